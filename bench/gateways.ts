@@ -1,0 +1,145 @@
+import { existsSync, mkdtempSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { clientHeaders, clientRequest, requestBytes } from './bodies.ts'
+import type { RequestKind } from './bodies.ts'
+import type { Child, Processes } from './processes.ts'
+import type { Listening, Target } from './protocol.ts'
+import { readFirstKey, svcRouterCommand, whyNoSvcRouter } from './svc-router.ts'
+
+const startTimeoutMs = 30_000
+const probeTimeoutMs = 10_000
+const probePauseMs = 100
+const relayConnections = 512
+/** A made-up key of the right length, for gateways that do not look at it. */
+const nobodysKey = `sk_svc_${'0'.repeat(38)}`
+
+export type GatewayName = 'relay' | 'relay-again' | 'svc-router' | 'portkey'
+
+/** A running gateway that has answered once. */
+export interface Gateway {
+  readonly name: GatewayName
+  readonly pid: number
+  target(kind: RequestKind): Target
+  /** One request as the kind says. @throws Error unless the answer is a 200. */
+  probe(kind: RequestKind): Promise<string>
+  stop(): Promise<void>
+}
+
+export interface StartOptions {
+  readonly processes: Processes
+  /** Where gateways keep their files. */
+  readonly folder: string
+  readonly upstreamPort: number
+  /** Connections to the upstream, where the gateway lets us say. */
+  readonly connections?: number
+}
+
+/** Why a gateway cannot be measured on this machine; undefined when it can. */
+export function whyAbsent(name: GatewayName): string | undefined {
+  if (name === 'svc-router') return whyNoSvcRouter()
+  if (name !== 'portkey' || portkeyProgram() !== undefined) return undefined
+  return 'it is not installed: run `node bench/install-portkey.mjs`, or name a folder in BENCH_PORTKEY'
+}
+
+/** Starts a gateway on the core that gateways have, and waits until it answers. @throws Error with the end of its log. */
+export async function startGateway(name: GatewayName, options: StartOptions): Promise<Gateway> {
+  if (name === 'svc-router') return await startSvcRouter(options)
+  if (name === 'portkey') return await startPortkey(options)
+  const origin = `http://127.0.0.1:${options.upstreamPort}`
+  const connections = String(options.connections ?? relayConnections)
+  const args = [join(import.meta.dirname, 'relay.ts'), origin, connections]
+  const child = options.processes.start(name, 'gateway', args, { talks: true })
+  const { port } = await child.ask<Listening>(undefined, startTimeoutMs)
+  return await whenReady(name, child, port, () => ({ authorization: `Bearer ${nobodysKey}` }))
+}
+
+async function startSvcRouter(options: StartOptions): Promise<Gateway> {
+  const folder = mkdtempSync(join(options.folder, 'svc-router-'))
+  const port = await freePort()
+  const args = svcRouterCommand(folder, port, options.upstreamPort)
+  const child = options.processes.start('svc-router', 'gateway', args, { talks: false })
+  return await whenReady('svc-router', child, port, () => {
+    const key = readFirstKey(folder)
+    return key === undefined ? undefined : { authorization: `Bearer ${key}` }
+  })
+}
+
+async function startPortkey(options: StartOptions): Promise<Gateway> {
+  const program = portkeyProgram()
+  if (program === undefined) throw new Error('portkey is not installed.')
+  const port = await freePort()
+  const args = [program, `--port=${port}`, '--headless']
+  const environment = { NODE_ENV: 'production' }
+  const child = options.processes.start('portkey', 'gateway', args, { talks: false, environment })
+  return await whenReady('portkey', child, port, () => ({
+    authorization: `Bearer ${nobodysKey}`,
+    'x-portkey-provider': 'openai',
+    'x-portkey-custom-host': `http://127.0.0.1:${options.upstreamPort}/v1`,
+  }))
+}
+
+function portkeyProgram(): string | undefined {
+  const folder = process.env['BENCH_PORTKEY'] ?? join(import.meta.dirname, '..', '.cache', 'portkey')
+  const program = join('@portkey-ai', 'gateway', 'build', 'start-server.js')
+  const places = [join(folder, 'node_modules', program), join(folder, 'build', 'start-server.js')]
+  return places.find((place) => existsSync(place))
+}
+
+/** `headers` is undefined for as long as the gateway has not made what a caller needs. */
+async function whenReady(
+  name: GatewayName,
+  child: Child,
+  port: number,
+  headers: () => Readonly<Record<string, string>> | undefined,
+): Promise<Gateway> {
+  const deadline = Date.now() + startTimeoutMs
+  let trouble = 'it made no key'
+  while (Date.now() < deadline) {
+    if (child.exit !== undefined) throw child.failure(child.exit)
+    const known = headers()
+    if (known !== undefined) {
+      try {
+        await probe(port, known, 'chat')
+        return {
+          name,
+          pid: child.pid,
+          target: (kind) => ({ port, request: requestBytes(kind, known) }),
+          probe: (kind) => probe(port, known, kind),
+          stop: () => child.stop(),
+        }
+      } catch (error) {
+        trouble = error instanceof Error ? error.message : String(error)
+      }
+    }
+    await delay(probePauseMs)
+  }
+  // Left running, it would take its share of the core from the others.
+  await child.stop()
+  throw child.failure(`not ready after ${startTimeoutMs} ms (${trouble})`)
+}
+
+async function probe(port: number, headers: Readonly<Record<string, string>>, kind: RequestKind): Promise<string> {
+  const { path, body } = clientRequest(kind)
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+    method: 'POST',
+    headers: { ...clientHeaders, ...headers },
+    body,
+    signal: AbortSignal.timeout(probeTimeoutMs),
+  })
+  const text = await response.text()
+  if (response.status !== 200) throw new Error(`it answered a ${kind} request with ${response.status}`)
+  return text
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen({ host: '127.0.0.1', port: 0 }, resolve)
+  })
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

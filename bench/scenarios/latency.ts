@@ -1,0 +1,67 @@
+import type { Bench } from '../bench.ts'
+import type { Gateway } from '../gateways.ts'
+import type { Target } from '../protocol.ts'
+import { compare } from '../rows.ts'
+import type { Row } from '../rows.ts'
+import { quantile } from '../statistics.ts'
+
+const perSecond = 300
+const direct = 'direct'
+const mode = { name: 'whole', bodyBytes: 1024 } as const
+
+/** Microseconds that a gateway adds to an answer at 300 requests a second, against asking the upstream itself. */
+export async function measureLatency(bench: Bench): Promise<Row[]> {
+  const gateways = await bench.shared()
+  const [first] = gateways
+  if (first === undefined) return []
+  await bench.setMode(mode)
+  const targets = await targetsOf(bench, first, gateways)
+  const p50 = new Map<string, number[]>(targets.map(({ label }) => [label, []]))
+  const p99 = new Map<string, number[]>(targets.map(({ label }) => [label, []]))
+  for (let round = 0; round < bench.options.longRounds; round++) {
+    for (const { label, target, leastBytes } of targets) {
+      try {
+        const durationMs = bench.options.latencyMs
+        const { latenciesUs } = await bench.run({ do: 'open', target, perSecond, durationMs }, leastBytes)
+        p50.get(label)?.push(quantile(latenciesUs, 0.5))
+        p99.get(label)?.push(quantile(latenciesUs, 0.99))
+      } catch (error) {
+        bench.note('latency', label, error)
+        p50.delete(label)
+        p99.delete(label)
+      }
+    }
+  }
+  return [
+    ...compare({ scenario: 'latency', figure: 'added p50 µs', values: added(p50), reference: 'relay' }),
+    ...compare({ scenario: 'latency', figure: 'added p99 µs', values: added(p99), reference: 'relay' }),
+  ]
+}
+
+interface Contender {
+  readonly label: string
+  readonly target: Target
+  readonly leastBytes: number
+}
+
+async function targetsOf(bench: Bench, first: Gateway, gateways: readonly Gateway[]): Promise<Contender[]> {
+  const targets: Contender[] = [
+    { label: direct, target: bench.upstreamTarget(first, 'chat'), leastBytes: mode.bodyBytes },
+  ]
+  for (const gateway of gateways) {
+    try {
+      const leastBytes = await bench.check(gateway, 'chat', mode)
+      targets.push({ label: gateway.name, target: gateway.target('chat'), leastBytes })
+    } catch (error) {
+      bench.note('latency', gateway.name, error)
+    }
+  }
+  return targets
+}
+
+/** What is left of each round's figure when the direct way's figure of the same round is taken off. */
+function added(figures: ReadonlyMap<string, readonly number[]>): Map<string, number[]> {
+  const base = figures.get(direct) ?? []
+  const gateways = [...figures].filter(([label]) => label !== direct)
+  return new Map(gateways.map(([label, values]) => [label, values.map((value, round) => value - (base[round] ?? 0))]))
+}

@@ -1,0 +1,20 @@
+/** The middle value; the mean of the two middle ones where the count is even. @throws Error when there is none. */
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5)
+}
+
+/** The value below which the given share (0 to 1) of all lies, interpolated. @throws Error when there is none. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const place = share * (sorted.length - 1)
+  const below = sorted[Math.floor(place)]
+  const above = sorted[Math.ceil(place)]
+  if (below === undefined || above === undefined) throw new Error('A quantile of no values was asked for.')
+  return below + (above - below) * (place - Math.floor(place))
+}
+
+/** One ratio for each round in which both were measured, so that a slow minute of the machine weighs on both alike. */
+export function pairedRatios(values: readonly number[], reference: readonly number[]): number[] {
+  const rounds = Math.min(values.length, reference.length)
+  return Array.from({ length: rounds }, (_, round) => values[round]! / reference[round]!)
+}

@@ -1,0 +1,50 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const repository = join(import.meta.dirname, '..')
+const program = join(repository, 'src', 'main.ts')
+/** The largest that the configuration takes. A run that wants more in any minute gets 429s, and is reported as failed. */
+const requestsPerMinute = 100_000
+const requestsPerMonth = 1_000_000_000
+
+/** How the real program is started on a port with a provider at `upstreamPort`: the arguments for `node`. */
+export function svcRouterCommand(folder: string, port: number, upstreamPort: number): readonly string[] {
+  const config = join(folder, 'svc-router.yaml')
+  writeFileSync(config, configuration(upstreamPort))
+  return [program, 'start', '--port', String(port), '--data', join(folder, 'data'), '--config', config]
+}
+
+/** One backend without a credential and a plan that is never used up; everything else is left at its default. */
+function configuration(upstreamPort: number): string {
+  return `plans:
+  max:
+    name: Max
+    requests_per_minute: ${requestsPerMinute}
+    requests_per_month: ${requestsPerMonth}
+    premium: true
+default_plan: max
+providers:
+  bench:
+    preset: custom
+    base_url: http://127.0.0.1:${upstreamPort}/v1
+    format: openai-chat
+backends:
+  bench-chat:
+    provider: bench
+    model: bench-model
+profiles:
+  svc-router/frontier:
+    backends: [bench-chat]
+`
+}
+
+/** The key that the first start left in the data folder, or undefined while it is not there. */
+export function readFirstKey(folder: string): string | undefined {
+  const file = join(folder, 'data', 'first-key')
+  return existsSync(file) ? /sk_svc_[0-9A-Za-z]+/.exec(readFileSync(file, 'utf8'))?.[0] : undefined
+}
+
+/** Why the program cannot be measured here; undefined when it can. */
+export function whyNoSvcRouter(): string | undefined {
+  return existsSync(program) ? undefined : 'src/main.ts is not there'
+}

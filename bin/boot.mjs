@@ -1,0 +1,126 @@
+// What both entry points share. Plain JavaScript without packages: it runs before anything is installed, on old Nodes too.
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { constants } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** The folder of the package. */
+export const root = dirname(dirname(fileURLToPath(import.meta.url)))
+
+/** The oldest Node that runs the sources as they are. */
+const oldestNode = [24, 12]
+const installTimeoutMs = 600_000
+const forwardedSignals = ['SIGINT', 'SIGTERM', 'SIGHUP']
+
+/** A failure in one sentence with its fix; the entry points print it and end with code 1. */
+export class BootError extends Error {}
+
+/** Installs what package-lock.json asks for unless it is there already. A published package has no lock and needs nothing. */
+export function ensurePackages({ dev, folder = root, say = sayOnStderr }) {
+  const lockPath = join(folder, 'package-lock.json')
+  if (!existsSync(lockPath) || isInstalled(folder, dev)) return
+  say('svc-router: installing packages (npm ci), once …')
+  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
+  const result = spawnSync(
+    npm,
+    ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional'],
+    {
+      cwd: folder,
+      stdio: ['ignore', 'ignore', 'inherit'],
+      timeout: installTimeoutMs,
+      shell: process.platform === 'win32',
+    },
+  )
+  if (result.status === 0) return
+  throw new BootError(
+    'the packages could not be installed. Check the network and the npm registry, then run: npm ci --ignore-scripts',
+  )
+}
+
+/** Whether every package of the lock is installed in its version. Optional ones may be missing, and development ones where they are not needed. */
+export function isInstalled(folder, dev) {
+  const wanted = readPackages(join(folder, 'package-lock.json'))
+  const installed = readPackages(join(folder, 'node_modules', '.package-lock.json'))
+  if (wanted === undefined || installed === undefined) return false
+  return Object.entries(wanted).every(([path, entry]) => {
+    if (path === '' || entry.link) return true
+    const found = installed[path]
+    if (found === undefined)
+      return entry.optional === true || entry.devOptional === true || (!dev && entry.dev === true)
+    return found.version === entry.version && (found.integrity === undefined || found.integrity === entry.integrity)
+  })
+}
+
+function readPackages(path) {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')).packages
+  } catch {
+    return undefined
+  }
+}
+
+/** The Node to run with: the pinned one, or this one where it is new enough. */
+export function findNode({ folder = root, version = process.versions.node } = {}) {
+  const require = createRequire(join(folder, 'package.json'))
+  try {
+    const pinned = join(
+      dirname(require.resolve(`node-${process.platform}-${process.arch}/package.json`)),
+      'bin',
+      'node',
+    )
+    if (existsSync(pinned)) return pinned
+  } catch {
+    // There is none for this platform, or optional packages were left out.
+  }
+  const [major, minor] = version.split('.').map(Number)
+  if (major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1])) return process.execPath
+  throw new BootError(
+    `this is Node ${version}, and svc-router needs Node ${oldestNode.join('.')} or newer on ${process.platform}-${process.arch}. Install it from https://nodejs.org and run the command again`,
+  )
+}
+
+/** Whether a path is the Node that runs now. */
+export function isThisNode(node) {
+  return realpathSync(node) === realpathSync(process.execPath)
+}
+
+/** Runs a command to its end with `node` and the packages' programs first on PATH; gives its exit code. */
+export function runToEnd(node, command, args) {
+  const path = [dirname(node), join(root, 'node_modules', '.bin'), process.env.PATH ?? ''].join(delimiter)
+  const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, PATH: path } })
+  for (const signal of forwardedSignals) {
+    // Ctrl-C at a terminal reaches the child by itself; a second one would cut its orderly end short.
+    process.on(signal, () => {
+      if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
+    })
+  }
+  return new Promise((resolve, reject) => {
+    child.on('error', (error) => {
+      reject(
+        new BootError(
+          error.code === 'ENOENT'
+            ? `there is no command ${command}`
+            : `${command} could not be started (${error.code})`,
+        ),
+      )
+    })
+    child.on('close', (code, signal) => resolve(code ?? 128 + (constants.signals[signal] ?? 0)))
+  })
+}
+
+/** Does the work and ends the process with its exit code; a BootError is told in one line. */
+export async function boot(work) {
+  try {
+    process.exitCode = await work()
+  } catch (error) {
+    if (!(error instanceof BootError)) throw error
+    sayOnStderr(`svc-router: ${error.message}`)
+    process.exitCode = 1
+  }
+}
+
+function sayOnStderr(text) {
+  process.stderr.write(`${text}\n`)
+}

@@ -1,0 +1,18 @@
+// npm run check: format, lint, types and dead code, one after the other; says which failed and ends with 1 if any did.
+import { spawnSync } from 'node:child_process'
+
+const checks = [
+  { name: 'format', command: ['oxfmt', '--check'], fix: 'node bin/run.mjs oxfmt' },
+  { name: 'lint', command: ['oxlint', '--type-aware', '--deny-warnings'], fix: 'node bin/run.mjs oxlint --type-aware' },
+  { name: 'types', command: ['tsc', '--noEmit', '-p', '.'], fix: 'node bin/run.mjs tsc --noEmit' },
+  { name: 'dead code', command: ['knip'], fix: 'node bin/run.mjs knip' },
+]
+const timeoutMs = 300_000
+
+const failed = checks.filter(
+  ({ command: [program, ...args] }) => spawnSync(program, args, { stdio: 'inherit', timeout: timeoutMs }).status !== 0,
+)
+
+for (const check of checks)
+  console.log(failed.includes(check) ? `✗ ${check.name}: see above, or run: ${check.fix}` : `✓ ${check.name}`)
+process.exitCode = failed.length === 0 ? 0 : 1

@@ -1,0 +1,57 @@
+import type { Account } from '../domain/accounts.ts'
+import { idMinter } from '../domain/ids.ts'
+import type { Plan } from '../domain/plans.ts'
+import type { ControlPlane } from './control-plane.ts'
+import { AccountsError, checkName } from './refusals.ts'
+
+/** The most accounts that one listing shows, and that are looked through for a name. */
+export const maxListedAccounts = 10_000
+
+/** Makes an account on a plan. @throws AccountsError `name_invalid`, `account_name_taken`, `plan_unknown`, `account_limit` */
+export async function createAccount(
+  plane: ControlPlane,
+  name: string,
+  planId: string,
+  plans: readonly Plan[],
+): Promise<Account> {
+  const checked = checkName(name)
+  checkPlan(planId, plans)
+  const known = await plane.store.listAccounts(maxListedAccounts)
+  if (known.length >= maxListedAccounts) throw new AccountsError('account_limit')
+  if (known.some((account) => account.name === checked)) throw new AccountsError('account_name_taken')
+  const nowMs = (): number => plane.clock.nowMs()
+  const account: Account = {
+    id: idMinter('acc_', nowMs, plane.random)(),
+    name: checked,
+    planId,
+    suspended: false,
+    createdAtMs: Math.floor(nowMs()),
+  }
+  await plane.store.addAccount(account)
+  return account
+}
+
+/** Puts an account on another plan. @throws AccountsError `plan_unknown`, `account_unknown` */
+export async function changePlan(
+  plane: ControlPlane,
+  accountId: string,
+  planId: string,
+  plans: readonly Plan[],
+): Promise<void> {
+  checkPlan(planId, plans)
+  if (!(await plane.store.setPlan(accountId, planId))) throw new AccountsError('account_unknown')
+}
+
+/** The account with this id or name. @throws AccountsError `account_unknown` */
+export async function findAccount(plane: ControlPlane, idOrName: string): Promise<Account> {
+  const byId = await plane.store.findAccount(idOrName)
+  if (byId !== undefined) return byId
+  const known = await plane.store.listAccounts(maxListedAccounts)
+  const byName = known.find((account) => account.name === idOrName)
+  if (byName === undefined) throw new AccountsError('account_unknown')
+  return byName
+}
+
+function checkPlan(planId: string, plans: readonly Plan[]): void {
+  if (!plans.some((plan) => plan.id === planId)) throw new AccountsError('plan_unknown')
+}

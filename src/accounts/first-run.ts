@@ -1,0 +1,55 @@
+import type { Account } from '../domain/accounts.ts'
+import { isWellFormedKey, keyHint, mintKey } from '../domain/keys.ts'
+import type { Plan } from '../domain/plans.ts'
+import { Secret } from '../domain/secret.ts'
+import { createAccount } from './accounts.ts'
+import type { ControlPlane } from './control-plane.ts'
+import { addKey, effectiveState, maxListedKeys } from './keys.ts'
+
+/** The account of a service that one person runs for themselves. */
+export const localAccountName = 'local'
+const firstKeyName = 'first key'
+const preferredPlan = 'max'
+
+/** The file that the first key is kept in, readable by its owner alone. */
+export interface FirstKeyFile {
+  /** Its text; undefined where there is none. */
+  read(): string | undefined
+  write(key: Secret): void
+}
+
+/** What the first run made, or what a later one found. */
+export interface FirstRun {
+  readonly account: Account
+  /** The key, when it was made just now and never otherwise. */
+  readonly key: Secret | undefined
+  /** Whether the key in the file works now. */
+  readonly fileKeyWorks: boolean
+}
+
+/**
+ * On a store without accounts: makes the local account and its first key. The key is in its file before it is in the
+ * store, so that a crash between the two leaves no key that nobody has. Afterwards it makes nothing new.
+ */
+export async function firstRun(plane: ControlPlane, plans: readonly Plan[], file: FirstKeyFile): Promise<FirstRun> {
+  const [only, second] = await plane.store.listAccounts(2)
+  const account = only ?? (await createAccount(plane, localAccountName, firstPlan(plans), plans))
+  const keys = await plane.store.listKeys(account.id, maxListedKeys)
+  if (second === undefined && account.name === localAccountName && keys.length === 0) {
+    const key = mintKey(plane.random)
+    file.write(key)
+    await addKey(plane, key, account.id, firstKeyName)
+    return { account, key, fileKeyWorks: true }
+  }
+  const kept = file.read()?.trim() ?? ''
+  const hint = isWellFormedKey(kept) ? keyHint(new Secret(kept)) : undefined
+  const nowMs = plane.clock.nowMs()
+  const fileKeyWorks = keys.some(
+    (key) => key.hint === hint && ['active', 'retiring'].includes(effectiveState(key, nowMs)),
+  )
+  return { account, key: undefined, fileKeyWorks }
+}
+
+function firstPlan(plans: readonly Plan[]): string {
+  return (plans.find((plan) => plan.id === preferredPlan) ?? plans.at(-1))?.id ?? preferredPlan
+}

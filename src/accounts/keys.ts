@@ -1,0 +1,86 @@
+import type { StoredKey } from '../domain/accounts.ts'
+import { idMinter } from '../domain/ids.ts'
+import { keyDigest, keyHint, mintKey, rotationOverlapsMs, type RotationOverlap } from '../domain/keys.ts'
+import type { Secret } from '../domain/secret.ts'
+import type { ControlPlane } from './control-plane.ts'
+import { AccountsError, checkName } from './refusals.ts'
+
+/** Keys of one account that are not revoked. */
+export const maxKeysPerAccount = 100
+/** The most keys that one listing shows, revoked ones included. */
+export const maxListedKeys = 1000
+/** How long the old key works after a rotation when nothing else is said (contract 6). */
+export const defaultOverlap: RotationOverlap = '24h'
+
+/** A key that was just made. This is the one time that it can be shown. */
+export interface MintedKey {
+  readonly key: Secret
+  readonly stored: StoredKey
+}
+
+/** Makes a key for an account. @throws AccountsError `name_invalid`, `account_unknown`, `key_limit` */
+export async function createKey(plane: ControlPlane, accountId: string, name: string): Promise<MintedKey> {
+  const checked = checkName(name)
+  if ((await plane.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
+  return addKey(plane, mintKey(plane.random), accountId, checked)
+}
+
+/** Stores a key that is minted already. @throws AccountsError `key_limit` */
+export async function addKey(plane: ControlPlane, key: Secret, accountId: string, name: string): Promise<MintedKey> {
+  const stored = storedForm(plane, key, accountId, name)
+  const added = await plane.store.addKey(stored, keyDigest(key.reveal(), plane.pepper), maxKeysPerAccount)
+  if (!added) throw new AccountsError('key_limit')
+  return { key, stored }
+}
+
+/**
+ * Makes the successor of a key, of the same name; the old one works for `overlap` longer (contract 6).
+ * @throws AccountsError `key_unknown`, `key_not_active`, `key_limit`
+ */
+export async function rotateKey(
+  plane: ControlPlane,
+  keyId: string,
+  overlap: RotationOverlap = defaultOverlap,
+): Promise<MintedKey & { readonly endsAtMs: number }> {
+  const old = await plane.store.findKey(keyId)
+  if (old === undefined) throw new AccountsError('key_unknown')
+  const nowMs = Math.floor(plane.clock.nowMs())
+  const listed = await plane.store.listKeys(old.accountId, maxListedKeys)
+  const working = listed.filter((key) => effectiveState(key, nowMs) !== 'revoked').length
+  if (overlap !== 'now' && working >= maxKeysPerAccount) throw new AccountsError('key_limit')
+  const key = mintKey(plane.random)
+  const stored = storedForm(plane, key, old.accountId, old.name)
+  const endsAtMs = nowMs + rotationOverlapsMs[overlap]
+  const rotated = await plane.store.rotateKey(keyId, nowMs, endsAtMs, stored, keyDigest(key.reveal(), plane.pepper))
+  if (!rotated) throw new AccountsError('key_not_active')
+  return { key, stored, endsAtMs }
+}
+
+/** Revokes a key for ever. @throws AccountsError `key_unknown`, `key_revoked_before` */
+export async function revokeKey(plane: ControlPlane, keyId: string): Promise<StoredKey> {
+  const key = await plane.store.findKey(keyId)
+  if (key === undefined) throw new AccountsError('key_unknown')
+  if (!(await plane.store.revokeKey(keyId, Math.floor(plane.clock.nowMs()))))
+    throw new AccountsError('key_revoked_before')
+  return key
+}
+
+/** Where a key stands at this moment: a retiring one is revoked once its end has passed, any other expires. */
+export function effectiveState(key: StoredKey, nowMs: number): StoredKey['state'] | 'expired' {
+  if (key.endsAtMs === null || nowMs < key.endsAtMs || key.state === 'revoked') return key.state
+  return key.state === 'retiring' ? 'revoked' : 'expired'
+}
+
+function storedForm(plane: ControlPlane, key: Secret, accountId: string, name: string): StoredKey {
+  const nowMs = (): number => plane.clock.nowMs()
+  return {
+    id: idMinter('key_', nowMs, plane.random)(),
+    accountId,
+    name,
+    hint: keyHint(key),
+    state: 'active',
+    endsAtMs: null,
+    createdAtMs: Math.floor(nowMs()),
+    revokedAtMs: null,
+  }
+}

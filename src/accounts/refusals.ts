@@ -1,0 +1,36 @@
+/** Why the control plane refuses, for whoever asked to put into a sentence. */
+export type AccountsRefusal =
+  | 'name_invalid'
+  | 'account_unknown'
+  | 'account_name_taken'
+  | 'account_limit'
+  | 'plan_unknown'
+  | 'key_unknown'
+  | 'key_limit'
+  | 'key_not_active'
+  | 'key_revoked_before'
+  | 'upstream_unknown'
+  | 'upstream_limit'
+  | 'credential_invalid'
+
+/** An expected refusal of the control plane. It carries a code and never a secret. */
+export class AccountsError extends Error {
+  override readonly name = 'AccountsError'
+  readonly code: AccountsRefusal
+
+  constructor(code: AccountsRefusal) {
+    super(code)
+    this.code = code
+  }
+}
+
+/** The longest name of an account, a key or a plan. */
+export const maxNameCharacters = 100
+
+/** A name without spaces around it. @throws AccountsError `name_invalid` where it is empty, too long or has control characters */
+export function checkName(name: string): string {
+  const trimmed = name.trim()
+  if (trimmed === '' || trimmed.length > maxNameCharacters || /\p{Cc}/u.test(trimmed))
+    throw new AccountsError('name_invalid')
+  return trimmed
+}

@@ -1,0 +1,62 @@
+import type { Upstream } from '../domain/accounts.ts'
+import { idMinter } from '../domain/ids.ts'
+import type { Secret } from '../domain/secret.ts'
+import type { ControlPlane } from './control-plane.ts'
+import { AccountsError } from './refusals.ts'
+
+export const maxUpstreamsPerAccount = 20
+const maxCredentialCharacters = 8192
+/** Shorter credentials show none of themselves. */
+const minHintedCharacters = 16
+const hintCharacters = 4
+
+/** What an account connects: the credential is sealed before it is kept (contract 7). */
+export interface UpstreamDraft {
+  readonly provider: string
+  readonly model: string
+  readonly baseUrl: string | null
+  readonly format: Upstream['format']
+  readonly authHeader: string | null
+  readonly credential: Secret | undefined
+}
+
+/** Seals a credential so that it opens for this account and this id alone. */
+export type SealCredential = (accountId: string, credentialId: string, secret: Secret) => string
+
+/** Connects a provider, behind all others. @throws AccountsError `account_unknown`, `credential_invalid`, `upstream_limit` */
+export async function addUpstream(
+  plane: ControlPlane,
+  accountId: string,
+  draft: UpstreamDraft,
+  seal: SealCredential,
+): Promise<Omit<Upstream, 'position'>> {
+  const { credential, ...rest } = draft
+  if (credential !== undefined && !isCredential(credential.reveal())) throw new AccountsError('credential_invalid')
+  if ((await plane.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
+  const nowMs = (): number => plane.clock.nowMs()
+  const id = idMinter('ups_', nowMs, plane.random)()
+  const upstream = {
+    ...rest,
+    id,
+    accountId,
+    sealedCredential: credential === undefined ? null : seal(accountId, id, credential),
+    credentialHint: credential === undefined ? null : hintOf(credential.reveal()),
+    createdAtMs: Math.floor(nowMs()),
+  }
+  if (!(await plane.store.addUpstream(upstream, maxUpstreamsPerAccount))) throw new AccountsError('upstream_limit')
+  return upstream
+}
+
+/** Disconnects a provider; its sealed credential is gone. @throws AccountsError `upstream_unknown` */
+export async function removeUpstream(plane: ControlPlane, accountId: string, upstreamId: string): Promise<void> {
+  if (!(await plane.store.removeUpstream(accountId, upstreamId))) throw new AccountsError('upstream_unknown')
+}
+
+/** One line of visible characters: it becomes the value of a header. */
+function isCredential(text: string): boolean {
+  return text.length > 0 && text.length <= maxCredentialCharacters && /^[\x21-\x7e]+$/.test(text)
+}
+
+function hintOf(text: string): string | null {
+  return text.length < minHintedCharacters ? null : text.slice(-hintCharacters)
+}

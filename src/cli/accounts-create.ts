@@ -1,0 +1,29 @@
+import { createAccount } from '../accounts/accounts.ts'
+import { quoteForShell, type Command } from './command.ts'
+
+export const accountsCreate: Command = {
+  name: 'accounts create',
+  summary: 'Make an account.',
+  arguments: ['NAME'],
+  options: [{ name: 'plan', value: 'PLAN', summary: 'Its plan. Default: default_plan of the configuration.' }],
+  example: 'accounts create team-a --plan pro',
+  run(invocation) {
+    const name = invocation.argument(0, 'the name of the account', 'accounts create NAME')
+    return invocation.withStore(async ({ config, plane }) => {
+      const account = await createAccount(
+        plane,
+        name,
+        invocation.line.option('plan') ?? config.defaultPlan,
+        config.plans,
+      )
+      return {
+        text: account.id,
+        json: account,
+        talk: [
+          `Account "${account.name}" on plan ${account.planId}.`,
+          `Next: ${invocation.command(`keys create --account ${quoteForShell(account.name)}`)}`,
+        ],
+      }
+    })
+  },
+}

@@ -1,0 +1,23 @@
+import { describeConfig, plainConfig } from '../config/describe.ts'
+import type { Command } from './command.ts'
+
+export const check: Command = {
+  name: 'check',
+  summary: 'Check the configuration and print what is in effect, secrets masked.',
+  arguments: [],
+  options: [],
+  example: 'check --config ./svc-router.yaml',
+  async run(invocation) {
+    const config = invocation.load('pretend')
+    return {
+      text: describeConfig(config).trimEnd(),
+      json: plainConfig(config),
+      talk: [
+        config.file === undefined
+          ? 'There is no configuration file: these are the defaults.'
+          : `${config.file} is good.`,
+        `Next: ${invocation.command('start')}`,
+      ],
+    }
+  },
+}

@@ -1,0 +1,104 @@
+import { parseArgs } from 'node:util'
+import { nearest } from '../domain/profiles.ts'
+import { CommandError, exitCodes } from './failures.ts'
+
+/** One option of a command; `value` names what follows it, absent for a switch. */
+export interface Option {
+  readonly name: string
+  readonly value?: string
+  readonly summary: string
+}
+
+/** What was typed behind a command's name. */
+export interface CommandLine {
+  readonly positionals: readonly string[]
+  option(name: string): string | undefined
+  flag(name: string): boolean
+}
+
+/** Options that every command has. */
+export const commonOptions: readonly Option[] = [
+  { name: 'config', value: 'FILE', summary: 'The configuration file. Default ./svc-router.yaml, if it is there.' },
+  { name: 'data', value: 'FOLDER', summary: 'The data folder. Default ./data.' },
+  { name: 'json', summary: 'Print data as JSON.' },
+  { name: 'no-color', summary: 'Print without colours; so does NO_COLOR.' },
+  { name: 'help', summary: 'Explain this command.' },
+]
+
+/** Options that would put a secret where every process on the machine can read it. */
+const secretOptions = ['key', 'api-key', 'apikey', 'token', 'secret', 'credential', 'password']
+
+/** Reads the arguments of one command. @throws CommandError for an unknown option, a missing value or a superfluous argument, never repeating a value */
+export function readCommandLine(
+  args: readonly string[],
+  options: readonly Option[],
+  maxPositionals: number,
+  help: string,
+): CommandLine {
+  const wrong = (what: string, fix: string): CommandError => new CommandError(exitCodes.usage, what, fix)
+  const known = new Map(options.map((option) => [option.name, option]))
+  const { tokens, values, positionals } = parseArgs({
+    args: [...args],
+    options: Object.fromEntries(
+      options.map(
+        (option) =>
+          [
+            option.name,
+            {
+              type: option.value === undefined ? 'boolean' : 'string',
+              ...(option.name === 'help' ? { short: 'h' } : {}),
+            },
+          ] as const,
+      ),
+    ),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  })
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue
+    const option = known.get(token.name)
+    if (option === undefined) {
+      if (secretOptions.includes(token.name))
+        throw wrong(
+          'secrets are not given as arguments, where other programs can read them',
+          'send it on standard input, or name an environment variable: --credential-env NAME',
+        )
+      const near = nearest(token.name, [...known.keys()])
+      throw wrong(
+        `unknown option ${token.rawName.slice(0, 40)}`,
+        near === undefined ? help : `did you mean --${near}? ${help}`,
+      )
+    }
+    if (
+      option.value !== undefined &&
+      (token.value === undefined || token.value === '' || (!token.inlineValue && token.value.startsWith('--')))
+    ) {
+      throw wrong(`--${option.name} needs a value`, `--${option.name} ${option.value}`)
+    }
+    if (option.value === undefined && token.value !== undefined)
+      throw wrong(`--${option.name} takes no value`, `--${option.name}`)
+  }
+  if (positionals.length > maxPositionals) throw wrong('there are more arguments than this command takes', help)
+  return {
+    positionals,
+    option(name) {
+      const value = values[name]
+      return typeof value === 'string' ? value : undefined
+    },
+    flag: (name) => values[name] === true,
+  }
+}
+
+/** A whole number in an option. @throws CommandError outside of `min` to `max` */
+export function readWhole(line: CommandLine, name: string, min: number, max: number): number | undefined {
+  const text = line.option(name)
+  if (text === undefined) return undefined
+  const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN
+  if (value >= min && value <= max) return value
+  throw new CommandError(
+    exitCodes.usage,
+    `--${name} must be a whole number from ${min} to ${max}`,
+    `for example --${name} ${Math.min(Math.max(min, 10), max)}`,
+  )
+}

@@ -1,0 +1,137 @@
+import { findAccount, maxListedAccounts } from '../accounts/accounts.ts'
+import type { ControlPlane } from '../accounts/control-plane.ts'
+import { localAccountName } from '../accounts/first-run.ts'
+import type { Config } from '../config/config.ts'
+import { defaultConfigPath, loadConfig } from '../config/load.ts'
+import type { Account } from '../domain/accounts.ts'
+import { readWhole, type CommandLine, type Option } from './command-line.ts'
+import { CommandError, exitCodes, type ExitCode } from './failures.ts'
+import type { CliPorts, OpenedStore, RequestReader, Terminal } from './ports.ts'
+
+/** How the program is called in what it prints: works in a clone and where it is installed. */
+export const program = 'npx svc-router'
+
+/** One row of the table: everything that help, dispatch and did-you-mean need. */
+export interface Command {
+  readonly name: string
+  readonly summary: string
+  /** Names of the arguments; those in brackets may be left out. */
+  readonly arguments: readonly string[]
+  readonly options: readonly Option[]
+  readonly example: string
+  run(invocation: Invocation): Promise<Result>
+}
+
+/** What a command has to say: `text` or, on request, `json` to standard output, `talk` to standard error. */
+export interface Result {
+  readonly text: string
+  readonly json: unknown
+  readonly talk: readonly string[]
+  readonly exitCode?: ExitCode
+}
+
+export const accountOption: Option = {
+  name: 'account',
+  value: 'ACCOUNT',
+  summary: 'Id or name of the account. Default: the local one, or the only one.',
+}
+
+/** What a command works with when it needs the store. */
+export interface Workspace {
+  readonly config: Config
+  readonly plane: ControlPlane
+  readonly requests: RequestReader
+  /** The account that is meant: `--account`, or the local one, or the only one. */
+  readonly account: () => Promise<Account>
+}
+
+/** One call of one command. */
+export class Invocation {
+  readonly line: CommandLine
+  readonly terminal: Terminal
+  readonly ports: CliPorts
+  /** The configuration once it is loaded, so that a failure can name what is in it. */
+  config: Config | undefined
+
+  constructor(line: CommandLine, terminal: Terminal, ports: CliPorts) {
+    this.line = line
+    this.terminal = terminal
+    this.ports = ports
+  }
+
+  /** A command that can be pasted: with the same configuration and data folder. */
+  command(text: string): string {
+    const kept = ['config', 'data'].flatMap((name) => {
+      const value = this.line.option(name)
+      return value === undefined ? [] : [`--${name} ${quoteForShell(value)}`]
+    })
+    return [program, text, ...kept].join(' ')
+  }
+
+  /** An argument that must be there. @throws CommandError where it is not */
+  argument(index: number, name: string, example: string): string {
+    const value = this.line.positionals[index]
+    if (value !== undefined && value !== '') return value
+    throw new CommandError(exitCodes.usage, `${name} is missing`, this.command(example))
+  }
+
+  /** @throws ConfigError with every problem */
+  load(localSecrets: 'make' | 'pretend' = 'make'): Config {
+    const path = this.line.option('config')
+    this.config = loadConfig({
+      path: path ?? defaultConfigPath,
+      explicit: path !== undefined,
+      overrides: {
+        data: this.line.option('data'),
+        host: this.line.option('host'),
+        port: readWhole(this.line, 'port', 0, 65_535),
+      },
+      env: this.terminal.env,
+      random: this.ports.random,
+      localSecrets,
+    })
+    return this.config
+  }
+
+  /** Opens the store, does the work and closes it, whatever happens. */
+  async withStore<Value>(work: (workspace: Workspace) => Promise<Value>): Promise<Value> {
+    const config = this.load()
+    const opened = await this.ports.openStore(config)
+    try {
+      return await work(this.#workspace(config, opened))
+    } finally {
+      await opened.close()
+    }
+  }
+
+  #workspace(config: Config, opened: OpenedStore): Workspace {
+    const plane: ControlPlane = {
+      store: opened.accounts,
+      clock: this.ports.clock,
+      random: this.ports.random,
+      pepper: config.secrets.pepper,
+    }
+    return { config, plane, requests: opened.requests, account: () => this.#account(plane) }
+  }
+
+  async #account(plane: ControlPlane): Promise<Account> {
+    const named = this.line.option('account')
+    if (named !== undefined) return findAccount(plane, named)
+    const accounts = await plane.store.listAccounts(maxListedAccounts)
+    const account =
+      accounts.find(({ name }) => name === localAccountName) ?? (accounts.length === 1 ? accounts[0] : undefined)
+    if (account !== undefined) return account
+    if (accounts.length === 0)
+      throw new CommandError(exitCodes.failure, 'there is no account yet', this.command('accounts create NAME'))
+    throw new CommandError(
+      exitCodes.usage,
+      'there are several accounts: say which one is meant',
+      `--account NAME; see them: ${this.command('accounts list')}`,
+    )
+  }
+}
+
+/** A word as a POSIX shell takes it. */
+export function quoteForShell(word: string): string {
+  return /^[A-Za-z0-9_./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+}

@@ -1,0 +1,37 @@
+import { accountsCreate } from './accounts-create.ts'
+import { accountsList } from './accounts-list.ts'
+import { accountsPlan } from './accounts-plan.ts'
+import { check } from './check.ts'
+import type { Command } from './command.ts'
+import { keysCreate } from './keys-create.ts'
+import { keysList } from './keys-list.ts'
+import { keysRevoke } from './keys-revoke.ts'
+import { keysRotate } from './keys-rotate.ts'
+import { request } from './request.ts'
+import { requests } from './requests.ts'
+import { start } from './start.ts'
+import { upstreamAdd } from './upstream-add.ts'
+import { upstreamList } from './upstream-list.ts'
+import { upstreamRemove } from './upstream-remove.ts'
+import { upstreamTest } from './upstream-test.ts'
+import { version } from './version.ts'
+
+/** Every command, in the order of the help. */
+export const commands: readonly Command[] = [
+  start,
+  check,
+  keysCreate,
+  keysList,
+  keysRotate,
+  keysRevoke,
+  accountsCreate,
+  accountsList,
+  accountsPlan,
+  upstreamAdd,
+  upstreamTest,
+  upstreamList,
+  upstreamRemove,
+  request,
+  requests,
+  version,
+]

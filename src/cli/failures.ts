@@ -1,0 +1,133 @@
+import { AccountsError, maxNameCharacters, type AccountsRefusal } from '../accounts/refusals.ts'
+import { maxKeysPerAccount } from '../accounts/keys.ts'
+import { maxUpstreamsPerAccount } from '../accounts/upstreams.ts'
+import type { Config } from '../config/config.ts'
+import { ConfigError } from '../config/problems.ts'
+import { SetupError } from '../domain/setup-error.ts'
+
+/** How a command ends (ecosystem habits): scripts tell failures apart by these. */
+export const exitCodes = { ok: 0, failure: 1, usage: 2, config: 3, auth: 4, unreachable: 5 } as const
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+/** A command that cannot do what it was asked: one sentence and the next command. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+  readonly exitCode: ExitCode
+  readonly fix: string
+
+  constructor(exitCode: ExitCode, what: string, fix: string) {
+    super(what)
+    this.exitCode = exitCode
+    this.fix = fix
+  }
+}
+
+/** A failure as it is told. */
+export interface Failure {
+  readonly what: string
+  readonly fix: string
+  readonly exitCode: ExitCode
+}
+
+type Refusals = Readonly<Record<AccountsRefusal, readonly [what: string, fix: string]>>
+
+function refusals(command: (text: string) => string): Refusals {
+  return {
+    name_invalid: [`a name has 1 to ${maxNameCharacters} visible characters`, 'choose another name'],
+    account_unknown: ['there is no such account', `see them: ${command('accounts list')}`],
+    account_name_taken: ['an account of that name exists', `see them: ${command('accounts list')}`],
+    account_limit: ['the store holds as many accounts as this command manages', 'use another data folder'],
+    plan_unknown: ['there is no such plan', `see the plans: ${command('check')}`],
+    key_unknown: ['there is no such key', `see them: ${command('keys list')}`],
+    key_limit: [
+      `the account has ${maxKeysPerAccount} keys, which is the most`,
+      `revoke one first: ${command('keys list')}`,
+    ],
+    key_not_active: ['only an active key can be rotated', `make a new one: ${command('keys create')}`],
+    key_revoked_before: ['this key was revoked before', `see the keys: ${command('keys list')}`],
+    upstream_unknown: ['the account has no such upstream', `see them: ${command('upstream list')}`],
+    upstream_limit: [
+      `the account has ${maxUpstreamsPerAccount} upstreams, which is the most`,
+      `remove one first: ${command('upstream list')}`,
+    ],
+    credential_invalid: [
+      'the credential is empty, too long or has characters that no credential has',
+      'give it as one line, without quotes',
+    ],
+  }
+}
+
+const folderCodes = ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR', 'EEXIST', 'EISDIR']
+/** What the system and PostgreSQL call a server that is not there or does not let us in. */
+const databaseCodes = [
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  '28P01',
+  '28000',
+  '3D000',
+]
+/** SQLite's own codes: busy and locked; read-only, I/O error, full and cannot open; corrupt and not a database. */
+const sqliteBusy = [5, 6]
+const sqliteFolder = [8, 10, 13, 14]
+const sqliteDamaged = [11, 26]
+
+/** An expected failure in sentences of our own; undefined for a bug. */
+export function explain(
+  error: unknown,
+  config: Config | undefined,
+  command: (text: string) => string,
+): Failure | undefined {
+  if (error instanceof CommandError) return { what: error.message, fix: error.fix, exitCode: error.exitCode }
+  if (error instanceof SetupError) return { what: error.message, fix: error.fix, exitCode: exitCodes.config }
+  if (error instanceof AccountsError) {
+    const [what, fix] = refusals(command)[error.code]
+    return { what, fix, exitCode: exitCodes.failure }
+  }
+  if (error instanceof ConfigError || !(error instanceof Error)) return undefined
+  if (config?.storage.kind === 'postgres' && 'code' in error && databaseCodes.includes(String(error.code))) {
+    return {
+      what: 'the PostgreSQL database cannot be reached, or does not let us in',
+      fix: 'check that it runs, and the variable that database.url_env names',
+      exitCode: exitCodes.unreachable,
+    }
+  }
+  const mended = explainSystem(error, config)
+  return mended === undefined ? undefined : { ...mended, exitCode: exitCodes.config }
+}
+
+function explainSystem(error: Error, config: Config | undefined): { what: string; fix: string } | undefined {
+  const { code, errcode, syscall } = error as { code?: unknown; errcode?: unknown; syscall?: unknown }
+  const folder = config?.dataDir ?? 'of this command'
+  const { host, port } = config?.listen ?? { host: 'this host', port: 0 }
+  if (code === 'EADDRINUSE')
+    return {
+      what: `port ${port} on ${host} is taken by another program`,
+      fix: `stop that program, or choose another port: --port ${port + 1}`,
+    }
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return { what: `this machine cannot listen on ${host}`, fix: 'choose another address: --host 127.0.0.1' }
+  if (code === 'EACCES' && syscall === 'listen')
+    return { what: `this user may not listen on port ${port}`, fix: 'choose a port above 1023: --port 8787' }
+  const sqliteCode = typeof errcode === 'number' ? errcode % 256 : -1
+  if (sqliteBusy.includes(sqliteCode))
+    return {
+      what: `the data folder ${folder} is in use by another process`,
+      fix: 'stop that process, or choose another folder: --data FOLDER',
+    }
+  if (sqliteDamaged.includes(sqliteCode))
+    return {
+      what: `the database in ${folder} is damaged`,
+      fix: 'restore it from a backup, or choose another folder: --data FOLDER',
+    }
+  if (sqliteFolder.includes(sqliteCode) || (typeof code === 'string' && folderCodes.includes(code))) {
+    return {
+      what: `the data folder ${folder} cannot be written`,
+      fix: 'give this user the right to write there and some space, or choose another folder: --data FOLDER',
+    }
+  }
+  return undefined
+}

@@ -1,0 +1,46 @@
+import { commonOptions, type Option } from './command-line.ts'
+import { program, type Command } from './command.ts'
+import { writeTable } from './table.ts'
+
+/** The help of the whole program. */
+export function writeOverview(commands: readonly Command[]): string {
+  const rows = commands.map((command) => [`  ${usageOf(command)}`, command.summary])
+  return [
+    'svc-router routes model requests over several providers behind one base URL.',
+    '',
+    `Usage: ${program} COMMAND [ARGUMENTS] [OPTIONS]`,
+    '',
+    writeTable(rows),
+    '',
+    'Every command takes:',
+    writeOptions(commonOptions),
+    '',
+    `More about one: ${program} help COMMAND`,
+  ].join('\n')
+}
+
+/** The help of one command. */
+export function writeHelp(command: Command): string {
+  return [
+    command.summary,
+    '',
+    `Usage: ${program} ${usageOf(command)} [OPTIONS]`,
+    '',
+    writeOptions([...command.options, ...commonOptions]),
+    '',
+    `Example: ${program} ${command.example}`,
+  ].join('\n')
+}
+
+function usageOf(command: Command): string {
+  return [command.name, ...command.arguments].join(' ')
+}
+
+function writeOptions(options: readonly Option[]): string {
+  return writeTable(
+    options.map((option) => [
+      `  --${option.name}${option.value === undefined ? '' : ` ${option.value}`}`,
+      option.summary,
+    ]),
+  )
+}

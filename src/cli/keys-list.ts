@@ -1,0 +1,36 @@
+import { effectiveState, maxListedKeys } from '../accounts/keys.ts'
+import { accountOption, type Command } from './command.ts'
+import { writeTable, writeTime } from './table.ts'
+
+export const keysList: Command = {
+  name: 'keys list',
+  summary: 'List the keys of an account, newest first.',
+  arguments: [],
+  options: [accountOption],
+  example: 'keys list --json',
+  run: (invocation) =>
+    invocation.withStore(async ({ plane, account }) => {
+      const { id } = await account()
+      const nowMs = plane.clock.nowMs()
+      const keys = (await plane.store.listKeys(id, maxListedKeys)).map((key) => ({
+        ...key,
+        state: effectiveState(key, nowMs),
+      }))
+      const rows = keys.map((key) => [
+        key.id,
+        key.name,
+        key.hint,
+        key.state,
+        writeTime(key.createdAtMs),
+        key.endsAtMs === null ? '' : writeTime(key.endsAtMs),
+      ])
+      return {
+        text: keys.length === 0 ? '' : writeTable([['ID', 'NAME', 'KEY', 'STATE', 'CREATED', 'ENDS'], ...rows]),
+        json: keys,
+        talk:
+          keys.length === 0
+            ? [`No keys yet. Next: ${invocation.command('keys create')}`]
+            : [`Next: ${invocation.command('keys rotate ID')}`],
+      }
+    }),
+}

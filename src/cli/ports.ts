@@ -1,0 +1,63 @@
+import type { SealCredential } from '../accounts/upstreams.ts'
+import type { AccountStore } from '../accounts/ports.ts'
+import type { Config } from '../config/config.ts'
+import type { Upstream } from '../domain/accounts.ts'
+import type { Clock } from '../domain/clock.ts'
+import type { RandomBytes } from '../domain/random.ts'
+import type { RequestRecord } from '../domain/requests.ts'
+import type { AttemptOutcome } from '../domain/upstream.ts'
+
+/** The records of requests, to be read. */
+export interface RequestReader {
+  find(id: string): Promise<RequestRecord | undefined>
+  /** Newest first, at most `limit`; of one account or of all. */
+  list(limit: number, accountId: string | undefined): Promise<readonly RequestRecord[]>
+}
+
+/** The store, open while a command works with it. */
+export interface OpenedStore {
+  readonly accounts: AccountStore
+  readonly requests: RequestReader
+  close(): Promise<void>
+}
+
+/** The running service. */
+export interface RunningApp {
+  /** Where it really listens: differs from the configuration where that said port 0. */
+  readonly config: Config
+  /** Resolves when it has stopped, rejects when it stopped by itself because of a failure. */
+  readonly stopped: Promise<void>
+  /** Ready turns false, running answers finish, everything is closed. */
+  stop(): Promise<void>
+}
+
+/** What one small call to a connected provider showed. `status` is the provider's. */
+export interface UpstreamTest {
+  readonly outcome: AttemptOutcome
+  readonly status?: number
+  readonly ms: number
+}
+
+/** What the command line drives; `main.ts` gives the real ones. */
+export interface CliPorts {
+  readonly clock: Clock
+  readonly random: RandomBytes
+  openStore(config: Config): Promise<OpenedStore>
+  startApp(config: Config): Promise<RunningApp>
+  /** What seals credentials under the configured sealing key. */
+  sealer(config: Config): SealCredential
+  testUpstream(config: Config, upstream: Upstream): Promise<UpstreamTest>
+}
+
+/** Where a command is typed and read: data goes to `out`, talk to `err`. Each is given whole lines. */
+export interface Terminal {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly colors: boolean
+  readonly stdinIsTty: boolean
+  out(text: string): void
+  err(text: string): void
+  /** Everything on standard input. @throws SetupError where it is too much or does not end in time */
+  readStdin(): Promise<string>
+  /** Calls `run` once when the process is asked to stop. */
+  onStop(run: () => void): void
+}

@@ -1,0 +1,47 @@
+import { findAccount } from '../accounts/accounts.ts'
+import { accountOption, type Command } from './command.ts'
+import { readWhole } from './command-line.ts'
+import { writeTable, writeTime } from './table.ts'
+
+const defaultLimit = 20
+const maxLimit = 1000
+
+export const requests: Command = {
+  name: 'requests',
+  summary: 'List the latest requests, newest first. Records hold no text.',
+  arguments: [],
+  options: [
+    { name: 'limit', value: 'COUNT', summary: `How many, at most ${maxLimit}. Default ${defaultLimit}.` },
+    { ...accountOption, summary: 'Only those of this account. Default: all accounts.' },
+  ],
+  example: 'requests --limit 50',
+  run(invocation) {
+    const limit = readWhole(invocation.line, 'limit', 1, maxLimit) ?? defaultLimit
+    return invocation.withStore(async ({ plane, requests: reader }) => {
+      const named = invocation.line.option('account')
+      const account = named === undefined ? undefined : await findAccount(plane, named)
+      const records = await reader.list(limit, account?.id)
+      const rows = records.map((record) => [
+        record.id,
+        writeTime(record.admittedAtMs),
+        record.profile,
+        record.errorCode ?? record.state,
+        record.attempts.map((attempt) => `${attempt.backend}:${attempt.outcome}`).join(' '),
+        String(record.charged),
+        `${Math.round(record.totalMs)} ms`,
+      ])
+      return {
+        text:
+          records.length === 0
+            ? ''
+            : writeTable([['ID', 'ADMITTED', 'PROFILE', 'END', 'ATTEMPTS', 'CHARGED', 'TIME'], ...rows]),
+        json: records,
+        talk: [
+          records.length === 0
+            ? `No requests yet. Next: ${invocation.command('start')}`
+            : `Next: ${invocation.command('request ID')}`,
+        ],
+      }
+    })
+  },
+}

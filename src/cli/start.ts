@@ -1,0 +1,90 @@
+import { styleText } from 'node:util'
+import { firstRun, type FirstRun } from '../accounts/first-run.ts'
+import type { Config } from '../config/config.ts'
+import { frontierId } from '../domain/profiles.ts'
+import { quoteForShell, type Command, type Invocation } from './command.ts'
+import { exitCodes } from './failures.ts'
+import { firstKeyFile, firstKeyName } from './first-key-file.ts'
+import { readVersion } from './version.ts'
+
+export const start: Command = {
+  name: 'start',
+  summary: 'Run the service. On the first run it makes an account, a key and simulated providers.',
+  arguments: [],
+  options: [
+    { name: 'port', value: 'PORT', summary: 'Default 8787.' },
+    { name: 'host', value: 'HOST', summary: 'Default 127.0.0.1: this machine only.' },
+  ],
+  example: 'start --port 8787 --data ./data --config ./svc-router.yaml',
+  async run(invocation) {
+    const { ports, terminal } = invocation
+    const first = await invocation.withStore(async ({ config, plane }) =>
+      config.mode === 'local' ? firstRun(plane, config.plans, firstKeyFile(config.dataDir)) : undefined,
+    )
+    const config = invocation.config ?? invocation.load()
+    const app = await ports.startApp(config)
+    const asked = new Promise<void>((resolve) => terminal.onStop(resolve))
+    announce(invocation, app.config, first)
+    await Promise.race([app.stopped, asked])
+    await app.stop()
+    return { text: '', json: undefined, talk: ['Stopped.'], exitCode: exitCodes.ok }
+  },
+}
+
+function announce(invocation: Invocation, config: Config, first: FirstRun | undefined): void {
+  const { terminal, line } = invocation
+  const keyPath = `${config.dataDir.replace(/\/+$/, '')}/${firstKeyName}`
+  const curl = writeCurl(
+    config,
+    first?.fileKeyWorks === true ? `$(cat ${quoteForShell(keyPath)})` : '$SVC_ROUTER_API_KEY',
+  )
+  if (line.flag('json')) {
+    terminal.out(
+      JSON.stringify({
+        ready: true,
+        base_url: config.baseUrl,
+        app_url: config.appUrl,
+        first_run: first?.key !== undefined,
+        key: first?.key?.reveal(),
+        curl,
+      }),
+    )
+    return
+  }
+  const strong = (text: string): string => (terminal.colors ? styleText('bold', text, { validateStream: false }) : text)
+  const lines = [strong(`svc-router ${readVersion()}`)]
+  if (first?.key !== undefined)
+    lines.push(
+      `  created    account "${first.account.name}" on plan ${first.account.planId}, data folder ${config.dataDir}`,
+    )
+  const simulated = config.backends.filter((backend) => backend.simulated).map((backend) => backend.id)
+  if (simulated.length > 0)
+    lines.push(`  simulated  ${simulated.join(', ')}: they only pretend to be models, and say so`)
+  lines.push(`  ready      ${strong(config.baseUrl)}`)
+  if (first?.key !== undefined)
+    lines.push(
+      '',
+      `  Your first key, shown this once (kept in ${keyPath}, for your user alone):`,
+      `    ${first.key.reveal()}`,
+    )
+  if (first?.fileKeyWorks === false)
+    lines.push(
+      '',
+      `  The key in ${keyPath} is missing or does not work any more. Make another: ${invocation.command('keys create')}`,
+    )
+  if (first === undefined) lines.push('', `  Accounts and keys: ${invocation.command('accounts create NAME')}`)
+  lines.push(
+    '',
+    '  Try it:',
+    `    ${curl}`,
+    '',
+    `  Connect a real model: ${invocation.command('upstream add PROVIDER --model MODEL')}`,
+  )
+  terminal.out(lines.join('\n'))
+}
+
+/** One request that works as pasted. */
+function writeCurl(config: Config, key: string): string {
+  const body = JSON.stringify({ model: frontierId, messages: [{ role: 'user', content: 'Hello!' }] })
+  return `curl -i ${quoteForShell(`${config.baseUrl}/chat/completions`)} -H "authorization: Bearer ${key}" -H 'content-type: application/json' -d '${body}'`
+}

@@ -1,0 +1,25 @@
+/** Rows in columns as wide as their content, two spaces between; the first row is the heading. */
+export function writeTable(rows: readonly (readonly string[])[]): string {
+  const widths = rows.reduce<number[]>(
+    (widest, row) => row.map((cell, index) => Math.max(widest[index] ?? 0, visible(cell).length)),
+    [],
+  )
+  return rows
+    .map((row) =>
+      row
+        .map((cell, index) => visible(cell).padEnd(widths[index] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+/** A moment as people and scripts read it: UTC, to the second. */
+export function writeTime(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, 19)}Z`
+}
+
+/** Names come from people: nothing in them may steer the terminal. */
+function visible(text: string): string {
+  return text.replaceAll(/\p{C}/gu, '?')
+}

@@ -1,0 +1,25 @@
+import { removeUpstream } from '../accounts/upstreams.ts'
+import { accountOption, quoteForShell, type Command } from './command.ts'
+import { CommandError, exitCodes } from './failures.ts'
+
+export const upstreamRemove: Command = {
+  name: 'upstream remove',
+  summary: 'Disconnect a provider and forget its credential.',
+  arguments: ['ID'],
+  options: [{ name: 'yes', summary: 'Confirm: the credential cannot be brought back.' }, accountOption],
+  example: 'upstream remove ID --yes',
+  run(invocation) {
+    const id = invocation.argument(0, 'the id of the upstream', 'upstream list')
+    if (!invocation.line.flag('yes')) {
+      throw new CommandError(
+        exitCodes.usage,
+        'removing an upstream forgets its credential',
+        `confirm it: ${invocation.command(`upstream remove ${quoteForShell(id.slice(0, 64))} --yes`)}`,
+      )
+    }
+    return invocation.withStore(async ({ plane, account }) => {
+      await removeUpstream(plane, (await account()).id, id)
+      return { text: id, json: { id, removed: true }, talk: [`Next: ${invocation.command('upstream list')}`] }
+    })
+  },
+}

@@ -1,0 +1,186 @@
+import type { z } from 'zod'
+import { nearest } from '../domain/profiles.ts'
+import type { ConfigDocument } from './document.ts'
+import type { Problem } from './problems.ts'
+import { configSchema, type ConfigFile } from './schema.ts'
+import { holdsSecret } from './secret-shapes.ts'
+
+type Issue = z.core.$ZodIssue
+type Path = readonly PropertyKey[]
+
+/** What people call a setting that has another name here. */
+const otherNames: Readonly<Record<string, string>> = {
+  api_key: 'credential_env',
+  apikey: 'credential_env',
+  key: 'credential_env',
+  key_env: 'credential_env',
+  token: 'credential_env',
+  secret: 'credential_env',
+  credential: 'credential_env',
+  url: 'base_url',
+  api_base: 'base_url',
+  models: 'profiles',
+  routes: 'profiles',
+  upstreams: 'backends',
+  rpm: 'requests_per_minute',
+}
+const listedNames = 12
+/** Each round removes what was wrong in it; a removal can at most make the entry around it incomplete. */
+const maxRounds = 8
+
+/** The shape of a file: what of it can be used, and every unknown name, wrong type, wrong value and secret in it. */
+export function checkShape(document: ConfigDocument): { file: ConfigFile; problems: readonly Problem[] } {
+  const secrets = document
+    .texts()
+    .filter(({ text }) => holdsSecret(text))
+    .map(({ place }): Problem => ({
+      what: 'a secret stands in the file',
+      fix: 'put it into an environment variable, name that variable here (credential_env: OPENAI_API_KEY), and replace the secret if others could read this file',
+      place,
+      hide: true,
+    }))
+  const problems: Problem[] = [...secrets]
+  let value = document.value
+  for (let round = 0; round < maxRounds; round++) {
+    const result = configSchema.safeParse(value)
+    if (result.success) return { file: result.data, problems }
+    for (const issue of result.error.issues) {
+      if (round === 0) problems.push(...problemsOf(issue, document).filter((problem) => !isKnown(problem, secrets)))
+      value = without(value, issue)
+    }
+  }
+  return { file: {}, problems }
+}
+
+/** Whether something else is already said about the same place. */
+export function isKnown(problem: Problem, problems: readonly Problem[]): boolean {
+  return problem.place !== undefined && problems.some((known) => known.place !== undefined && standsAt(known, problem))
+}
+
+/** The value without what an issue is about, so that the rest can still be checked. */
+function without(value: unknown, issue: Issue): unknown {
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.reduce((rest, name) => remove(rest, [...issue.path, name]), value)
+  return remove(value, issue.path)
+}
+
+/** Removes a setting; where it is not there, what it is missing from. */
+function remove(value: unknown, path: Path): unknown {
+  const [step, ...rest] = path
+  if (step === undefined) return {}
+  if (Array.isArray(value)) return value.filter((_, index) => index !== step)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value)
+  if (rest.length === 0 || isMissing(value, rest, step))
+    return Object.fromEntries(entries.filter(([name]) => name !== String(step)))
+  return Object.fromEntries(entries.map(([name, inner]) => [name, name === String(step) ? remove(inner, rest) : inner]))
+}
+
+function isMissing(value: object, rest: Path, step: PropertyKey): boolean {
+  const inner = (value as Record<PropertyKey, unknown>)[step]
+  const [next] = rest
+  return (
+    rest.length === 1 &&
+    next !== undefined &&
+    typeof inner === 'object' &&
+    inner !== null &&
+    !Object.hasOwn(inner, next)
+  )
+}
+
+function standsAt(one: Problem, other: Problem): boolean {
+  return one.place?.line === other.place?.line && one.place?.column === other.place?.column
+}
+
+function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((name) => ({
+      what: `unknown setting "${shownName(name)}"${inside(issue.path)}`,
+      fix: suggest(name, settingsAt(issue.path)),
+      place: document.placeOf([...issue.path, name], 'name'),
+      hide: false,
+    }))
+  }
+  const name = nameOf(issue.path)
+  if (issue.code === 'invalid_key') {
+    const expected = issue.issues[0]?.message ?? 'expected another name'
+    return [
+      {
+        what: `the name "${shownName(name)}"${inside(issue.path.slice(0, -1))} cannot be used`,
+        fix: expected,
+        place: document.placeOf(issue.path, 'name'),
+        hide: false,
+      },
+    ]
+  }
+  if (!document.has(issue.path) || isEmptyAt(document, issue.path)) {
+    return [
+      {
+        what: `"${name}" is missing${inside(issue.path.slice(0, -1))}`,
+        fix: `add "${name}:"; ${issue.message}`,
+        place: document.placeOf(issue.path, 'name'),
+        hide: false,
+      },
+    ]
+  }
+  const hide = name.endsWith('_env') || name.endsWith('url')
+  return [
+    {
+      what: `"${name}" has a value that cannot be used`,
+      fix: issue.message,
+      place: document.placeOf(issue.path, 'value'),
+      hide,
+    },
+  ]
+}
+
+function isEmptyAt(document: ConfigDocument, path: Path): boolean {
+  let value: unknown = document.value
+  for (const step of path)
+    value = typeof value === 'object' && value !== null ? (value as Record<PropertyKey, unknown>)[step] : undefined
+  return value === undefined
+}
+
+function nameOf(path: Path): string {
+  const last = path.at(-1)
+  return typeof last === 'number' ? `${nameOf(path.slice(0, -1))}[${last}]` : String(last ?? 'the file')
+}
+
+function shownName(name: string): string {
+  return holdsSecret(name) ? '[secret]' : name.slice(0, 64)
+}
+
+function inside(path: Path): string {
+  return path.length === 0 ? '' : ` in ${path.map((step) => shownName(String(step))).join('.')}`
+}
+
+/** The fix for a name that is not known: the nearest one, or all that there are. */
+export function suggest(name: string, known: readonly string[]): string {
+  const alias = otherNames[name.toLowerCase()]
+  const near = alias !== undefined && known.includes(alias) ? alias : nearest(name, known)
+  if (near !== undefined) return `did you mean "${near}"?`
+  if (known.length === 0) return 'remove it: nothing is defined there'
+  const more = known.length > listedNames ? ', …' : ''
+  return `known here: ${known.slice(0, listedNames).join(', ')}${more}`
+}
+
+/** The settings that the schema knows at a path, for a suggestion. */
+function settingsAt(path: Path): string[] {
+  let schema: unknown = configSchema
+  for (const step of path) {
+    const { shape, valueType } = definitionOf(schema)
+    schema = shape === undefined ? valueType : shape[String(step)]
+  }
+  return Object.keys(definitionOf(schema).shape ?? {})
+}
+
+interface Definition {
+  readonly innerType?: unknown
+  readonly shape?: Readonly<Record<string, unknown>>
+  readonly valueType?: unknown
+}
+
+function definitionOf(schema: unknown): Definition {
+  const definition = (schema as { readonly def?: Definition } | undefined)?.def ?? {}
+  return definition.innerType === undefined ? definition : definitionOf(definition.innerType)
+}

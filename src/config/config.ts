@@ -1,0 +1,113 @@
+import type { Plan } from '../domain/plans.ts'
+import type { Profile } from '../domain/profiles.ts'
+import type { Secret } from '../domain/secret.ts'
+import type { FormatId } from '../formats/format.ts'
+import type { BackendTimeouts } from '../gateway/ports.ts'
+
+/** `local` makes its own secrets and simulated providers; `production` refuses both. */
+export type Mode = 'local' | 'production'
+
+/** Everything that can be set, complete and checked: what `loadConfig` gives and every part is built from. */
+export interface Config {
+  /** The file that was read, as it was named; undefined when there is none and everything is a default. */
+  readonly file: string | undefined
+  readonly mode: Mode
+  /** `port` 0 lets the system choose: call `withPort` once it is known. */
+  readonly listen: { readonly host: string; readonly port: number }
+  /** Ends in `/v1` or whatever path was configured, without a slash behind it. */
+  readonly baseUrl: string
+  /** Without a slash at its end. */
+  readonly appUrl: string
+  /** Which of the two URLs follow from `listen` and were not set. */
+  readonly derivedUrls: { readonly base: boolean; readonly app: boolean }
+  /** The data folder as it was named, so that printed commands can be pasted. */
+  readonly dataDir: string
+  readonly storage: StorageConfig
+  readonly secrets: ConfigSecrets
+  readonly plans: readonly Plan[]
+  /** The id of the plan of new accounts. */
+  readonly defaultPlan: string
+  readonly providers: readonly ProviderConfig[]
+  /** In the order of the file; simulated backends last. */
+  readonly backends: readonly BackendConfig[]
+  /** `svc-router/frontier` first. `svc-router/fusion` is known to the plan gate and not among them. */
+  readonly profiles: readonly Profile[]
+  readonly limits: Limits
+  readonly requestRetentionMs: number
+  /** How long a stream may be silent before something is said to keep it open (contract 5.7). */
+  readonly keepAliveMs: number
+  /** How long running answers may take after SIGTERM. */
+  readonly drainMs: number
+  readonly edgeGate: { readonly enabled: boolean }
+}
+
+export type StorageConfig = { readonly kind: 'sqlite' } | { readonly kind: 'postgres'; readonly url: Secret }
+
+/** What keys are hashed with and credentials sealed with. The previous ones are still accepted while a change is under way. */
+export interface ConfigSecrets {
+  readonly pepper: Secret
+  readonly previousPepper: Secret | undefined
+  /** 32 bytes. */
+  readonly sealingKey: Secret<Uint8Array>
+  readonly previousSealingKey: Secret<Uint8Array> | undefined
+  /** Whether any of the two was made by us and is kept in `secrets.json` in the data folder. */
+  readonly keptInFile: boolean
+}
+
+/** A vendor as the file declares it, or a preset used by its own name. */
+export interface ProviderConfig {
+  readonly name: string
+  readonly preset: string
+  readonly baseUrl: string | undefined
+  readonly format: FormatId | undefined
+  readonly authHeader: string | undefined
+}
+
+/** One provider, one model, one credential (contract 1). */
+export interface BackendConfig {
+  readonly id: string
+  readonly provider: ProviderConfig
+  readonly model: string
+  readonly credential: Secret | undefined
+  /** The name of the environment variable that the credential came from. */
+  readonly credentialEnv: string | undefined
+  /**
+   * For a backend with a credential: id or name of the one account that it serves (contract 7); undefined is the
+   * local account. A backend without a credential serves every account.
+   */
+  readonly account: string | undefined
+  readonly failureDomain: string
+  /** Tokens; undefined when unknown. */
+  readonly contextWindow: number | undefined
+  readonly reasoning: boolean
+  readonly timeouts: BackendTimeouts
+  readonly simulated: boolean
+}
+
+/** Bounds on what one caller and all callers together can hold. */
+export interface Limits {
+  readonly bodyBytes: number
+  readonly headerBytes: number
+  /** From the first byte of a request until its headers are complete. */
+  readonly headerMs: number
+  /** From the headers until the body is complete. */
+  readonly bodyMs: number
+  readonly connections: number
+  /** Answers that may be under way at once. */
+  readonly streams: number
+}
+
+/** The same configuration once the system has chosen the port: the URLs that follow from it are derived again. */
+export function withPort(config: Config, port: number): Config {
+  const listen = { ...config.listen, port }
+  const baseUrl = config.derivedUrls.base ? baseUrlFor(listen.host, port) : config.baseUrl
+  const appUrl = config.derivedUrls.app ? new URL(baseUrl).origin : config.appUrl
+  return { ...config, listen, baseUrl, appUrl }
+}
+
+/** The base URL of a service on this host and port, as a client on the same machine reaches it. */
+export function baseUrlFor(host: string, port: number): string {
+  const everywhere = host === '0.0.0.0' || host === '::'
+  const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
+  return `http://${name}:${port}/v1`
+}

@@ -1,0 +1,87 @@
+import { stringify } from 'yaml'
+import type { BackendConfig, Config } from './config.ts'
+import { writeDuration, writeSize } from './measures.ts'
+
+/** The effective configuration as YAML, every secret masked, for `svc-router check`. */
+export function describeConfig(config: Config): string {
+  return stringify(plainConfig(config), { lineWidth: 0 })
+}
+
+/** The same as a plain value, for `--json`. */
+export function plainConfig(config: Config): Record<string, unknown> {
+  return {
+    mode: config.mode,
+    listen: config.listen,
+    base_url: config.baseUrl,
+    app_url: config.appUrl,
+    data: config.dataDir,
+    storage: config.storage.kind === 'sqlite' ? 'sqlite' : 'postgres (URL masked)',
+    secrets: {
+      pepper: masked,
+      previous_pepper: config.secrets.previousPepper === undefined ? undefined : masked,
+      sealing_key: masked,
+      previous_sealing_key: config.secrets.previousSealingKey === undefined ? undefined : masked,
+      kept_in: config.secrets.keptInFile ? 'secrets.json in the data folder' : 'environment',
+    },
+    plans: byId(config.plans, (plan) => ({
+      name: plan.name,
+      requests_per_minute: plan.requestsPerMinute,
+      requests_per_month: plan.requestsPerMonth,
+      premium: plan.premium,
+    })),
+    default_plan: config.defaultPlan,
+    backends: byId(config.backends, plainBackend),
+    profiles: byId(config.profiles, (profile) => ({
+      description: profile.description,
+      backends: profile.backends,
+      premium: profile.premium,
+      quota_units: profile.quotaUnits,
+    })),
+    limits: {
+      body: writeSize(config.limits.bodyBytes),
+      headers: writeSize(config.limits.headerBytes),
+      header_time: writeDuration(config.limits.headerMs),
+      body_time: writeDuration(config.limits.bodyMs),
+      connections: config.limits.connections,
+      streams: config.limits.streams,
+    },
+    retention: { requests: writeDuration(config.requestRetentionMs) },
+    keep_alive: writeDuration(config.keepAliveMs),
+    drain: writeDuration(config.drainMs),
+    edge_gate: config.edgeGate,
+  }
+}
+
+const masked = '********'
+
+function plainBackend(backend: BackendConfig): Record<string, unknown> {
+  const { provider, timeouts } = backend
+  return {
+    provider: provider.name,
+    preset: provider.preset,
+    base_url: provider.baseUrl,
+    format: provider.format,
+    auth_header: provider.authHeader,
+    model: backend.model,
+    credential: backend.credentialEnv === undefined ? undefined : `${masked} (from ${backend.credentialEnv})`,
+    account: backend.credential === undefined ? undefined : (backend.account ?? 'local'),
+    failure_domain: backend.failureDomain,
+    context_window: backend.contextWindow,
+    reasoning: backend.reasoning,
+    simulated: backend.simulated,
+    timeouts: {
+      connect: writeDuration(timeouts.connectMs),
+      first_content: writeDuration(timeouts.firstContentMs),
+      whole_answer: writeDuration(timeouts.wholeAnswerMs),
+      idle: writeDuration(timeouts.idleMs),
+      total: writeDuration(timeouts.totalMs),
+    },
+  }
+}
+
+function byId<Item extends { readonly id: string }>(
+  items: readonly Item[],
+  plain: (item: Item) => unknown,
+): Record<string, unknown> {
+  return Object.fromEntries(items.map((item) => [item.id, plain(item)]))
+}

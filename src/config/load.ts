@@ -1,0 +1,85 @@
+import { readFileSync, statSync } from 'node:fs'
+import type { RandomBytes } from '../domain/random.ts'
+import { SetupError } from '../domain/setup-error.ts'
+import { checkShape, isKnown } from './check-shape.ts'
+import type { Config } from './config.ts'
+import { readDocument } from './document.ts'
+import { Findings, type Environment } from './findings.ts'
+import { ConfigError, type Problem } from './problems.ts'
+import { completeSecrets, resolve, type GivenSecrets, type Overrides } from './resolve.ts'
+import { makeKeptSecrets, readKeptSecrets, type KeptSecrets } from './secrets.ts'
+
+/** The file that is read when none is named. */
+export const defaultConfigPath = './svc-router.yaml'
+const maxFileBytes = 1024 * 1024
+
+/** Where a configuration comes from. */
+export interface ConfigSource {
+  readonly path: string
+  /** Whether the path was named: then the file must exist. */
+  readonly explicit: boolean
+  readonly overrides: Overrides
+  readonly env: Environment
+  readonly random: RandomBytes
+  /** `make` keeps the secrets that local mode makes in the data folder; `pretend` writes nothing, for a mere check. */
+  readonly localSecrets: 'make' | 'pretend'
+}
+
+/** One file and the environment as a Config. @throws ConfigError with every problem at once, each with its place */
+export function loadConfig(source: ConfigSource): Config {
+  const text = readText(source)
+  const name = text === undefined ? undefined : source.path
+  const document = readDocument(text ?? '')
+  if (document.problems.length > 0) throw new ConfigError(name, document.problems)
+  const { file, problems } = checkShape(document)
+  const findings = new Findings(document, source.env)
+  const { given, ...rest } = resolve(file, name, source.overrides, findings)
+  const all = [...problems, ...findings.problems.filter((problem) => !isKnown(problem, problems))]
+  if (all.length > 0) throw new ConfigError(name, inOrder(all))
+  const secrets = completeSecrets(given, keptSecrets(given, rest.dataDir, source))
+  if (secrets === undefined)
+    throw new ConfigError(name, [placeless('secrets are missing', 'set SVC_ROUTER_PEPPER and SVC_ROUTER_SEALING_KEY')])
+  return { ...rest, secrets }
+}
+
+function readText({ path, explicit }: ConfigSource): string | undefined {
+  try {
+    if (statSync(path).size > maxFileBytes)
+      throw new ConfigError(path, [
+        placeless('the configuration file is larger than 1MiB', 'name the right file with --config FILE'),
+      ])
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (error instanceof ConfigError) throw error
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown'
+    if (code === 'ENOENT' && !explicit) return undefined
+    const what = code === 'ENOENT' ? `there is no file ${path}` : `${path} cannot be read (${code})`
+    throw new ConfigError(undefined, [
+      placeless(what, 'name the right file with --config FILE, or leave --config out to use the defaults'),
+    ])
+  }
+}
+
+function keptSecrets(given: GivenSecrets, dataDir: string, source: ConfigSource): KeptSecrets | undefined {
+  if (given.pepper !== undefined && given.sealingKey !== undefined) return undefined
+  try {
+    const kept = readKeptSecrets(dataDir)
+    if (kept !== undefined) return kept
+    if (source.localSecrets === 'make') return makeKeptSecrets(dataDir, source.random)
+    return { pepper: Buffer.from(source.random(32)).toString('base64url'), sealingKey: source.random(32) }
+  } catch (error) {
+    if (error instanceof SetupError) throw new ConfigError(undefined, [placeless(error.message, error.fix)])
+    throw error
+  }
+}
+
+function placeless(what: string, fix: string): Problem {
+  return { what, fix, place: undefined, hide: false }
+}
+
+/** In the order of the file; what has no place comes last. */
+function inOrder(problems: readonly Problem[]): Problem[] {
+  const rank = (problem: Problem): number =>
+    problem.place === undefined ? Infinity : problem.place.line * 100_000 + problem.place.column
+  return problems.toSorted((a, b) => (rank(a) === rank(b) ? 0 : rank(a) - rank(b)))
+}

@@ -1,0 +1,59 @@
+import { maskSecrets } from './secret-shapes.ts'
+
+/** Where in the file something stands: line and column count from 1, in characters. */
+export interface Place {
+  readonly line: number
+  readonly column: number
+  readonly length: number
+  readonly text: string
+}
+
+/** One thing that is wrong with the configuration, in full sentences without the value of any secret. */
+export interface Problem {
+  readonly what: string
+  readonly fix: string
+  /** Undefined for what is missing from the file or comes from the environment. */
+  readonly place: Place | undefined
+  /** Whether the marked text may be a secret and is starred. */
+  readonly hide: boolean
+}
+
+const shownCharacters = 120
+
+/** Everything that is wrong with the configuration, at once. Its message is what the operator reads. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly file: string | undefined
+  readonly problems: readonly Problem[]
+
+  constructor(file: string | undefined, problems: readonly Problem[]) {
+    super(problems.map((problem) => writeProblem(file, problem)).join('\n\n'))
+    this.file = file
+    this.problems = problems
+  }
+}
+
+/** One problem as text: what, `file:line:column`, the line with a caret below it, and the fix. */
+export function writeProblem(file: string | undefined, problem: Problem): string {
+  const lines = [`error: ${problem.what}`]
+  const { place } = problem
+  if (place !== undefined) {
+    const margin = String(place.line).length
+    const marked = Math.max(1, Math.min(place.length, place.text.length - place.column + 1))
+    lines.push(`  --> ${file ?? 'configuration'}:${place.line}:${place.column}`)
+    if (place.column + marked <= shownCharacters) {
+      lines.push(`${place.line} | ${shownLine(place, marked, problem.hide)}`)
+      lines.push(`${' '.repeat(margin)} | ${' '.repeat(place.column - 1)}${'^'.repeat(marked)}`)
+    }
+  } else if (file !== undefined) {
+    lines.push(`  --> ${file}`)
+  }
+  lines.push(`  = fix: ${problem.fix}`)
+  return lines.join('\n')
+}
+
+function shownLine(place: Place, marked: number, hide: boolean): string {
+  const from = place.column - 1
+  const text = hide ? place.text.slice(0, from) + '*'.repeat(marked) + place.text.slice(from + marked) : place.text
+  return maskSecrets(text).slice(0, shownCharacters)
+}

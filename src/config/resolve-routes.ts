@@ -1,0 +1,233 @@
+import { fusionId, frontierId, type Profile } from '../domain/profiles.ts'
+import type { BackendTimeouts } from '../gateway/ports.ts'
+import type { BackendConfig, Mode, ProviderConfig } from './config.ts'
+import { suggest } from './check-shape.ts'
+import type { Findings } from './findings.ts'
+import { readDurationMs } from './measures.ts'
+import { findPreset, presetNames, simulatedBackendIds, simulatedPreset } from './presets.ts'
+import type { ConfigFile } from './schema.ts'
+
+const frontierDescription = 'The profile to use first: the backends in order, the next one when one fails.'
+/** Contract 5.5. */
+const defaultTimeouts: BackendTimeouts = {
+  connectMs: 2000,
+  firstContentMs: 30_000,
+  wholeAnswerMs: 300_000,
+  idleMs: 30_000,
+  totalMs: 600_000,
+}
+const reasoningFirstContentMs = 120_000
+
+/** The declared providers, and the presets that backends name directly. */
+export function resolveProviders(file: ConfigFile, findings: Findings): Map<string, ProviderConfig> {
+  const providers = new Map<string, ProviderConfig>()
+  for (const [name, given] of Object.entries(file.providers ?? {})) {
+    const preset = findPreset(given.preset)
+    if (preset === undefined) {
+      findings.add(
+        ['providers', name, 'preset'],
+        `there is no preset "${given.preset}"`,
+        suggest(given.preset, presetNames),
+      )
+    } else if (preset.baseUrl === null && !findings.mentions(['providers', name, 'base_url'])) {
+      findings.add(
+        ['providers', name],
+        `the preset "${given.preset}" needs a base_url`,
+        `add "base_url: https://…" to ${name}`,
+        'name',
+      )
+    }
+    providers.set(name, {
+      name,
+      preset: given.preset,
+      baseUrl: given.base_url?.replace(/\/+$/, ''),
+      format: given.format,
+      authHeader: given.auth_header?.toLowerCase(),
+    })
+  }
+  return providers
+}
+
+type GivenBackend = NonNullable<ConfigFile['backends']>[string]
+
+/** Every backend with its credential, in the order of the file, the simulated ones behind. */
+export function resolveBackends(
+  file: ConfigFile,
+  mode: Mode,
+  providers: Map<string, ProviderConfig>,
+  findings: Findings,
+): BackendConfig[] {
+  const backends = Object.entries(file.backends ?? {}).flatMap(([id, given]) => {
+    const path = ['backends', id]
+    if (simulatedBackendIds.includes(id)) {
+      findings.add(path, `the name "${id}" belongs to a simulated backend`, 'choose another name', 'name')
+    }
+    const provider = findProvider(given.provider, providers, path, findings)
+    return provider === undefined ? [] : [resolveBackend(id, given, provider, mode, findings)]
+  })
+  if (mode === 'production' && file.simulated === true) {
+    findings.add(['simulated'], 'simulated providers are not for production', 'remove this line, or use "mode: local"')
+  }
+  const simulate = mode === 'local' && (file.simulated ?? findings.names('backends').length === 0)
+  return simulate ? [...backends, ...simulatedBackendIds.map(simulatedBackend)] : backends
+}
+
+function resolveBackend(
+  id: string,
+  given: GivenBackend,
+  provider: ProviderConfig,
+  mode: Mode,
+  findings: Findings,
+): BackendConfig {
+  checkCredential(id, provider, mode, findings)
+  const { credential_env: credentialEnv, reasoning = false } = given
+  const path = ['backends', id, 'credential_env']
+  return {
+    id,
+    provider,
+    model: given.model,
+    credential:
+      credentialEnv === undefined ? undefined : findings.secret(path, credentialEnv, `it is the credential of ${id}`),
+    credentialEnv,
+    account: given.account,
+    failureDomain: given.failure_domain ?? provider.name,
+    contextWindow: given.context_window,
+    reasoning,
+    timeouts: resolveTimeouts(given.timeouts, reasoning),
+    simulated: false,
+  }
+}
+
+/** Whose credential it is, and whether there must be one (contract 7). */
+function checkCredential(id: string, provider: ProviderConfig, mode: Mode, findings: Findings): void {
+  const path = ['backends', id]
+  const namesCredential = findings.mentions([...path, 'credential_env'])
+  const namesAccount = findings.mentions([...path, 'account'])
+  if (findPreset(provider.preset)?.credential === 'required' && !namesCredential) {
+    findings.add(
+      path,
+      `"${provider.name}" asks for a credential and ${id} names none`,
+      'add "credential_env: NAME" with the name of an environment variable that holds it',
+      'name',
+    )
+  }
+  if (namesAccount && !namesCredential) {
+    findings.add(
+      [...path, 'account'],
+      'an account is named for a backend without a credential',
+      'add "credential_env", or remove "account": without a credential every account is served',
+      'name',
+    )
+  }
+  if (mode === 'production' && namesCredential && !namesAccount) {
+    findings.add(
+      path,
+      `${id} does not say whose credential it uses: provider credentials serve one account alone`,
+      'add "account: NAME" with the name or id of that account',
+      'name',
+    )
+  }
+}
+
+/** The profiles, `svc-router/frontier` first, over every backend unless the file defines it. */
+export function resolveProfiles(file: ConfigFile, backends: readonly BackendConfig[], findings: Findings): Profile[] {
+  const known = [...new Set([...findings.names('backends'), ...backends.map((backend) => backend.id)])]
+  const given = Object.entries(file.profiles ?? {})
+  const profiles = given.map(([id, profile]): Profile => {
+    if (id === fusionId)
+      findings.add(
+        ['profiles', id],
+        `${fusionId} cannot be configured yet: it is premium and not served`,
+        'remove it',
+        'name',
+      )
+    const seen = new Set<string>()
+    for (const [index, backend] of (profile.backends ?? []).entries()) {
+      const path = ['profiles', id, 'backends', index]
+      if (!known.includes(backend)) findings.add(path, `there is no backend "${backend}"`, suggest(backend, known))
+      else if (seen.has(backend))
+        findings.add(path, `the backend "${backend}" is listed twice`, 'list it once: each backend is tried once')
+      seen.add(backend)
+    }
+    return {
+      id,
+      description: profile.description ?? '',
+      backends: profile.backends ?? [],
+      premium: profile.premium ?? false,
+      quotaUnits: profile.quota_units ?? 1,
+    }
+  })
+  const frontier = profiles.find((profile) => profile.id === frontierId)
+  const others = profiles.filter((profile) => profile.id !== frontierId)
+  return [
+    frontier ?? { id: frontierId, description: frontierDescription, backends: known, premium: false, quotaUnits: 1 },
+    ...others,
+  ]
+}
+
+function findProvider(
+  name: string,
+  providers: Map<string, ProviderConfig>,
+  path: readonly string[],
+  findings: Findings,
+): ProviderConfig | undefined {
+  const declared = providers.get(name)
+  if (declared !== undefined) return declared
+  // A declaration that cannot be used has its own problem.
+  if (findings.names('providers').includes(name)) return undefined
+  const preset = findPreset(name)
+  if (preset === undefined) {
+    findings.add(
+      [...path, 'provider'],
+      `there is no provider or preset "${name}"`,
+      suggest(name, [...findings.names('providers'), ...presetNames]),
+    )
+    return undefined
+  }
+  if (preset.baseUrl === null) {
+    findings.add(
+      [...path, 'provider'],
+      `the preset "${name}" needs a base_url and cannot be used by its name alone`,
+      `declare it: "providers: {mine: {preset: ${name}, base_url: https://…}}", then "provider: mine"`,
+    )
+    return undefined
+  }
+  const provider = { name, preset: name, baseUrl: undefined, format: undefined, authHeader: undefined }
+  providers.set(name, provider)
+  return provider
+}
+
+function resolveTimeouts(given: GivenBackend['timeouts'], reasoning: boolean): BackendTimeouts {
+  const ms = (text: string | undefined, byDefault: number): number =>
+    text === undefined ? byDefault : (readDurationMs(text) ?? byDefault)
+  return {
+    connectMs: ms(given?.connect, defaultTimeouts.connectMs),
+    firstContentMs: ms(given?.first_content, reasoning ? reasoningFirstContentMs : defaultTimeouts.firstContentMs),
+    wholeAnswerMs: ms(given?.whole_answer, defaultTimeouts.wholeAnswerMs),
+    idleMs: ms(given?.idle, defaultTimeouts.idleMs),
+    totalMs: ms(given?.total, defaultTimeouts.totalMs),
+  }
+}
+
+/** Each its own failure domain: they show a failover, so one failing must not take the others along. */
+function simulatedBackend(id: string): BackendConfig {
+  return {
+    id,
+    provider: {
+      name: simulatedPreset,
+      preset: simulatedPreset,
+      baseUrl: undefined,
+      format: undefined,
+      authHeader: undefined,
+    },
+    model: id,
+    credential: undefined,
+    credentialEnv: undefined,
+    account: undefined,
+    failureDomain: id,
+    contextWindow: undefined,
+    reasoning: false,
+    timeouts: defaultTimeouts,
+    simulated: true,
+  }
+}

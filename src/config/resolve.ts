@@ -1,0 +1,216 @@
+import { suggest } from './check-shape.ts'
+import { defaultPlans, type Plan } from '../domain/plans.ts'
+import { Secret } from '../domain/secret.ts'
+import { baseUrlFor, type Config, type ConfigSecrets, type Limits, type Mode, type StorageConfig } from './config.ts'
+import type { Findings } from './findings.ts'
+import { readDurationMs, readSizeBytes } from './measures.ts'
+import { resolveBackends, resolveProfiles, resolveProviders } from './resolve-routes.ts'
+import type { ConfigFile } from './schema.ts'
+import { isPepper, readSealingKey, sealingKeyBytes, type KeptSecrets } from './secrets.ts'
+
+const defaultHost = '127.0.0.1'
+const defaultPort = 8787
+const defaultDataDir = './data'
+const defaultPepperEnv = 'SVC_ROUTER_PEPPER'
+const defaultSealingKeyEnv = 'SVC_ROUTER_SEALING_KEY'
+const modeEnv = 'SVC_ROUTER_MODE'
+const defaultLimits: Limits = {
+  bodyBytes: 16 * 1024 ** 2,
+  headerBytes: 32 * 1024,
+  headerMs: 10_000,
+  bodyMs: 60_000,
+  connections: 20_000,
+  streams: 4000,
+}
+const defaultRequestRetentionMs = 90 * 86_400_000
+const defaultKeepAliveMs = 10_000
+const defaultDrainMs = 30_000
+
+/** Settings from the command line, which come before the file's. */
+export interface Overrides {
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+  readonly data?: string | undefined
+}
+
+/** What a checked file means, except for secrets that still have to be made. */
+export type Resolved = Omit<Config, 'secrets'> & { readonly given: GivenSecrets }
+
+/** The secrets that the environment gives. */
+export interface GivenSecrets {
+  readonly pepper: Secret | undefined
+  readonly previousPepper: Secret | undefined
+  readonly sealingKey: Secret<Uint8Array> | undefined
+  readonly previousSealingKey: Secret<Uint8Array> | undefined
+}
+
+/** Applies defaults, environment and overrides to a file of the right shape; what is wrong goes to `findings`. */
+export function resolve(
+  file: ConfigFile,
+  name: string | undefined,
+  overrides: Overrides,
+  findings: Findings,
+): Resolved {
+  const mode = resolveMode(file, findings)
+  const host = overrides.host ?? file.listen?.host ?? defaultHost
+  const port = overrides.port ?? file.listen?.port ?? defaultPort
+  const baseUrl = (file.base_url ?? baseUrlFor(host, port)).replace(/\/+$/, '')
+  if (mode === 'production' && !findings.mentions(['app_url'])) {
+    findings.add(
+      ['app_url'],
+      'production needs app_url: errors link to the account pages there',
+      'add "app_url: https://…"',
+    )
+  }
+  const providers = resolveProviders(file, findings)
+  const backends = resolveBackends(file, mode, providers, findings)
+  const plans = resolvePlans(file)
+  return {
+    file: name,
+    mode,
+    listen: { host, port },
+    baseUrl,
+    appUrl: file.app_url?.replace(/\/+$/, '') ?? (URL.canParse(baseUrl) ? new URL(baseUrl).origin : baseUrl),
+    derivedUrls: { base: file.base_url === undefined, app: file.app_url === undefined },
+    dataDir: overrides.data ?? file.data ?? defaultDataDir,
+    storage: resolveStorage(file, findings),
+    given: resolveSecrets(file, mode, findings),
+    plans,
+    defaultPlan: resolveDefaultPlan(file, plans, findings),
+    providers: [...providers.values()],
+    backends,
+    profiles: resolveProfiles(file, backends, findings),
+    limits: resolveLimits(file.limits),
+    requestRetentionMs: durationMs(file.retention?.requests, defaultRequestRetentionMs),
+    keepAliveMs: durationMs(file.keep_alive, defaultKeepAliveMs),
+    drainMs: durationMs(file.drain, defaultDrainMs),
+    edgeGate: { enabled: file.edge_gate?.enabled ?? true },
+  }
+}
+
+/** Joins what the environment gives with what is kept in the data folder. */
+export function completeSecrets(given: GivenSecrets, kept: KeptSecrets | undefined): ConfigSecrets | undefined {
+  const pepper = given.pepper ?? (kept === undefined ? undefined : new Secret(kept.pepper))
+  const sealingKey = given.sealingKey ?? (kept === undefined ? undefined : new Secret(kept.sealingKey))
+  if (pepper === undefined || sealingKey === undefined) return undefined
+  const keptInFile = given.pepper === undefined || given.sealingKey === undefined
+  return {
+    pepper,
+    previousPepper: given.previousPepper,
+    sealingKey,
+    previousSealingKey: given.previousSealingKey,
+    keptInFile,
+  }
+}
+
+function resolveMode(file: ConfigFile, findings: Findings): Mode {
+  const wanted = findings.env[modeEnv]
+  if (wanted !== undefined && wanted !== '' && wanted !== 'local' && wanted !== 'production') {
+    findings.add(
+      [],
+      `the environment variable ${modeEnv} is neither local nor production`,
+      `set ${modeEnv} to one of the two, or unset it`,
+    )
+  }
+  return wanted === 'production' || findings.env['NODE_ENV'] === 'production' || file.mode === 'production'
+    ? 'production'
+    : 'local'
+}
+
+function resolvePlans(file: ConfigFile): readonly Plan[] {
+  const given = Object.entries(file.plans ?? {})
+  if (given.length === 0) return defaultPlans
+  return given.map(([id, plan]) => ({
+    id,
+    name: plan.name,
+    requestsPerMinute: plan.requests_per_minute,
+    requestsPerMonth: plan.requests_per_month,
+    premium: plan.premium ?? false,
+  }))
+}
+
+function resolveDefaultPlan(file: ConfigFile, plans: readonly Plan[], findings: Findings): string {
+  const ids = plans.map((plan) => plan.id)
+  const wanted = file.default_plan
+  if (wanted !== undefined && !ids.includes(wanted) && !findings.names('plans').includes(wanted))
+    findings.add(['default_plan'], `there is no plan "${wanted}"`, suggest(wanted, ids))
+  return wanted ?? (ids.includes('free') ? 'free' : (ids[0] ?? 'free'))
+}
+
+function resolveStorage(file: ConfigFile, findings: Findings): StorageConfig {
+  if (file.database === undefined) return { kind: 'sqlite' }
+  const path = ['database', 'url_env']
+  const url = findings.secret(path, file.database.url_env, 'it is the URL of the database')
+  if (url !== undefined && !/^postgres(ql)?:\/\//.test(url.reveal())) {
+    findings.add(
+      path,
+      `the environment variable ${file.database.url_env} does not hold a postgres:// URL`,
+      'set it to postgres://user:password@host:5432/database',
+    )
+  }
+  return { kind: 'postgres', url: url ?? new Secret('') }
+}
+
+function resolveSecrets(file: ConfigFile, mode: Mode, findings: Findings): GivenSecrets {
+  function read(
+    setting: 'pepper_env' | 'previous_pepper_env' | 'sealing_key_env' | 'previous_sealing_key_env',
+    byDefault: string | undefined,
+    what: string,
+  ): [Secret | undefined, string] {
+    const name = file.secrets?.[setting] ?? byDefault
+    if (name === undefined) return [undefined, '']
+    const isNeeded = mode === 'production' || setting.startsWith('previous_')
+    const isSet = (findings.env[name] ?? '').trim() !== ''
+    return [isSet || isNeeded ? findings.secret(['secrets', setting], name, what) : undefined, name]
+  }
+  function pepper(setting: 'pepper_env' | 'previous_pepper_env', byDefault: string | undefined): Secret | undefined {
+    const [secret, name] = read(setting, byDefault, 'keys are hashed with it')
+    if (secret === undefined || isPepper(secret.reveal())) return secret
+    findings.add(
+      ['secrets', setting],
+      `the environment variable ${name} is too short to hash keys with`,
+      'use at least 16 characters, for example from "openssl rand -base64 32"',
+    )
+    return undefined
+  }
+  function sealingKey(
+    setting: 'sealing_key_env' | 'previous_sealing_key_env',
+    byDefault: string | undefined,
+  ): Secret<Uint8Array> | undefined {
+    const [secret, name] = read(setting, byDefault, 'provider credentials are sealed with it')
+    if (secret === undefined) return undefined
+    const bytes = readSealingKey(secret.reveal())
+    if (bytes !== undefined) return new Secret(bytes)
+    findings.add(
+      ['secrets', setting],
+      `the environment variable ${name} does not hold ${sealingKeyBytes} bytes in base64 or hex`,
+      'make one with "openssl rand -base64 32"',
+    )
+    return undefined
+  }
+  return {
+    pepper: pepper('pepper_env', defaultPepperEnv),
+    previousPepper: pepper('previous_pepper_env', undefined),
+    sealingKey: sealingKey('sealing_key_env', defaultSealingKeyEnv),
+    previousSealingKey: sealingKey('previous_sealing_key_env', undefined),
+  }
+}
+
+function resolveLimits(given: ConfigFile['limits']): Limits {
+  return {
+    bodyBytes: sizeBytes(given?.body, defaultLimits.bodyBytes),
+    headerBytes: sizeBytes(given?.headers, defaultLimits.headerBytes),
+    headerMs: durationMs(given?.header_time, defaultLimits.headerMs),
+    bodyMs: durationMs(given?.body_time, defaultLimits.bodyMs),
+    connections: given?.connections ?? defaultLimits.connections,
+    streams: given?.streams ?? defaultLimits.streams,
+  }
+}
+
+function durationMs(text: string | undefined, byDefault: number): number {
+  return text === undefined ? byDefault : (readDurationMs(text) ?? byDefault)
+}
+
+function sizeBytes(text: string | undefined, byDefault: number): number {
+  return text === undefined ? byDefault : (readSizeBytes(text) ?? byDefault)
+}

@@ -1,0 +1,253 @@
+import { z } from 'zod'
+import { presetNames } from './presets.ts'
+import { readDurationMs, readSizeBytes, writeDuration, writeSize } from './measures.ts'
+
+/** Bounds on the file itself. */
+const maxEntries = 200
+const maxPlans = 20
+const maxBackendsPerProfile = 32
+const maxNameCharacters = 100
+const maxTextCharacters = 500
+const longestDurationMs = 3_650 * 86_400_000
+const largestSizeBytes = 1024 ** 3
+const maxQuotaUnits = 1000
+const maxPerMinute = 100_000
+const maxPerMonth = 1_000_000_000
+const maxContextTokens = 100_000_000
+const maxOpen = 1_000_000
+
+/** How a name in a map is written; it appears in headers and on command lines. */
+const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+const profileShape = /^[a-z0-9][a-z0-9._-]{0,63}(\/[a-z0-9][a-z0-9._-]{0,63})?$/
+const envShape = /^[A-Z][A-Z0-9_]{0,127}$/
+const headerShape = /^[A-Za-z0-9-]{1,64}$/
+
+const flag = z.boolean({ error: 'expected true or false' })
+
+function whole(min: number, max: number) {
+  const error = `expected a whole number from ${min} to ${max}`
+  return z.int({ error }).min(min, { error }).max(max, { error })
+}
+
+function text(what: string, max = maxTextCharacters) {
+  const error = `expected ${what}, at most ${max} characters (in quotes if it looks like a number)`
+  return z.string({ error }).min(1, { error }).max(max, { error })
+}
+
+function shaped(shape: RegExp, what: string) {
+  const error = `expected ${what}`
+  return z.string({ error }).regex(shape, { error })
+}
+
+function duration(minMs: number) {
+  const error = `expected a duration such as 500ms, 2s, 5m, 24h or 90d, at least ${writeDuration(minMs)}`
+  return z
+    .string({ error })
+    .regex(/^\d{1,9}(ms|s|m|h|d)$/, { error, abort: true })
+    .refine((value) => isWithin(readDurationMs(value), minMs, longestDurationMs), { error })
+}
+
+function size(minBytes: number) {
+  const error = `expected a size such as 64KiB or 16MiB, from ${writeSize(minBytes)} to ${writeSize(largestSizeBytes)}`
+  return z
+    .string({ error })
+    .regex(/^\d{1,9}(B|KiB|MiB|GiB)$/, { error, abort: true })
+    .refine((value) => isWithin(readSizeBytes(value), minBytes, largestSizeBytes), { error })
+}
+
+function isWithin(value: number | undefined, min: number, max: number): boolean {
+  return value !== undefined && value >= min && value <= max
+}
+
+function url(what: string, isGood: (value: string) => boolean = isPlainUrl) {
+  const error = `expected ${what}: an http or https URL without user name${isGood === isPlainUrl ? ', query' : ''} and fragment`
+  return z
+    .string({ error })
+    .regex(/^https?:\/\//, { error, abort: true })
+    .refine(isGood, { error })
+}
+
+function isPlainUrl(value: string): boolean {
+  return isProviderUrl(value) && new URL(value).search === ''
+}
+
+/** Whether a URL can be a provider's base URL: http or https, no user and no fragment; a query such as an api-version is kept. */
+export function isProviderUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false
+  const { protocol, username, password, hash } = new URL(value)
+  return /^https?:$/.test(protocol) && username === '' && password === '' && hash === ''
+}
+
+const env = (what: string) =>
+  shaped(
+    envShape,
+    'the name of an environment variable, in capitals, such as OPENAI_API_KEY; never the secret itself',
+  ).describe(what)
+
+function map<Value extends z.ZodType>(shape: RegExp, what: string, value: Value, max = maxEntries) {
+  const name = z.string().regex(shape, { error: `expected ${what}` })
+  const error = 'expected a map of names to settings'
+  return z
+    .record(name, value, { error })
+    .refine((entries) => Object.keys(entries).length <= max, { error: `expected at most ${max} entries` })
+}
+
+function group<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+  return z.strictObject(shape, {
+    error: (issue) => (issue.code === 'invalid_type' ? 'expected settings, indented below this line' : undefined),
+  })
+}
+
+const timeouts = group({
+  connect: duration(1).optional().describe('Until a connection stands. Default 2s.'),
+  first_content: duration(1)
+    .optional()
+    .describe('Until a stream says its first content. Default 30s, 120s for reasoning backends.'),
+  whole_answer: duration(1).optional().describe('Until the last byte of an answer that is not streamed. Default 300s.'),
+  idle: duration(1).optional().describe('Between two events of a stream. Default 30s.'),
+  total: duration(1).optional().describe('The whole call. Default 600s.'),
+})
+
+/** The shape of svc-router.yaml. Defaults, references and secrets are resolved afterwards, by `loadConfig`. */
+export const configSchema = group({
+  mode: z
+    .enum(['local', 'production'], { error: 'expected local or production' })
+    .optional()
+    .describe(
+      'production refuses simulated providers and secrets made by us. NODE_ENV=production or SVC_ROUTER_MODE=production turn it on too. Default local.',
+    ),
+  listen: group({
+    host: text('a host name or address', 255)
+      .optional()
+      .describe('Default 127.0.0.1: this machine only. 0.0.0.0 for every network.'),
+    port: whole(0, 65_535).optional().describe('Default 8787. 0 lets the system choose.'),
+  })
+    .optional()
+    .describe('Where the API is served.'),
+  base_url: url('the address under which clients reach the API')
+    .optional()
+    .describe('Ends in /v1. Default http://host:port/v1.'),
+  app_url: url('the address of the account pages')
+    .optional()
+    .describe('Where links in errors lead. Required in production; by default the origin of base_url.'),
+  data: text('a folder', 1000).optional().describe('The data folder. Default ./data.'),
+  database: group({ url_env: env('The variable that holds a postgres:// URL.') })
+    .optional()
+    .describe('Only for PostgreSQL; by default SQLite in the data folder.'),
+  secrets: group({
+    pepper_env: env('The variable with the pepper that keys are hashed with. Default SVC_ROUTER_PEPPER.').optional(),
+    previous_pepper_env: env('The variable with the pepper before a change.').optional(),
+    sealing_key_env: env(
+      'The variable with the 32 bytes (base64 or hex) that credentials are sealed with. Default SVC_ROUTER_SEALING_KEY.',
+    ).optional(),
+    previous_sealing_key_env: env('The variable with the sealing key before a change.').optional(),
+  })
+    .optional()
+    .describe(
+      'Names of environment variables. In local mode missing ones are made once and kept in secrets.json in the data folder.',
+    ),
+  plans: map(
+    nameShape,
+    'a plan id: letters, digits, ".", "_" and "-", at most 64',
+    group({
+      name: text('a name', maxNameCharacters).describe('What callers read.'),
+      requests_per_minute: whole(1, maxPerMinute).describe('Admitted in any 60 seconds.'),
+      requests_per_month: whole(1, maxPerMonth).describe('Units in a UTC calendar month.'),
+      premium: flag.optional().describe('Whether premium profiles and tools may be used. Default false.'),
+    }),
+    maxPlans,
+  )
+    .optional()
+    .describe('Replaces the plans free, pro and max.'),
+  default_plan: text('the id of a plan', 64)
+    .optional()
+    .describe('The plan of new accounts. Default free, or else the first plan.'),
+  providers: map(
+    nameShape,
+    'a provider name: letters, digits, ".", "_" and "-", at most 64',
+    group({
+      preset: text('the name of a preset', 64).meta({ description: 'The vendor.', examples: presetNames }),
+      base_url: url("the provider's base URL", isProviderUrl).optional().describe("Replaces the preset's."),
+      format: z
+        .enum(['openai-chat', 'openai-responses'], { error: 'expected openai-chat or openai-responses' })
+        .optional()
+        .describe('What the provider speaks.'),
+      auth_header: shaped(headerShape, 'the name of a header')
+        .optional()
+        .describe('The header that carries the credential; authorization sends it as Bearer.'),
+    }),
+  )
+    .optional()
+    .describe('Vendors under names of your own. A preset can also be used directly by its name.'),
+  backends: map(
+    nameShape,
+    'a backend id: letters, digits, ".", "_" and "-", at most 64',
+    group({
+      provider: text('the name of a provider or preset', 64).meta({
+        description: 'A name from providers, or a preset.',
+        examples: presetNames,
+      }),
+      model: text('the name of a model', 200).describe('As the provider calls it.'),
+      credential_env: env('The variable with the credential. Leave it out where none is needed.').optional(),
+      account: text('the id or name of an account', maxNameCharacters)
+        .optional()
+        .describe(
+          'The one account that the credential belongs to and that is served by it. Required in production; by default the local account.',
+        ),
+      failure_domain: text('a name', 64).optional().describe('What fails together. Default the provider.'),
+      context_window: whole(1, maxContextTokens).optional().describe('In tokens.'),
+      reasoning: flag.optional().describe('Whether it thinks before it answers: the first content may take 120s.'),
+      timeouts: timeouts.optional().describe('For this backend alone.'),
+    }),
+  )
+    .optional()
+    .describe('What is tried: one provider, one model, one credential each.'),
+  profiles: map(
+    profileShape,
+    'a profile id such as svc-router/frontier or my-team/fast, in small letters',
+    group({
+      description: text('a description').optional(),
+      backends: z
+        .array(text('the id of a backend', 64), { error: 'expected a list of backend ids' })
+        .max(maxBackendsPerProfile, { error: `expected at most ${maxBackendsPerProfile} backends` })
+        .optional()
+        .describe('In the order in which they are tried. Left out or empty: only what accounts connect themselves.'),
+      premium: flag.optional().describe('Whether a premium plan is needed. Default false.'),
+      quota_units: whole(1, maxQuotaUnits).optional().describe('Units of the month for one answer. Default 1.'),
+    }),
+  )
+    .optional()
+    .describe(
+      'Public names. svc-router/frontier is always there, over every backend in the order of this file unless defined here.',
+    ),
+  simulated: flag
+    .optional()
+    .describe(
+      'Three simulated backends that say that they are. By default on in local mode while no backends are configured.',
+    ),
+  limits: group({
+    body: size(1024).optional().describe('The largest request body. Default 16MiB.'),
+    headers: size(1024).optional().describe('The largest request headers. Default 32KiB.'),
+    header_time: duration(1000).optional().describe('Until the headers are complete. Default 10s.'),
+    body_time: duration(1000).optional().describe('Until the body is complete. Default 60s.'),
+    connections: whole(1, maxOpen).optional().describe('Open at once. Default 20000.'),
+    streams: whole(1, maxOpen).optional().describe('Answers under way at once. Default 4000.'),
+  })
+    .optional()
+    .describe('Bounds on what callers can hold.'),
+  retention: group({
+    requests: duration(3_600_000).optional().describe('How long request records are kept. Default 90d.'),
+  })
+    .optional()
+    .describe('Records never hold text.'),
+  keep_alive: duration(100)
+    .optional()
+    .describe('How long a stream may be silent before it is kept open with a word. Default 10s.'),
+  drain: duration(0).optional().describe('How long running answers may take after SIGTERM. Default 30s.'),
+  edge_gate: group({ enabled: flag.optional().describe('Default true.') })
+    .optional()
+    .describe('Refuses missing and bare-library User-Agents with code 1010.'),
+})
+
+/** What a file says, checked in shape and nothing else. */
+export type ConfigFile = z.output<typeof configSchema>

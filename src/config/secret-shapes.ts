@@ -1,0 +1,25 @@
+/** What provider keys, tokens and private keys look like. A name, a model or a path has none of these shapes. */
+const shapes: readonly RegExp[] = [
+  /(?<![A-Za-z0-9])(?:sk|pk|rk|gsk|xai|pplx|nvapi|tgp)[-_](?:(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{6,}|[A-Za-z0-9_-]{16,})/g,
+  /(?<![A-Za-z0-9])(?:hf|ghp|gho)_[A-Za-z0-9]{12,}/g,
+  /AIza[A-Za-z0-9_-]{20,}/g,
+  /(?<![A-Za-z0-9])AKIA[A-Z0-9]{12,}/g,
+  /eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]*/g,
+  /-----BEGIN[A-Z -]*PRIVATE KEY/g,
+  /(?<=:\/\/)[^/\s@]+:[^/\s@]+(?=@)/g,
+  /[A-Za-z0-9+/]{22,}={1,2}/g,
+  /(?<![A-Za-z0-9])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{32,}(?![A-Za-z0-9])/gi,
+  /(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{20,}/g,
+]
+
+/** Whether a text holds something shaped like a credential, which belongs in an environment variable (contract 8). */
+export function holdsSecret(text: string): boolean {
+  return shapes.some((shape) => text.search(shape) >= 0)
+}
+
+/** The text with every credential-shaped part starred, at the same length so that a caret below still points right. */
+export function maskSecrets(text: string): string {
+  let masked = text
+  for (const shape of shapes) masked = masked.replace(shape, (found) => '*'.repeat(found.length))
+  return masked
+}

@@ -1,0 +1,124 @@
+import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { RandomBytes } from '../domain/random.ts'
+import { SetupError } from '../domain/setup-error.ts'
+
+/** Where local mode keeps the secrets that it made, below the data folder. */
+export const secretsFileName = 'secrets.json'
+export const sealingKeyBytes = 32
+const pepperBytes = 32
+const minPepperCharacters = 16
+const linklessCodes = ['EPERM', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP']
+
+/** The two secrets of local mode, as they stand in `secrets.json`. */
+export interface KeptSecrets {
+  readonly pepper: string
+  readonly sealingKey: Uint8Array
+}
+
+/** Reads 32 bytes written as base64, base64url or hex; undefined where they are none. */
+export function readSealingKey(text: string): Uint8Array | undefined {
+  const trimmed = text.trim()
+  if (/^[0-9a-f]{64}$/i.test(trimmed)) return new Uint8Array(Buffer.from(trimmed, 'hex'))
+  if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(trimmed)) return undefined
+  const bytes = Buffer.from(trimmed, 'base64')
+  return bytes.length === sealingKeyBytes ? new Uint8Array(bytes) : undefined
+}
+
+/** Whether a text is long enough to hash keys with. */
+export function isPepper(text: string): boolean {
+  return text.length >= minPepperCharacters
+}
+
+/** Reads the kept secrets; undefined where there are none yet. @throws SetupError where they cannot be read */
+export function readKeptSecrets(dataDir: string): KeptSecrets | undefined {
+  const path = join(dataDir, secretsFileName)
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return undefined
+    throw new SetupError(`${path} cannot be read (${codeOf(error)})`, 'give this user the right to read it')
+  }
+  const kept = parseKept(text)
+  if (kept === undefined) {
+    throw new SetupError(
+      `${path} is damaged: the keys and credentials in this data folder depend on it`,
+      'restore it from a backup, or start with another data folder',
+    )
+  }
+  return kept
+}
+
+/**
+ * Makes the secrets of a fresh data folder and keeps them, readable by this user alone. Where another process was
+ * first, its secrets count. @throws SetupError where the folder cannot be written, or holds a database already
+ */
+export function makeKeptSecrets(dataDir: string, random: RandomBytes): KeptSecrets {
+  const path = join(dataDir, secretsFileName)
+  const text = JSON.stringify({
+    about: 'Made by svc-router for local use. Keys and sealed credentials in this folder cannot be read without it.',
+    pepper: Buffer.from(random(pepperBytes)).toString('base64url'),
+    sealing_key: Buffer.from(random(sealingKeyBytes)).toString('base64'),
+  })
+  const draft = `${path}.${process.pid}`
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    if (readdirSync(dataDir).some((name) => name.endsWith('.db') || name.endsWith('.sqlite'))) throw lostSecrets(path)
+    writeFileSync(draft, `${text}\n`, { mode: 0o600 })
+    publishOnce(draft, path)
+  } catch (error) {
+    if (error instanceof SetupError) throw error
+    throw unwritableFolder(dataDir, codeOf(error))
+  }
+  const kept = readKeptSecrets(dataDir)
+  if (kept === undefined) throw unwritableFolder(dataDir, 'ENOENT')
+  return kept
+}
+
+/** Gives the finished file its name unless another process has. Some file systems have no links: there the last one wins. */
+function publishOnce(draft: string, path: string): void {
+  try {
+    linkSync(draft, path)
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') {
+      if (!linklessCodes.includes(codeOf(error))) throw error
+      renameSync(draft, path)
+    }
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}
+
+/** The sentence for a data folder that cannot be written. */
+export function unwritableFolder(dataDir: string, code: string): SetupError {
+  return new SetupError(
+    `the data folder ${dataDir} cannot be written (${code})`,
+    'give this user the right to write there, or choose another folder with --data FOLDER',
+  )
+}
+
+function lostSecrets(path: string): SetupError {
+  return new SetupError(
+    `the data folder holds a database but ${secretsFileName} is missing: no key in it could be recognised`,
+    `restore ${path}, or set the variables that the secrets came from, or start with another data folder (--data FOLDER)`,
+  )
+}
+
+function parseKept(text: string): KeptSecrets | undefined {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  if (typeof parsed !== 'object' || parsed === null) return undefined
+  const { pepper, sealing_key: sealingKeyText } = parsed as Record<string, unknown>
+  if (typeof pepper !== 'string' || !isPepper(pepper) || typeof sealingKeyText !== 'string') return undefined
+  const sealingKey = readSealingKey(sealingKeyText)
+  return sealingKey === undefined ? undefined : { pepper, sealingKey }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown'
+}

@@ -1,0 +1,50 @@
+import type { KeyState } from './keys.ts'
+
+/** An account: what keys, plans, quota and provider credentials belong to (spec 1.2). */
+export interface Account {
+  /** `acc_…` */
+  readonly id: string
+  /** A name for people, 1–100 characters. */
+  readonly name: string
+  readonly planId: string
+  readonly suspended: boolean
+  readonly createdAtMs: number
+}
+
+/** A key as it is kept: its digest and never itself (contract 6). */
+export interface StoredKey {
+  /** `key_…` */
+  readonly id: string
+  readonly accountId: string
+  readonly name: string
+  /** `sk_svc_Ab12…9fQk` */
+  readonly hint: string
+  readonly state: KeyState
+  /** For a retiring key: when it stops working. For any other: when it expires, if ever. */
+  readonly endsAtMs: number | null
+  readonly createdAtMs: number
+  readonly revokedAtMs: number | null
+}
+
+/**
+ * A provider that an account connected with its own credential (contract 7). `credential` is sealed; only the
+ * vault opens it. Upstreams are tried in the order of `position`.
+ */
+export interface Upstream {
+  /** `ups_…` */
+  readonly id: string
+  readonly accountId: string
+  /** The preset: `openai`, `groq`, `custom`… */
+  readonly provider: string
+  readonly model: string
+  /** Replaces the preset's base URL; required for `custom`. */
+  readonly baseUrl: string | null
+  readonly format: 'openai-chat' | 'openai-responses' | null
+  /** For `custom`: the header that carries the credential; `authorization` sends `Bearer`. */
+  readonly authHeader: string | null
+  readonly sealedCredential: string | null
+  /** The last four characters of the credential, for recognising it. */
+  readonly credentialHint: string | null
+  readonly position: number
+  readonly createdAtMs: number
+}

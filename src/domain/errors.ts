@@ -1,0 +1,114 @@
+import type { LinkName } from './links.ts'
+
+/** Who is at fault, as the caller reads it in `error.source` (contract 3.1). */
+export type ErrorSource = 'client' | 'gateway' | 'provider' | 'edge'
+
+/** Which group of spec 2's signals an error's body carries besides `request_id`. */
+export type SignalGroup = 'authentication' | 'billing' | 'none'
+
+interface ErrorEntry {
+  readonly status: number
+  readonly type: string
+  readonly source: ErrorSource
+  /** Whether the same request may succeed later, unchanged. Becomes `x-should-retry` (contract 3.3). */
+  readonly retryable: boolean
+  readonly signals: SignalGroup
+  /** The one link that the message ends with and, for authentication, the value of `primaryActionUrl`. */
+  readonly action?: LinkName
+  /** What happened and what to do. `{name}` is replaced by the fact of that name; the link is added behind it. */
+  readonly message: string
+}
+
+const authentication = { status: 401, type: 'authentication_error', source: 'client', retryable: false, signals: 'authentication' } as const
+const invalid = { status: 400, type: 'invalid_request_error', source: 'client', retryable: false, signals: 'none' } as const
+const unavailable = { status: 503, type: 'server_error', source: 'gateway', retryable: true, signals: 'none' } as const
+
+/** Every refusal that the service can give: one row each of contract 3.3. Statuses, bodies, headers and docs derive from it. */
+export const errorCatalog = {
+  key_missing: { ...authentication, action: 'accountSetupUrl', message: 'No API key was sent. Send "Authorization: Bearer sk_svc_…". Get a key:' },
+  key_malformed: { ...authentication, action: 'accountUrl', message: '{reason} Keys of svc-router start with sk_svc_ and have 45 characters. Find yours:' },
+  key_inactive: { ...authentication, action: 'accountUrl', message: 'This API key is not active: it is unknown, disabled or expired, or its account is suspended. See your keys:' },
+  key_revoked: { ...authentication, action: 'accountUrl', message: 'This API key was revoked and will not work again. Create a new one:' },
+  auth_unavailable: { ...unavailable, message: 'Your key could not be checked just now. Your key is not at fault; please try again in 1s.' },
+
+  duplicate_header: { ...invalid, message: 'The header {header} was sent more than once. Send it once.' },
+  invalid_json: { ...invalid, message: 'The body is not valid JSON{where}. Send one JSON object.' },
+  invalid_request: { ...invalid, message: '{problem}' },
+  unsupported_parameter: { ...invalid, message: '{problem}' },
+  previous_response_not_found: { ...invalid, message: 'No stored response has the id in previous_response_id. Send the whole conversation in input instead.' },
+  item_not_found: { ...invalid, status: 404, message: 'No stored item has the id in item_reference. Send the item itself in input instead.' },
+  context_length_exceeded: { ...invalid, message: 'The conversation is longer than the context window of every backend of {profile}. Shorten it and send it again.' },
+  content_rejected: { ...invalid, source: 'provider', message: 'The provider did not accept the content of this request ({status}). Change the request: the same one will be rejected again.' },
+  payload_too_large: { ...invalid, status: 413, message: 'The body is larger than {limit}. Send a smaller one.' },
+  unsupported_media_type: { ...invalid, status: 415, message: 'The body must be JSON. Send it with "Content-Type: application/json" and without Content-Encoding.' },
+  request_timeout: { ...invalid, status: 408, retryable: true, message: 'The request did not arrive within {seconds}s. Send it again.' },
+  method_not_allowed: { ...invalid, status: 405, message: '{method} is not allowed here. Use {allowed}.' },
+  upgrade_required: { ...invalid, status: 426, message: 'WebSockets are not served here yet. Send POST {baseUrl}/responses with "stream": true.' },
+  not_found: { ...invalid, status: 404, message: 'Nothing is served at this path. The base URL of the API is {baseUrl}' },
+  model_not_found: { ...invalid, status: 404, message: 'There is no profile "{model}".{suggestion} Profiles: {profiles}.' },
+
+  plan_required: { status: 403, type: 'permission_error', source: 'client', retryable: false, signals: 'billing', action: 'upgradeUrl', message: '{what} needs a premium plan; this account is on {plan}. Upgrade:' },
+  no_provider_connected: { status: 403, type: 'permission_error', source: 'client', retryable: false, signals: 'none', action: 'accountUrl', message: 'No provider is connected for {profile}. Add your own provider credentials:' },
+  rate_limit_exceeded: { status: 429, type: 'rate_limit_error', source: 'client', retryable: true, signals: 'none', message: '{limit} requests a minute are allowed on {plan}, and this minute is used up. Please try again in {seconds}s.' },
+  insufficient_quota: { status: 402, type: 'insufficient_quota', source: 'client', retryable: false, signals: 'billing', action: 'upgradeUrl', message: 'The monthly quota is used up: {used} of {limit} on {plan}. It resets on {resetsOn}. Upgrade:' },
+  '1010': { status: 403, type: 'edge_error', source: 'edge', retryable: false, signals: 'none', action: 'docsUrl', message: 'This client did not say what it is (1010). Send a descriptive User-Agent, for example "my-app/1.0 (me@example.com)". More:' },
+
+  server_is_overloaded: { ...unavailable, source: 'provider', message: 'No backend of {profile} could answer just now. Please try again in {seconds}s.' },
+  record_unavailable: { ...unavailable, message: 'This request could not be recorded, so it was not answered and not counted. Please try again in 1s.' },
+  server_busy: { ...unavailable, message: 'This server has as many answers under way as it can hold. Please try again in 1s.' },
+  upstream_credentials_rejected: { status: 502, type: 'server_error', source: 'provider', retryable: false, signals: 'none', action: 'accountUrl', message: 'Every provider rejected the provider credentials of this account. Your svc-router key is fine. Replace them:' },
+  upstream_timeout: { status: 504, type: 'server_error', source: 'provider', retryable: true, signals: 'none', message: 'No backend of {profile} answered before the deadline of {seconds}s. Try again, or send a shorter request.' },
+  upstream_broken: { status: 502, type: 'server_error', source: 'provider', retryable: true, signals: 'none', message: 'The answer broke off before it was complete. What arrived is not the whole answer; please send the request again.' },
+  internal_error: { status: 500, type: 'server_error', source: 'gateway', retryable: true, signals: 'none', action: 'supportUrl', message: 'Something went wrong on our side. Tell us the request id:' },
+} as const satisfies Record<string, ErrorEntry>
+
+export type ErrorCode = keyof typeof errorCatalog
+
+/** What an error's message and body are filled with: shown to the caller, so never a key, a prompt or an upstream's text. */
+export interface ErrorFacts {
+  /** The request field at fault (`error.param`). */
+  readonly param?: string
+  /** Whole seconds after which a retry makes sense: `Retry-After`, 1–60. */
+  readonly retryAfterSeconds?: number
+  /** For `insufficient_quota`: Unix seconds of the next month (`error.resets_at`). */
+  readonly resetsAt?: number
+  /** The status of the upstream's own refusal, for `content_rejected`. */
+  readonly status?: number
+  /** Categories of the attempts made, for `server_is_overloaded`. */
+  readonly attempts?: readonly { readonly backend: string; readonly outcome: string }[]
+  /** The backend whose own refusal this is (`X-Svc-Router-Upstream`). */
+  readonly upstream?: string
+  /** How many backends failed before this error was final (`X-Svc-Router-Retry-Count`). */
+  readonly retryCount?: number
+  /** What led to it, for our own log; never shown. */
+  readonly cause?: unknown
+  /** Values for the placeholders of the message. */
+  readonly words?: Readonly<Record<string, string | number>>
+}
+
+/** An expected refusal. Whatever else is thrown is a bug and is answered as `internal_error`. */
+export class ServiceError extends Error {
+  override readonly name = 'ServiceError'
+  readonly code: ErrorCode
+  readonly facts: ErrorFacts
+
+  constructor(code: ErrorCode, facts: ErrorFacts = {}) {
+    super(code, { cause: facts.cause })
+    this.code = code
+    this.facts = facts
+  }
+
+  get entry(): ErrorEntry {
+    return errorCatalog[this.code]
+  }
+
+  /** The HTTP status: the catalogue's, except where the upstream's own refusal is passed on. */
+  get status(): number {
+    return this.code === 'content_rejected' ? (this.facts.status ?? 400) : this.entry.status
+  }
+}
+
+/** A request whose field `param` has the wrong type or value; `problem` is a full sentence. */
+export function invalidRequest(param: string, problem: string): ServiceError {
+  return new ServiceError('invalid_request', { param, words: { problem } })
+}

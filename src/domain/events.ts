@@ -1,0 +1,37 @@
+import type { ErrorCode } from './errors.ts'
+import type { RequestOutcome } from './requests.ts'
+
+/**
+ * Everything that may be logged. A line is made of these fields and no others, so that no prompt, key or upstream text
+ * can slip into a log (contract 8).
+ */
+export type ServiceEvent =
+  | { readonly event: 'started'; readonly baseUrl: string; readonly version: string }
+  | { readonly event: 'draining'; readonly openRequests: number }
+  | { readonly event: 'stopped'; readonly cutRequests: number }
+  | {
+      readonly event: 'request'
+      readonly requestId: string
+      readonly accountId: string
+      readonly profile: string
+      readonly format: string
+      readonly outcome: ErrorCode | 'answered' | 'client_closed'
+      readonly upstream: string | undefined
+      readonly attempts: number
+      readonly charged: number
+      readonly ms: number
+    }
+  | { readonly event: 'refused'; readonly requestId: string; readonly code: ErrorCode }
+  /** A provider did not take an account's credential: the account's owner must replace it (contract 5.4). */
+  | { readonly event: 'upstream_credentials_rejected'; readonly requestId: string; readonly backend: string }
+  | { readonly event: 'ledger_failing'; readonly reason: string }
+  | { readonly event: 'store_failing'; readonly reason: string }
+  /** `stack` holds the places in our code, without the error's message. */
+  | { readonly event: 'internal_error'; readonly requestId: string; readonly name: string; readonly stack: string }
+
+export type EventLog = (event: ServiceEvent) => void
+
+/** How the end of a request is named in its log line. */
+export function outcomeName(outcome: RequestOutcome): ErrorCode | 'answered' | 'client_closed' {
+  return outcome.errorCode ?? 'answered'
+}

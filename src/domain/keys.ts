@@ -1,0 +1,46 @@
+import { createHmac } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { randomBase62, toBase62 } from './ids.ts'
+import type { RandomBytes } from './random.ts'
+import { Secret } from './secret.ts'
+
+/** What every generated key starts with (spec 5.2). */
+export const keyPrefix = 'sk_svc_'
+const randomLength = 32
+const checksumLength = 6
+const keyLength = keyPrefix.length + randomLength + checksumLength
+const keyShape = /^sk_svc_[0-9A-Za-z]{38}$/
+
+/** Where a key stands. `retiring` works until its end, then is revoked; `revoked` is for ever (contract 3.3, 6). */
+export type KeyState = 'active' | 'disabled' | 'retiring' | 'revoked'
+
+/** How long the old key goes on working after a rotation, in milliseconds (contract 6). */
+export const rotationOverlapsMs = { now: 0, '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000 } as const
+export type RotationOverlap = keyof typeof rotationOverlapsMs
+
+/** Mints a key: prefix, 32 random base62 characters, 6 of checksum (contract 6). */
+export function mintKey(random: RandomBytes): Secret {
+  const body = keyPrefix + randomBase62(randomLength, random)
+  return new Secret(body + checksumOf(body))
+}
+
+/** Whether the text is shaped like a key and its checksum holds. Decided offline: the store is not asked (contract 3.3). */
+export function isWellFormedKey(text: string): boolean {
+  if (text.length !== keyLength || !keyShape.test(text)) return false
+  return checksumOf(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
+}
+
+/** What a stored key is recognised by on a page: `sk_svc_Ab12…9fQk`. */
+export function keyHint(key: Secret): string {
+  const text = key.reveal()
+  return `${text.slice(0, keyPrefix.length + 4)}…${text.slice(-4)}`
+}
+
+/** The digest under which a key is stored and found: HMAC-SHA-256 under the pepper, in base64url (contract 6). */
+export function keyDigest(key: string, pepper: Secret): string {
+  return createHmac('sha256', pepper.reveal()).update(key).digest('base64url')
+}
+
+function checksumOf(body: string): string {
+  return toBase62(crc32(body), checksumLength)
+}

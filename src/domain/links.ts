@@ -1,0 +1,29 @@
+/** The pages that a caller is sent to, one for each `*Url` signal (spec 2). */
+export interface Links {
+  readonly accountUrl: string
+  readonly accountSetupUrl: string
+  readonly keyRecoveryUrl: string
+  readonly managedAccessUrl: string
+  readonly upgradeUrl: string
+  readonly billingUrl: string
+  readonly supportUrl: string
+  readonly statusUrl: string
+  readonly docsUrl: string
+}
+
+export type LinkName = keyof Links
+
+/** Every link below one application URL; `appUrl` has no slash at its end. */
+export function linksFor(appUrl: string): Links {
+  return {
+    accountUrl: `${appUrl}/account`,
+    accountSetupUrl: `${appUrl}/account/setup`,
+    keyRecoveryUrl: `${appUrl}/account/recover`,
+    managedAccessUrl: `${appUrl}/account/managed-access`,
+    upgradeUrl: `${appUrl}/billing/upgrade`,
+    billingUrl: `${appUrl}/billing`,
+    supportUrl: `${appUrl}/support`,
+    statusUrl: `${appUrl}/status`,
+    docsUrl: `${appUrl}/docs`,
+  }
+}

@@ -1,0 +1,47 @@
+/** A public name with an ordered set of backends behind it (spec 1.3, contract 1). */
+export interface Profile {
+  readonly id: string
+  readonly description: string
+  /** Backends by id, in the order in which they are tried. */
+  readonly backends: readonly string[]
+  readonly premium: boolean
+  /** Units of the month that one answered request takes, at least 1 (contract 4.3). */
+  readonly quotaUnits: number
+}
+
+/** The profile to use first (spec 1.4). */
+export const frontierId = 'svc-router/frontier'
+/** The premium profile. It is known to the plan gate, and listed once it answers. */
+export const fusionId = 'svc-router/fusion'
+/** The server tool that a premium caller may attach (spec 1.5). */
+export const fusionToolType = 'svc-router:fusion'
+
+/** The closest known name to a mistyped one, within three edits; undefined when nothing is near. */
+export function nearest(name: string, known: readonly string[]): string | undefined {
+  const farthest = 3
+  let best: string | undefined
+  let bestDistance = farthest + 1
+  const typed = name.slice(0, 100).toLowerCase()
+  for (const candidate of known) {
+    const shortName = candidate.slice(candidate.indexOf('/') + 1)
+    const distance = Math.min(editDistance(typed, candidate), editDistance(typed, shortName))
+    if (distance < bestDistance) {
+      best = candidate
+      bestDistance = distance
+    }
+  }
+  return best
+}
+
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row]
+    for (let column = 1; column <= b.length; column++) {
+      const substitution = previous[column - 1]! + (a[row - 1] === b[column - 1] ? 0 : 1)
+      current.push(Math.min(previous[column]! + 1, current[column - 1]! + 1, substitution))
+    }
+    previous = current
+  }
+  return previous[b.length]!
+}

@@ -1,0 +1,23 @@
+import { randomFillSync } from 'node:crypto'
+
+/** Randomness as a parameter (architecture 5.7): `count` unpredictable bytes. */
+export type RandomBytes = (count: number) => Uint8Array
+
+const poolBytes = 4096
+
+/** The operating system's randomness, drawn in blocks because a call for each id costs more than the id. */
+export function systemRandom(): RandomBytes {
+  const pool = new Uint8Array(poolBytes)
+  let used = poolBytes
+  return (count) => {
+    if (count > poolBytes) return randomFillSync(new Uint8Array(count))
+    if (used + count > poolBytes) {
+      randomFillSync(pool)
+      used = 0
+    }
+    const bytes = pool.slice(used, used + count)
+    pool.fill(0, used, used + count)
+    used += count
+    return bytes
+  }
+}

@@ -1,0 +1,44 @@
+/** What became of one attempt, as a category: shown in errors, records and operator pages (contract 5). */
+export type AttemptOutcome =
+  | 'answered'
+  | 'rejected_credentials'
+  | 'rejected_content'
+  | 'context_too_long'
+  | 'rate_limited'
+  | 'server_error'
+  | 'unreachable'
+  | 'reset'
+  | 'timeout'
+  | 'broken'
+  | 'cancelled'
+
+/** One call to one backend (contract 1). `upstreamRequestId` is the provider's own id, at most 128 characters. */
+export interface Attempt {
+  readonly backend: string
+  readonly outcome: AttemptOutcome
+  readonly status?: number
+  readonly ms: number
+  readonly upstreamRequestId?: string
+}
+
+/** Upstream trouble. It carries a category and never an upstream's text (architecture 8). */
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError'
+  readonly outcome: Exclude<AttemptOutcome, 'answered'>
+  readonly status: number | undefined
+  /** The upstream's `Retry-After` in milliseconds, not yet clamped. */
+  readonly retryAfterMs: number | undefined
+  /** The request field that the upstream found at fault; a field's name, nothing else. */
+  readonly param: string | undefined
+
+  constructor(
+    outcome: Exclude<AttemptOutcome, 'answered'>,
+    detail: { status?: number | undefined; retryAfterMs?: number | undefined; param?: string | undefined } = {},
+  ) {
+    super(outcome)
+    this.outcome = outcome
+    this.status = detail.status
+    this.retryAfterMs = detail.retryAfterMs
+    this.param = detail.param
+  }
+}

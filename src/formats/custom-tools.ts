@@ -1,0 +1,39 @@
+import type { Json, JsonObject, Tool } from '../domain/conversation.ts'
+import { isObject } from './fields.ts'
+
+/** A custom tool, whose input is free text, as a function with that text as its only argument (wire 6.1). */
+export function customAsFunction(tool: Extract<Tool, { readonly type: 'custom' }>): {
+  readonly description: string
+  readonly parameters: JsonObject
+} {
+  const { definition, syntax } = tool.format ?? {}
+  const grammar =
+    typeof definition === 'string'
+      ? `The input must follow this${typeof syntax === 'string' ? ` ${syntax}` : ''} grammar:\n${definition}`
+      : ''
+  return {
+    description: [tool.description ?? '', grammar].filter((text) => text !== '').join('\n\n'),
+    parameters: {
+      type: 'object',
+      properties: { input: { type: 'string', description: 'The whole input of the tool, as plain text.' } },
+      required: ['input'],
+      additionalProperties: false,
+    },
+  }
+}
+
+/** A custom tool's input as the arguments of that function. */
+export function wrapInput(input: string): string {
+  return JSON.stringify({ input })
+}
+
+/** The input in such arguments; arguments of another shape are what the model meant as the input itself. */
+export function unwrapInput(text: string): string {
+  let value: Json
+  try {
+    value = JSON.parse(text) as Json
+  } catch {
+    return text
+  }
+  return isObject(value) && typeof value['input'] === 'string' ? value['input'] : text
+}

@@ -1,0 +1,100 @@
+import type { Json, JsonObject } from '../domain/conversation.ts'
+import { invalidRequest, type ServiceError } from '../domain/errors.ts'
+
+/** A readonly shape while it is put together, field by field, so that what the caller did not say stays absent. */
+export type Draft<Shape> = { -readonly [Name in keyof Shape]: Shape[Name] }
+
+/** The name of a field on the wire and the name that we have for it. */
+export type FieldNames<Name extends string> = readonly (readonly [wire: string, ours: Name])[]
+
+export function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function isArray(value: Json | undefined): value is readonly Json[] {
+  return Array.isArray(value)
+}
+
+/** The refusal of a field of the wrong type; `param` is a path of our own making, such as `messages[2].role`. */
+export function wrongType(param: string, expected: string): ServiceError {
+  return invalidRequest(param, `${param} must be ${expected}.`)
+}
+
+/** A string, or undefined where it is absent or null. `path` is what stands before the name: `messages[2].`. @throws ServiceError `invalid_request` */
+export function stringField(body: JsonObject, name: string, path = ''): string | undefined {
+  const value = body[name]
+  if (typeof value === 'string') return value
+  if (value === undefined || value === null) return undefined
+  throw wrongType(path + name, 'a string')
+}
+
+/** As `stringField`, for what must be there. @throws ServiceError `invalid_request` */
+export function requiredString(body: JsonObject, name: string, path = ''): string {
+  const value = body[name]
+  if (typeof value === 'string') return value
+  throw wrongType(path + name, 'a string')
+}
+
+/** As `stringField`, for true or false. @throws ServiceError `invalid_request` */
+export function booleanField(body: JsonObject, name: string, path = ''): boolean | undefined {
+  const value = body[name]
+  if (typeof value === 'boolean') return value
+  if (value === undefined || value === null) return undefined
+  throw wrongType(path + name, 'true or false')
+}
+
+/** As `stringField`, for numbers. @throws ServiceError `invalid_request` */
+export function numberField(body: JsonObject, name: string, path = ''): number | undefined {
+  const value = body[name]
+  if (typeof value === 'number') return value
+  if (value === undefined || value === null) return undefined
+  throw wrongType(path + name, 'a number')
+}
+
+/** As `stringField`, for objects. @throws ServiceError `invalid_request` */
+export function objectField(body: JsonObject, name: string, path = ''): JsonObject | undefined {
+  const value = body[name]
+  if (value === undefined || value === null) return undefined
+  if (isObject(value)) return value
+  throw wrongType(path + name, 'an object')
+}
+
+/** As `stringField`, for arrays. @throws ServiceError `invalid_request` */
+export function arrayField(body: JsonObject, name: string, path = ''): readonly Json[] | undefined {
+  const value = body[name]
+  if (value === undefined || value === null) return undefined
+  if (isArray(value)) return value
+  throw wrongType(path + name, 'an array')
+}
+
+/** Reads all of these strings under our names. @throws ServiceError `invalid_request` */
+export function stringFields<Name extends string>(body: JsonObject, names: FieldNames<Name>): { [N in Name]?: string } {
+  const found: { [N in Name]?: string } = {}
+  for (const [wire, ours] of names) {
+    const value = stringField(body, wire)
+    if (value !== undefined) found[ours] = value
+  }
+  return found
+}
+
+/** Reads all of these numbers under our names. @throws ServiceError `invalid_request` */
+export function numberFields<Name extends string>(body: JsonObject, names: FieldNames<Name>): { [N in Name]?: number } {
+  const found: { [N in Name]?: number } = {}
+  for (const [wire, ours] of names) {
+    const value = numberField(body, wire)
+    if (value !== undefined) found[ours] = value
+  }
+  return found
+}
+
+/** Writes under their wire names those of our fields that are there. */
+export function writeFields<Name extends string>(
+  body: Draft<JsonObject>,
+  names: FieldNames<Name>,
+  values: { readonly [N in Name]?: Json },
+): void {
+  for (const [wire, ours] of names) {
+    const value = values[ours]
+    if (value !== undefined) body[wire] = value
+  }
+}

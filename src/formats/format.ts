@@ -1,0 +1,83 @@
+import type { AnswerEvent, Conversation, JsonObject } from '../domain/conversation.ts'
+
+export type FormatId = 'openai-chat' | 'openai-responses'
+
+/**
+ * A wire format that clients speak, providers speak, or both: four pure functions over one `Conversation` and one
+ * union of `AnswerEvent`s (architecture 5.2). Write-then-read gives back what was written, for all that both sides can say.
+ */
+export interface Format {
+  readonly id: FormatId
+  /** Below the base URL: `/chat/completions`. */
+  readonly path: string
+  /** A client's body. Lenient: what is not understood is kept or passed over. @throws ServiceError `invalid_request` with `param` */
+  readRequest(body: JsonObject): Conversation
+  /** The body for a provider. @throws ServiceError `unsupported_parameter` where this format cannot say it */
+  writeRequest(conversation: Conversation, target: WriteTarget): JsonObject
+  /** Reads one answer of a provider, streamed or whole. One reader for each answer. */
+  readAnswer(): AnswerReader
+  /** Writes one answer to a client, streamed or whole. One writer for each answer. */
+  writeAnswer(context: AnswerContext): AnswerWriter
+}
+
+/** Differences between endpoints of one format, from the provider's row in the registry. */
+export interface Dialect {
+  /** How the answer's length is limited on chat. */
+  readonly maxTokensField: 'max_completion_tokens' | 'max_tokens'
+  /** Whether `developer` messages are understood; where not they are sent as `system`. */
+  readonly developerRole: boolean
+  /** Whether `stream_options.include_usage` is understood. */
+  readonly streamUsage: boolean
+  /** Whether the model wants its earlier reasoning back (`reasoning_content` on chat); where absent it is left out. */
+  readonly replaysReasoning?: boolean
+  /** Top-level request fields that this endpoint refuses: left out even in the relay lane. */
+  readonly refusedFields: readonly string[]
+}
+
+export interface WriteTarget {
+  readonly model: string
+  readonly stream: boolean
+  readonly dialect: Dialect
+}
+
+export interface AnswerReader {
+  /** One server-sent event's data (the text behind `data:`, without `[DONE]` handling by the caller). @throws UpstreamError `broken` for what is not this format, `server_error` etc. for an error event */
+  readEvent(data: string): readonly AnswerEvent[]
+  /** A whole answer's body. @throws UpstreamError as above */
+  readWhole(body: JsonObject): readonly AnswerEvent[]
+  /** Whether the terminal event has been read: without it a stream that ends is broken (contract 3.4). */
+  readonly finished: boolean
+}
+
+export interface AnswerContext {
+  readonly conversation: Conversation
+  /** The id of the answer: `chatcmpl_…` or `resp_…` are made from it. */
+  readonly requestId: string
+  /** Unix seconds. */
+  readonly createdAt: number
+  /** Unix seconds now, for when the answer is complete; where absent it is complete when it was created. */
+  readonly nowSeconds?: () => number
+  /** Mints what follows an item's prefix: unique, letters and digits. */
+  readonly mintId: () => string
+}
+
+export interface AnswerWriter {
+  /** The bytes of a stream for these events, whole server-sent events only; empty when nothing is to be said. */
+  writeEvents(events: readonly AnswerEvent[]): string
+  /** What keeps a silent stream alive, once for each call (contract 5.7). */
+  writeKeepAlive(): string
+  /** Ends a stream well: terminal events and `[DONE]`. Called once, after `finish` was written. */
+  writeEnd(): string
+  /** Ends a stream that broke, in the form that clients notice (contract 3.4). */
+  writeFailure(failure: StreamFailure): string
+  /** A whole answer from all of its events. */
+  writeWhole(events: readonly AnswerEvent[]): JsonObject
+}
+
+/** What a caller reads when a stream breaks; `message` and `code` come from the error catalogue. */
+export interface StreamFailure {
+  readonly code: string
+  readonly type: string
+  readonly message: string
+  readonly param: string | null
+}

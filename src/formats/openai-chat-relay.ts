@@ -1,0 +1,44 @@
+import { fusionToolType } from '../domain/profiles.ts'
+import type { JsonObject } from '../domain/conversation.ts'
+import type { RelayRules } from './relay.ts'
+
+/** Chat completions, relayed. A comment keeps the stream alive; every chunk is independent of the others. */
+export const openaiChatRelay: RelayRules = {
+  requestChanges(body, conversation, target) {
+    const changes: Record<string, string | undefined> = { model: JSON.stringify(target.model) }
+    if (target.stream && target.dialect.streamUsage && !conversation.streamUsage) {
+      changes['stream_options'] = JSON.stringify({ ...asObject(body['stream_options']), include_usage: true })
+    }
+    Object.assign(changes, withoutFusionTool(body, conversation.fusionTool !== undefined))
+    for (const field of target.dialect.refusedFields) changes[field] = undefined
+    return changes
+  },
+
+  notable: /"finish_reason"\s*:\s*"|"usage"\s*:\s*\{|"error"\s*:|\[DONE\]/,
+
+  isUnasked(data, conversation) {
+    if (conversation.streamUsage || data['usage'] == null) return false
+    return Array.isArray(data['choices']) && data['choices'].length === 0
+  },
+
+  observe() {},
+
+  keepAlive: () => ': keep-alive\n\n',
+
+  failure(failure) {
+    const error = { message: failure.message, type: failure.type, param: failure.param, code: failure.code }
+    return `data: ${JSON.stringify({ error })}\n\ndata: [DONE]\n\n`
+  },
+}
+
+/** The changes that take our own server tool out of a request: no provider knows it (spec 1.5). */
+export function withoutFusionTool(body: JsonObject, attached: boolean): Record<string, string | undefined> {
+  if (!attached || !Array.isArray(body['tools'])) return {}
+  const others = body['tools'].filter((tool) => asObject(tool)['type'] !== fusionToolType)
+  if (others.length > 0) return { tools: JSON.stringify(others) }
+  return { tools: undefined, tool_choice: undefined, parallel_tool_calls: undefined }
+}
+
+function asObject(value: unknown): JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {}
+}

@@ -1,0 +1,45 @@
+import type { AnswerEvent, Json } from '../../domain/conversation.ts'
+import { isObject } from '../fields.ts'
+
+interface OpenCall {
+  readonly index: number
+  readonly id: string
+}
+
+/**
+ * Follows the calls of one answer. A provider numbers them, but not every one does it well: some leave the number out,
+ * some give 0 to all, some repeat id and name in each piece.
+ */
+export class CallReader {
+  count = 0
+  readonly #slots = new Map<number, OpenCall>()
+  #last: OpenCall | undefined
+
+  /** Reads one entry of `tool_calls`. A piece that belongs to no call we saw opening is passed over. */
+  read(entry: Json, events: AnswerEvent[]): void {
+    if (!isObject(entry)) return
+    const custom = entry['custom']
+    const isCustom = isObject(custom)
+    const called = isCustom ? custom : entry['function']
+    if (!isObject(called)) return
+    const { name } = called
+    const text = isCustom ? called['input'] : called['arguments']
+    const slot = typeof entry['index'] === 'number' ? entry['index'] : undefined
+    const id = typeof entry['id'] === 'string' ? entry['id'] : ''
+    let call = slot === undefined ? this.#last : this.#slots.get(slot)
+    const opens = call === undefined || (id === '' ? slot === undefined : id !== call.id)
+    if (opens && typeof name === 'string' && name !== '') {
+      call = { index: this.count++, id }
+      if (slot !== undefined) this.#slots.set(slot, call)
+      events.push({ type: 'call', index: call.index, kind: isCustom ? 'custom' : 'function', id, name })
+    }
+    if (call === undefined) return
+    this.#last = call
+    if (typeof text === 'string') {
+      if (text !== '') events.push({ type: 'call_arguments', index: call.index, text })
+    } else if (isObject(text)) {
+      // Arguments as an object instead of its text.
+      events.push({ type: 'call_arguments', index: call.index, text: JSON.stringify(text) })
+    }
+  }
+}

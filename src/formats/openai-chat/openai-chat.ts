@@ -1,0 +1,15 @@
+import type { Format } from '../format.ts'
+import { ChatReader } from './read-answer.ts'
+import { readRequest } from './read-request.ts'
+import { ChatWriter } from './write-answer.ts'
+import { writeRequest } from './write-request.ts'
+
+/** Chat completions, as OpenAI defined them and most providers speak them (wire 2). */
+export const openaiChat: Format = {
+  id: 'openai-chat',
+  path: '/chat/completions',
+  readRequest,
+  writeRequest,
+  readAnswer: () => new ChatReader(),
+  writeAnswer: (context) => new ChatWriter(context),
+}

@@ -1,0 +1,125 @@
+import type { AssistantTurn, Conversation, InputPart, Json, JsonObject } from '../../domain/conversation.ts'
+import { invalidRequest } from '../../domain/errors.ts'
+import { wrapInput } from '../custom-tools.ts'
+import type { Draft } from '../fields.ts'
+import type { Dialect } from '../format.ts'
+import type { ToolNames } from '../tool-names.ts'
+import { unsupported } from '../translatable.ts'
+import { ToolResults } from './tool-results.ts'
+
+/** Stands where a call was never answered: providers refuse a call without its result. */
+const missingResult = 'aborted'
+
+/**
+ * Writes the turns as messages. Results follow their calls directly and in the calls' order; what is not text in them
+ * goes into one user message behind the last (wire 6.1). @throws ServiceError where chat cannot say what was asked
+ */
+export function writeMessages(conversation: Conversation, dialect: Dialect, names: ToolNames): JsonObject[] {
+  const { turns, hints } = conversation
+  const messages: JsonObject[] = []
+  if (hints.instructions !== undefined && hints.instructions !== '') {
+    messages.push({ role: 'system', content: hints.instructions })
+  }
+  const results = new ToolResults(turns)
+  for (let position = 0; position < turns.length; position++) {
+    const turn = turns[position]!
+    if (turn.role === 'assistant') {
+      const message = writeAssistant(turn, dialect, names)
+      if (message !== undefined) messages.push(message)
+      writeResults(turn, results, messages)
+    } else if (turn.role === 'tool') {
+      if (results.isTaken(position)) continue
+      throw invalidRequest(
+        'input',
+        'A tool output has no tool call with the same call_id before it. Send the call too.',
+      )
+    } else {
+      const role = turn.role === 'developer' && !dialect.developerRole ? 'system' : turn.role
+      const content = turn.role === 'user' ? writeContent(turn.parts) : joinText(turn.parts)
+      messages.push(turn.name === undefined ? { role, content } : { role, content, name: turn.name })
+    }
+  }
+  return messages
+}
+
+function writeAssistant(turn: AssistantTurn, dialect: Dialect, names: ToolNames): JsonObject | undefined {
+  const texts: string[] = []
+  const refusals: string[] = []
+  const reasoning: string[] = []
+  const calls: Json[] = []
+  for (const part of turn.parts) {
+    if (part.type === 'text') texts.push(part.text)
+    else if (part.type === 'refusal') refusals.push(part.text)
+    else if (part.type === 'reasoning') reasoning.push(part.text)
+    else {
+      const text = part.kind === 'custom' ? wrapInput(part.arguments) : part.arguments || '{}'
+      const called = { name: names.flatten(part.name, part.namespace), arguments: text }
+      calls.push({ id: part.id, type: 'function', function: called })
+    }
+  }
+  const thought = dialect.replaysReasoning === true ? reasoning.join('\n\n') : ''
+  const isEmpty = texts.length === 0 && refusals.length === 0 && calls.length === 0 && thought === ''
+  // A turn of nothing but reasoning would reach the model as an empty answer of its own.
+  if (isEmpty && turn.parts.length > 0) return undefined
+  const isSilent = texts.length === 0 && (calls.length > 0 || refusals.length > 0)
+  const message: Draft<JsonObject> = { role: 'assistant', content: isSilent ? null : texts.join('\n') }
+  if (thought !== '') message['reasoning_content'] = thought
+  if (refusals.length > 0) message['refusal'] = refusals.join('\n')
+  if (calls.length > 0) message['tool_calls'] = calls
+  return message
+}
+
+function writeResults(turn: AssistantTurn, results: ToolResults, messages: JsonObject[]): void {
+  const attachments: InputPart[] = []
+  for (const part of turn.parts) {
+    if (part.type !== 'call') continue
+    const result = results.take(part.id)
+    const content = result === undefined ? missingResult : writeResult(result.parts)
+    messages.push({ role: 'tool', tool_call_id: part.id, content })
+    for (const attachment of result?.parts ?? []) if (attachment.type !== 'text') attachments.push(attachment)
+  }
+  if (attachments.length > 0) messages.push({ role: 'user', content: writeContent(attachments) })
+}
+
+function writeResult(parts: readonly InputPart[]): string {
+  if (parts.some((part) => part.type === 'text')) return joinText(parts)
+  return parts.map((part) => `[${part.type}]`).join('\n')
+}
+
+/** Many providers take only a string where a system or a tool speaks. */
+function joinText(parts: readonly InputPart[]): string {
+  const first = parts[0]
+  if (parts.length === 1 && first?.type === 'text') return first.text
+  return parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
+}
+
+function writeContent(parts: readonly InputPart[]): Json {
+  const first = parts[0]
+  if (first === undefined) return ''
+  return parts.length === 1 && first.type === 'text' ? first.text : parts.map(writePart)
+}
+
+function writePart(part: InputPart): JsonObject {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'image': {
+      // `original` is known to Responses only.
+      const detail = part.detail === 'original' ? 'high' : part.detail
+      return { type: 'image_url', image_url: detail === undefined ? { url: part.url } : { url: part.url, detail } }
+    }
+    case 'audio':
+      return { type: 'input_audio', input_audio: { data: part.data, format: part.format } }
+    case 'file': {
+      if (part.data === undefined) {
+        throw unsupported(
+          'input',
+          'A file is given by an id or a URL, which the backends of this profile cannot open. Send its content.',
+        )
+      }
+      const file: Draft<JsonObject> = { file_data: part.data }
+      if (part.filename !== undefined) file['filename'] = part.filename
+      return { type: 'file', file }
+    }
+  }
+}

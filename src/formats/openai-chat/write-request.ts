@@ -1,0 +1,76 @@
+import type { Conversation, Json, JsonObject, OutputFormat, Tool, ToolChoice } from '../../domain/conversation.ts'
+import { customAsFunction } from '../custom-tools.ts'
+import { type Draft, writeFields } from '../fields.ts'
+import type { WriteTarget } from '../format.ts'
+import { ToolNames } from '../tool-names.ts'
+import { assertTranslatable } from '../translatable.ts'
+import { hintNames, openaiHintNames, samplingNames } from './fields.ts'
+import { writeMessages } from './write-messages.ts'
+
+/** The body for a provider of chat completions (wire 6.1). @throws ServiceError where chat cannot say what was asked */
+export function writeRequest(conversation: Conversation, target: WriteTarget): JsonObject {
+  assertTranslatable(conversation)
+  const { sampling, hints, reasoning, outputFormat } = conversation
+  const { dialect } = target
+  const names = new ToolNames(conversation.tools)
+  const body: Draft<JsonObject> = {
+    model: target.model,
+    messages: writeMessages(conversation, dialect, names),
+    stream: target.stream,
+  }
+  if (target.stream && dialect.streamUsage) body['stream_options'] = { include_usage: true }
+  writeTools(body, conversation, names)
+  if (outputFormat !== undefined) body['response_format'] = writeOutputFormat(outputFormat)
+  if (reasoning?.effort !== undefined) body['reasoning_effort'] = reasoning.effort
+  if (sampling.maxOutputTokens !== undefined) body[dialect.maxTokensField] = sampling.maxOutputTokens
+  if (sampling.stop !== undefined) body['stop'] = sampling.stop
+  if (sampling.logprobs === true) {
+    body['logprobs'] = true
+    if (sampling.topLogprobs !== undefined) body['top_logprobs'] = sampling.topLogprobs
+  }
+  writeFields(body, samplingNames, sampling)
+  writeFields(body, hintNames, hints)
+  // Whoever knows OpenAI's newest role knows these fields; others answer 400 to them.
+  if (dialect.developerRole) writeFields(body, openaiHintNames, hints)
+  if (hints.metadata !== undefined) body['metadata'] = hints.metadata
+  for (const field of dialect.refusedFields) delete body[field]
+  return body
+}
+
+function writeTools(body: Draft<JsonObject>, conversation: Conversation, names: ToolNames): void {
+  const { toolChoice, parallelToolCalls } = conversation
+  const tools: Json[] = []
+  for (const tool of conversation.tools) {
+    if (tool.type === 'hosted') continue
+    if (toolChoice?.type === 'allowed' && !toolChoice.names.includes(tool.name)) continue
+    tools.push(writeTool(tool, names))
+  }
+  // Providers refuse an empty list, and a choice where there is nothing to choose from.
+  if (tools.length === 0) return
+  body['tools'] = tools
+  if (toolChoice !== undefined) body['tool_choice'] = writeToolChoice(toolChoice, names)
+  if (parallelToolCalls !== undefined) body['parallel_tool_calls'] = parallelToolCalls
+}
+
+function writeTool(tool: Exclude<Tool, { readonly type: 'hosted' }>, names: ToolNames): JsonObject {
+  const name = names.flatten(tool.name, tool.namespace)
+  if (tool.type === 'custom') return { type: 'function', function: { name, ...customAsFunction(tool) } }
+  const declared: Draft<JsonObject> = { name }
+  if (tool.description !== undefined) declared['description'] = tool.description
+  declared['parameters'] = tool.parameters ?? { type: 'object', properties: {} }
+  if (tool.strict !== undefined) declared['strict'] = tool.strict
+  return { type: 'function', function: declared }
+}
+
+function writeToolChoice(choice: ToolChoice, names: ToolNames): Json {
+  // What is not allowed has been left out of the list.
+  if (choice.type === 'allowed') return choice.mode
+  if (choice.type !== 'tool') return choice.type
+  return { type: 'function', function: { name: names.flatten(choice.name, choice.namespace) } }
+}
+
+function writeOutputFormat(format: OutputFormat): JsonObject {
+  if (format.type !== 'json_schema') return { type: format.type }
+  const { type, ...schema } = format
+  return { type, json_schema: schema }
+}

@@ -1,0 +1,124 @@
+import type { AnswerEvent, FinishReason, Json, JsonObject, Usage } from '../../domain/conversation.ts'
+import { CallIds } from '../call-ids.ts'
+import { unwrapInput } from '../custom-tools.ts'
+import type { AnswerContext } from '../format.ts'
+import { ToolNames } from '../tool-names.ts'
+import { writeUsage } from './usage.ts'
+
+interface GatheredCall {
+  readonly event: Extract<AnswerEvent, { readonly type: 'call' }>
+  text: string
+}
+
+/** A whole chat completion from all of its events: one choice that holds text and calls together (wire 7.3). */
+export function writeWhole(events: readonly AnswerEvent[], id: string, context: AnswerContext): JsonObject {
+  const { createdAt, conversation } = context
+  const gathered = new GatheredAnswer(events)
+  const { logprobs, reason, usage } = gathered
+  return {
+    id,
+    created: createdAt,
+    model: conversation.profile,
+    object: 'chat.completion',
+    choices: [
+      {
+        index: 0,
+        message: writeMessage(gathered, context),
+        logprobs: logprobs.length === 0 ? null : { content: logprobs, refusal: null },
+        finish_reason: reason,
+      },
+    ],
+    ...(usage !== undefined && { usage: writeUsage(usage) }),
+  }
+}
+
+/** What the events of one answer say together. */
+class GatheredAnswer {
+  text: string | undefined
+  refusal: string | undefined
+  reasoning = ''
+  reason: FinishReason = 'stop'
+  usage: Usage | undefined
+  readonly logprobs: Json[] = []
+  readonly annotations: Json[] = []
+  readonly calls = new Map<number, GatheredCall>()
+
+  constructor(events: readonly AnswerEvent[]) {
+    for (const event of events) this.#add(event)
+  }
+
+  #add(event: AnswerEvent): void {
+    switch (event.type) {
+      case 'text':
+        this.text = (this.text ?? '') + event.text
+        for (const token of event.logprobs ?? []) this.logprobs.push(token)
+        break
+      case 'refusal':
+        this.refusal = (this.refusal ?? '') + event.text
+        break
+      case 'reasoning':
+        this.reasoning += event.text
+        break
+      case 'annotation': {
+        const annotation = writeAnnotation(event.annotation)
+        if (annotation !== undefined) this.annotations.push(annotation)
+        break
+      }
+      case 'call':
+        this.calls.set(event.index, { event, text: '' })
+        break
+      case 'call_arguments': {
+        const call = this.calls.get(event.index)
+        if (call === undefined) throw new Error('arguments of a call that is not open')
+        call.text += event.text
+        break
+      }
+      case 'usage':
+        this.usage = event.usage
+        break
+      case 'finish':
+        this.reason = event.reason
+        break
+      case 'start':
+      case 'reasoning_end':
+        break
+    }
+  }
+}
+
+function writeMessage(gathered: GatheredAnswer, context: AnswerContext): JsonObject {
+  const { text, refusal, reasoning, annotations, calls } = gathered
+  const isSilent = text === undefined && (calls.size > 0 || refusal !== undefined)
+  return {
+    role: 'assistant',
+    content: isSilent ? null : (text ?? ''),
+    refusal: refusal ?? null,
+    annotations,
+    ...(reasoning !== '' && { reasoning_content: reasoning }),
+    ...(calls.size > 0 && { tool_calls: writeCalls(calls, context) }),
+  }
+}
+
+/** One entry of `tool_calls`, without its number. */
+export function writeCall(id: string, kind: 'function' | 'custom', name: string, text: string): JsonObject {
+  if (kind === 'custom') return { id, type: kind, custom: { name, input: text } }
+  return { id, type: kind, function: { name, arguments: text } }
+}
+
+/** A citation in chat's form; undefined for the kinds that chat does not have. */
+export function writeAnnotation(annotation: JsonObject): JsonObject | undefined {
+  const { type, ...citation } = annotation
+  return type === 'url_citation' ? { type, url_citation: citation } : undefined
+}
+
+function writeCalls(calls: ReadonlyMap<number, GatheredCall>, context: AnswerContext): JsonObject[] {
+  const ids = new CallIds(context.mintId)
+  const names = new ToolNames(context.conversation.tools)
+  const written: JsonObject[] = []
+  for (const { event, text } of calls.values()) {
+    const { kind, name, wrapped } = names.identify(event)
+    const whole = wrapped ? unwrapInput(text) : kind === 'function' ? text || '{}' : text
+    written.push(writeCall(ids.unique(event.id), kind, name, whole))
+  }
+  return written
+}

@@ -1,0 +1,88 @@
+import type { JsonObject } from '../../domain/conversation.ts'
+import { unwrapInput } from '../custom-tools.ts'
+import type { CallIdentity } from '../tool-names.ts'
+import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
+
+/** One call of a tool while it is written, in the form in which the caller declared the tool (wire 0.2). */
+export class CallItem {
+  readonly kind = 'call'
+  readonly outputIndex: number
+  readonly #frames: Frames
+  readonly #id: string
+  readonly #callId: string
+  readonly #identity: CallIdentity
+  readonly #frame: DeltaFrame
+  #text = ''
+
+  constructor(frames: Frames, outputIndex: number, mintId: () => string, callId: string, identity: CallIdentity) {
+    this.#frames = frames
+    this.outputIndex = outputIndex
+    this.#id = `${identity.kind === 'custom' ? 'ctc' : 'fc'}_${mintId()}`
+    this.#callId = callId
+    this.#identity = identity
+    this.#frame = deltaFrame(`${this.#event}.delta`, this.#place)
+  }
+
+  open(): string {
+    const item = this.#item('', 'in_progress')
+    return this.#frames.write('response.output_item.added', { output_index: this.outputIndex, item })
+  }
+
+  write(text: string): string {
+    this.#text += text
+    // The input can be taken out of the arguments only once they are complete.
+    return this.#identity.wrapped ? '' : this.#frames.writeDelta(this.#frame, text)
+  }
+
+  /** Whether the arguments are a whole JSON object, so that nothing can follow. Free text is never known to be. */
+  get isComplete(): boolean {
+    const isText = this.#identity.kind === 'custom' && !this.#identity.wrapped
+    if (isText || !this.#text.trimEnd().endsWith('}')) return false
+    try {
+      JSON.parse(this.#text)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  close(status: 'completed' | 'incomplete'): { readonly frames: string; readonly item: JsonObject } {
+    const isFunction = this.#identity.kind === 'function'
+    let frames = ''
+    if (this.#identity.wrapped) {
+      this.#text = unwrapInput(this.#text)
+      frames += this.#frames.writeDelta(this.#frame, this.#text)
+    } else if (this.#text === '' && isFunction && status === 'completed') {
+      // Clients parse the arguments, and an empty text is not JSON.
+      this.#text = '{}'
+      frames += this.#frames.writeDelta(this.#frame, this.#text)
+    }
+    const said = isFunction ? { name: this.#identity.name, arguments: this.#text } : { input: this.#text }
+    frames += this.#frames.write(`${this.#event}.done`, { ...this.#place, ...said })
+    // A custom call has no other status that clients accept at its end.
+    const item = this.#item(this.#text, isFunction ? status : 'completed')
+    frames += this.#frames.write('response.output_item.done', { output_index: this.outputIndex, item })
+    return { frames, item }
+  }
+
+  get #event(): string {
+    return this.#identity.kind === 'custom' ? 'response.custom_tool_call_input' : 'response.function_call_arguments'
+  }
+
+  get #place(): JsonObject {
+    return { item_id: this.#id, output_index: this.outputIndex }
+  }
+
+  #item(text: string, status: string): JsonObject {
+    const { kind, name, namespace } = this.#identity
+    return {
+      type: kind === 'custom' ? 'custom_tool_call' : 'function_call',
+      id: this.#id,
+      call_id: this.#callId,
+      name,
+      ...(namespace !== undefined && { namespace }),
+      ...(kind === 'custom' ? { input: text } : { arguments: text }),
+      status,
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import type { Json, JsonObject } from '../../domain/conversation.ts'
+import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
+
+interface OpenPart {
+  readonly kind: 'text' | 'refusal'
+  readonly place: JsonObject
+  readonly frame: DeltaFrame
+  readonly logprobs: Json[]
+  readonly annotations: Json[]
+  text: string
+}
+
+/** One message of an answer while it is written: its parts one after the other. */
+export class MessageItem {
+  readonly kind = 'message'
+  readonly outputIndex: number
+  readonly #frames: Frames
+  readonly #id: string
+  readonly #content: Json[] = []
+  #part: OpenPart | undefined
+
+  constructor(frames: Frames, outputIndex: number, id: string) {
+    this.#frames = frames
+    this.outputIndex = outputIndex
+    this.#id = id
+  }
+
+  open(): string {
+    const item = { type: 'message', id: this.#id, status: 'in_progress', role: 'assistant', content: [] }
+    return this.#frames.write('response.output_item.added', { output_index: this.outputIndex, item })
+  }
+
+  writeText(text: string, logprobs: readonly Json[] | undefined): string {
+    const opening = this.#part?.kind === 'text' ? '' : this.#openPart('text')
+    const part = this.#part!
+    part.text += text
+    if (logprobs === undefined) return opening + this.#frames.writeDelta(part.frame, text)
+    for (const token of logprobs) part.logprobs.push(token)
+    return opening + this.#frames.write('response.output_text.delta', { ...part.place, delta: text, logprobs })
+  }
+
+  writeRefusal(text: string): string {
+    const opening = this.#part?.kind === 'refusal' ? '' : this.#openPart('refusal')
+    const part = this.#part!
+    part.text += text
+    return opening + this.#frames.writeDelta(part.frame, text)
+  }
+
+  annotate(annotation: JsonObject): string {
+    const opening = this.#part?.kind === 'text' ? '' : this.#openPart('text')
+    const part = this.#part!
+    const position = { ...part.place, annotation_index: part.annotations.length }
+    part.annotations.push(annotation)
+    return opening + this.#frames.write('response.output_text.annotation.added', { ...position, annotation })
+  }
+
+  /** Ends the message; gives the frames and the item as it stands in the response's output. */
+  close(status: 'completed' | 'incomplete'): { readonly frames: string; readonly item: JsonObject } {
+    const ending = this.#closePart()
+    const item = { type: 'message', id: this.#id, status, role: 'assistant', content: this.#content }
+    const done = this.#frames.write('response.output_item.done', { output_index: this.outputIndex, item })
+    return { frames: ending + done, item }
+  }
+
+  #openPart(kind: OpenPart['kind']): string {
+    const ending = this.#closePart()
+    const place = { item_id: this.#id, output_index: this.outputIndex, content_index: this.#content.length }
+    const frame =
+      kind === 'text'
+        ? deltaFrame('response.output_text.delta', place, ',"logprobs":[]')
+        : deltaFrame('response.refusal.delta', place)
+    this.#part = { kind, place, frame, text: '', logprobs: [], annotations: [] }
+    return ending + this.#frames.write('response.content_part.added', { ...place, part: written(this.#part) })
+  }
+
+  #closePart(): string {
+    const part = this.#part
+    if (part === undefined) return ''
+    this.#part = undefined
+    const content = written(part)
+    this.#content.push(content)
+    const { place, text, logprobs } = part
+    const done =
+      part.kind === 'text'
+        ? this.#frames.write('response.output_text.done', { ...place, text, logprobs })
+        : this.#frames.write('response.refusal.done', { ...place, refusal: text })
+    return done + this.#frames.write('response.content_part.done', { ...place, part: content })
+  }
+}
+
+function written({ kind, text, annotations, logprobs }: OpenPart): JsonObject {
+  return kind === 'text' ? { type: 'output_text', annotations, logprobs, text } : { type: 'refusal', refusal: text }
+}

@@ -1,0 +1,15 @@
+import type { Format } from '../format.ts'
+import { ResponsesReader } from './read-answer.ts'
+import { readRequest } from './read-request.ts'
+import { ResponsesWriter } from './write-answer.ts'
+import { writeRequest } from './write-request.ts'
+
+/** Responses, as OpenAI defined them and Open Responses describes them (wire 1). */
+export const openaiResponses: Format = {
+  id: 'openai-responses',
+  path: '/responses',
+  readRequest,
+  writeRequest,
+  readAnswer: () => new ResponsesReader(),
+  writeAnswer: (context) => new ResponsesWriter(context),
+}

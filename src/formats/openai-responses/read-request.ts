@@ -1,0 +1,83 @@
+import type { Conversation, Hints, Json, JsonObject, Sampling } from '../../domain/conversation.ts'
+import {
+  arrayField,
+  booleanField,
+  type Draft,
+  isArray,
+  isObject,
+  numberFields,
+  objectField,
+  requiredString,
+  stringField,
+  stringFields,
+} from '../fields.ts'
+import { readOutputFormat } from '../openai/read-output-format.ts'
+import { addTools, type DeclaredTools, readToolChoice } from '../openai/read-tools.ts'
+import { hintNames, includeLogprobs, penaltyNames, samplingNames } from './fields.ts'
+import { readInput } from './read-input.ts'
+
+/** Reads the body of a Responses request (wire 1, 6.1). @throws ServiceError `invalid_request` with `param` */
+export function readRequest(body: JsonObject): Conversation {
+  const profile = requiredString(body, 'model')
+  const declared: DeclaredTools = { tools: [] }
+  const tools = arrayField(body, 'tools')
+  if (tools !== undefined) addTools(declared, tools, 'tools')
+  const { turns, references } = readInput(body['input'], declared)
+  const text = objectField(body, 'text')
+  const conversation: Draft<Conversation> = {
+    profile,
+    stream: booleanField(body, 'stream') ?? false,
+    turns,
+    tools: declared.tools,
+    sampling: readSampling(body),
+    streamUsage: false,
+    hints: readHints(body, text, references),
+  }
+  if (declared.fusionTool !== undefined) conversation.fusionTool = declared.fusionTool
+  const toolChoice = readToolChoice(body['tool_choice'])
+  if (toolChoice !== undefined) conversation.toolChoice = toolChoice
+  const parallelToolCalls = booleanField(body, 'parallel_tool_calls')
+  if (parallelToolCalls !== undefined) conversation.parallelToolCalls = parallelToolCalls
+  const outputFormat = readOutputFormat(text?.['format'], 'text.format')
+  if (outputFormat !== undefined) conversation.outputFormat = outputFormat
+  const reasoning = readReasoning(objectField(body, 'reasoning'))
+  if (reasoning !== undefined) conversation.reasoning = reasoning
+  return conversation
+}
+
+function readSampling(body: JsonObject): Sampling {
+  const sampling: Draft<Sampling> = numberFields(body, samplingNames)
+  Object.assign(sampling, numberFields(body, penaltyNames))
+  const include = arrayField(body, 'include')
+  if ((sampling.topLogprobs ?? 0) > 0 || include?.includes(includeLogprobs) === true) sampling.logprobs = true
+  return sampling
+}
+
+function readReasoning(reasoning: JsonObject | undefined): Conversation['reasoning'] {
+  if (reasoning === undefined) return undefined
+  const effort = stringField(reasoning, 'effort', 'reasoning.')
+  const summary = stringField(reasoning, 'summary', 'reasoning.')
+  if (effort === undefined && summary === undefined) return undefined
+  return { ...(effort !== undefined && { effort }), ...(summary !== undefined && { summary }) }
+}
+
+function readHints(body: JsonObject, text: JsonObject | undefined, references: readonly string[]): Hints {
+  const hints: Draft<Hints> = stringFields(body, hintNames)
+  const metadata = objectField(body, 'metadata')
+  if (metadata !== undefined) hints.metadata = metadata
+  const store = booleanField(body, 'store')
+  if (store !== undefined) hints.store = store
+  const previous = stringField(body, 'previous_response_id')
+  if (previous !== undefined) hints.previousResponseId = previous
+  const verbosity = text === undefined ? undefined : stringField(text, 'verbosity', 'text.')
+  if (verbosity !== undefined) hints.verbosity = verbosity
+  if (references.length > 0) hints.references = references
+  const untranslatable = ['background', 'conversation', 'prompt'].filter((name) => isMeant(body[name]))
+  if (untranslatable.length > 0) hints.untranslatable = untranslatable
+  return hints
+}
+
+/** Whether the field asks for something: not `background: false`, not null. */
+function isMeant(value: Json | undefined): boolean {
+  return value === true || (typeof value === 'string' && value !== '') || isObject(value) || isArray(value)
+}

@@ -1,0 +1,55 @@
+import type { JsonObject } from '../../domain/conversation.ts'
+import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
+
+/** One piece of reasoning while it is written, as a summary: clients show nothing else (wire 1.3). */
+export class ReasoningItem {
+  readonly kind = 'reasoning'
+  readonly outputIndex: number
+  readonly #frames: Frames
+  readonly #id: string
+  readonly #place: JsonObject
+  readonly #frame: DeltaFrame
+  #text = ''
+
+  constructor(frames: Frames, outputIndex: number, id: string) {
+    this.#frames = frames
+    this.outputIndex = outputIndex
+    this.#id = id
+    this.#place = { item_id: id, output_index: outputIndex, summary_index: 0 }
+    this.#frame = deltaFrame('response.reasoning_summary_text.delta', this.#place)
+  }
+
+  open(): string {
+    const item = { type: 'reasoning', id: this.#id, summary: [], content: [] }
+    return this.#frames.write('response.output_item.added', { output_index: this.outputIndex, item })
+  }
+
+  write(text: string): string {
+    const opening = this.#text === '' ? this.#writePart('response.reasoning_summary_part.added') : ''
+    this.#text += text
+    return opening + this.#frames.writeDelta(this.#frame, text)
+  }
+
+  /** Ends the piece; `sealed` is its encrypted form, absent where there is none. */
+  close(sealed: string | undefined): { readonly frames: string; readonly item: JsonObject } {
+    let frames = ''
+    if (this.#text !== '') {
+      frames += this.#frames.write('response.reasoning_summary_text.done', { ...this.#place, text: this.#text })
+      frames += this.#writePart('response.reasoning_summary_part.done')
+    }
+    const summary = this.#text === '' ? [] : [{ type: 'summary_text', text: this.#text }]
+    const item = {
+      type: 'reasoning',
+      id: this.#id,
+      summary,
+      content: [],
+      ...(sealed !== undefined && { encrypted_content: sealed }),
+    }
+    frames += this.#frames.write('response.output_item.done', { output_index: this.outputIndex, item })
+    return { frames, item }
+  }
+
+  #writePart(type: string): string {
+    return this.#frames.write(type, { ...this.#place, part: { type: 'summary_text', text: this.#text } })
+  }
+}

@@ -1,0 +1,98 @@
+import type { Conversation, Hints, Json, JsonObject, Sampling, Tool, Usage } from '../../domain/conversation.ts'
+import type { Draft } from '../fields.ts'
+import type { AnswerContext } from '../format.ts'
+import { writeUsage } from './usage.ts'
+import { writeOutputFormat, writeToolChoice } from './write-request.ts'
+
+/** How far an answer has come. `completedAt` is in Unix seconds. */
+export interface ResponseState {
+  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
+  readonly output: readonly Json[]
+  readonly completedAt?: number
+  readonly usage?: Usage
+  readonly incompleteReason?: 'max_output_tokens' | 'content_filter'
+  readonly error?: { readonly code: string; readonly message: string }
+}
+
+/** The response object with all of its fields, which repeats what the caller asked for (wire 1.2). */
+export function responseObject(id: string, context: AnswerContext, state: ResponseState): JsonObject {
+  const { conversation, createdAt } = context
+  return {
+    id,
+    object: 'response',
+    created_at: createdAt,
+    completed_at: state.completedAt ?? null,
+    status: state.status,
+    background: false,
+    error: state.error === undefined ? null : { ...state.error },
+    incomplete_details: state.incompleteReason === undefined ? null : { reason: state.incompleteReason },
+    model: conversation.profile,
+    output: state.output,
+    ...repeatHints(conversation.hints),
+    ...repeatSampling(conversation.sampling),
+    ...repeatChoices(conversation),
+    usage: state.usage === undefined ? null : writeUsage(state.usage),
+  }
+}
+
+function repeatHints(hints: Hints): JsonObject {
+  const repeated: Draft<JsonObject> = {
+    instructions: hints.instructions ?? null,
+    previous_response_id: hints.previousResponseId ?? null,
+    prompt_cache_key: hints.promptCacheKey ?? null,
+    safety_identifier: hints.safetyIdentifier ?? null,
+    service_tier: hints.serviceTier ?? 'default',
+    store: hints.store ?? true,
+    truncation: hints.truncation ?? 'disabled',
+    metadata: hints.metadata ?? {},
+  }
+  // Absent where it was not sent: clients do not expect null.
+  if (hints.user !== undefined) repeated['user'] = hints.user
+  return repeated
+}
+
+function repeatSampling(sampling: Sampling): JsonObject {
+  return {
+    max_output_tokens: sampling.maxOutputTokens ?? null,
+    max_tool_calls: null,
+    temperature: sampling.temperature ?? 1,
+    top_logprobs: sampling.topLogprobs ?? 0,
+    top_p: sampling.topP ?? 1,
+    presence_penalty: sampling.presencePenalty ?? 0,
+    frequency_penalty: sampling.frequencyPenalty ?? 0,
+  }
+}
+
+function repeatChoices({
+  reasoning,
+  outputFormat,
+  toolChoice,
+  tools,
+  parallelToolCalls,
+  hints,
+}: Conversation): JsonObject {
+  const format = outputFormat === undefined ? { type: 'text' } : writeOutputFormat(outputFormat)
+  return {
+    parallel_tool_calls: parallelToolCalls ?? true,
+    reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
+    text: hints.verbosity === undefined ? { format } : { format, verbosity: hints.verbosity },
+    tool_choice: toolChoice === undefined ? 'auto' : writeToolChoice(toolChoice, tools),
+    tools: repeatTools(tools),
+  }
+}
+
+/** Only plain functions are repeated: readers of the object know no other kind there. */
+function repeatTools(tools: readonly Tool[]): JsonObject[] {
+  const repeated: JsonObject[] = []
+  for (const tool of tools) {
+    if (tool.type !== 'function' || tool.namespace !== undefined) continue
+    repeated.push({
+      type: 'function',
+      name: tool.name,
+      description: tool.description ?? null,
+      parameters: tool.parameters ?? null,
+      strict: tool.strict ?? null,
+    })
+  }
+  return repeated
+}

@@ -1,0 +1,97 @@
+import type { Conversation, Json, JsonObject, OutputFormat, Tool, ToolChoice } from '../../domain/conversation.ts'
+import { type Draft, writeFields } from '../fields.ts'
+import type { WriteTarget } from '../format.ts'
+import { assertTranslatable, unsupported } from '../translatable.ts'
+import { hintNames, includeLogprobs, penaltyNames, samplingNames } from './fields.ts'
+import { writeInput } from './write-input.ts'
+
+/** The body for a provider of Responses (wire 6.1, right to left). @throws ServiceError where Responses cannot say what was asked */
+export function writeRequest(conversation: Conversation, target: WriteTarget): JsonObject {
+  assertTranslatable(conversation)
+  const { sampling, hints, outputFormat, reasoning } = conversation
+  if ((sampling.choices ?? 1) > 1) {
+    throw unsupported(
+      'n',
+      'The backends of this profile give one answer for each request. Send n as 1, or leave it out.',
+    )
+  }
+  if ((sampling.stop ?? []).length > 0) {
+    throw unsupported('stop', 'The backends of this profile have no stop sequences. Send the request without stop.')
+  }
+  const body: Draft<JsonObject> = {
+    model: target.model,
+    input: writeInput(conversation, target.dialect),
+    stream: target.stream,
+    // Nothing of our callers' is kept at a provider (contract 2.5).
+    store: false,
+  }
+  writeTools(body, conversation)
+  const format = outputFormat === undefined ? undefined : writeOutputFormat(outputFormat)
+  if (format !== undefined || hints.verbosity !== undefined) {
+    body['text'] = {
+      ...(format !== undefined && { format }),
+      ...(hints.verbosity !== undefined && { verbosity: hints.verbosity }),
+    }
+  }
+  if (reasoning !== undefined) body['reasoning'] = reasoning
+  if (sampling.logprobs === true) body['include'] = [includeLogprobs]
+  writeFields(body, samplingNames, sampling)
+  for (const [wire, ours] of penaltyNames) if (sampling[ours]) body[wire] = sampling[ours]
+  writeFields(body, hintNames, hints)
+  if (hints.metadata !== undefined) body['metadata'] = hints.metadata
+  for (const field of target.dialect.refusedFields) delete body[field]
+  return body
+}
+
+function writeTools(body: Draft<JsonObject>, conversation: Conversation): void {
+  const { toolChoice, parallelToolCalls } = conversation
+  const tools: Json[] = []
+  let open: { readonly namespace: string; readonly children: Json[] } | undefined
+  for (const tool of conversation.tools) {
+    if (tool.type === 'hosted') continue
+    if (tool.namespace === undefined) {
+      open = undefined
+      tools.push(writeTool(tool))
+      continue
+    }
+    if (open?.namespace !== tool.namespace) {
+      open = { namespace: tool.namespace, children: [] }
+      tools.push({ type: 'namespace', name: tool.namespace, description: '', tools: open.children })
+    }
+    open.children.push(writeTool(tool))
+  }
+  if (tools.length === 0) return
+  body['tools'] = tools
+  if (toolChoice !== undefined) body['tool_choice'] = writeToolChoice(toolChoice, conversation.tools)
+  if (parallelToolCalls !== undefined) body['parallel_tool_calls'] = parallelToolCalls
+}
+
+function writeTool(tool: Exclude<Tool, { readonly type: 'hosted' }>): JsonObject {
+  const declared: Draft<JsonObject> = { type: tool.type, name: tool.name }
+  if (tool.description !== undefined) declared['description'] = tool.description
+  if (tool.type === 'custom') {
+    if (tool.format !== undefined) declared['format'] = tool.format
+    return declared
+  }
+  declared['parameters'] = tool.parameters ?? { type: 'object', properties: {} }
+  // Responses are strict where nothing is said, chat is not.
+  declared['strict'] = tool.strict ?? false
+  return declared
+}
+
+/** `tool_choice`, as it is asked for and as an answer repeats it. */
+export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Json {
+  if (choice.type === 'tool') {
+    const { kind, name, namespace } = choice
+    return namespace === undefined ? { type: kind, name } : { type: kind, name, namespace }
+  }
+  if (choice.type !== 'allowed') return choice.type
+  const custom = new Set(tools.flatMap((tool) => (tool.type === 'custom' ? [tool.name] : [])))
+  const allowed = choice.names.map((name) => ({ type: custom.has(name) ? 'custom' : 'function', name }))
+  return { type: 'allowed_tools', mode: choice.mode, tools: allowed }
+}
+
+/** `text.format`, as it is asked for and as an answer repeats it. */
+export function writeOutputFormat(format: OutputFormat): JsonObject {
+  return { ...format }
+}

@@ -1,0 +1,30 @@
+import type { Json, OutputFormat } from '../../domain/conversation.ts'
+import { booleanField, type Draft, isObject, objectField, stringField, wrongType } from '../fields.ts'
+
+/** OpenAI asks for a name; this stands for one that the caller did not give. */
+const unnamed = 'response'
+
+/**
+ * Reads `response_format` or `text.format`. Plain text is what an answer is anyway, and a type that we do not know is
+ * passed over: both give undefined. @throws ServiceError `invalid_request`
+ */
+export function readOutputFormat(format: Json | undefined, path: string): OutputFormat | undefined {
+  if (format === undefined || format === null) return undefined
+  if (!isObject(format)) throw wrongType(path, 'an object')
+  const { type } = format
+  if (type === 'json_object') return { type }
+  if (type !== 'json_schema') return undefined
+  const nested = objectField(format, 'json_schema', `${path}.`)
+  const source = nested ?? format
+  const place = nested === undefined ? `${path}.` : `${path}.json_schema.`
+  const read: Draft<Extract<OutputFormat, { type: 'json_schema' }>> = {
+    type,
+    name: stringField(source, 'name', place) ?? unnamed,
+    schema: objectField(source, 'schema', place) ?? {},
+  }
+  const description = stringField(source, 'description', place)
+  const strict = booleanField(source, 'strict', place)
+  if (description !== undefined) read.description = description
+  if (strict !== undefined) read.strict = strict
+  return read
+}

@@ -1,0 +1,105 @@
+import type { Json, JsonObject, Tool, ToolChoice } from '../../domain/conversation.ts'
+import { fusionToolType } from '../../domain/profiles.ts'
+import {
+  arrayField,
+  booleanField,
+  type Draft,
+  isArray,
+  isObject,
+  objectField,
+  requiredString,
+  stringField,
+  wrongType,
+} from '../fields.ts'
+
+/** The tools of one request while they are gathered; `fusionTool` is the first `svc-router:fusion` (spec 1.5). */
+export interface DeclaredTools {
+  readonly tools: Tool[]
+  fusionTool?: JsonObject
+}
+
+/**
+ * Adds a list of tools in the spelling of either OpenAI format. The children of a namespace are added as tools of it;
+ * a type that we do not know is kept as a hosted tool (wire 0.2). @throws ServiceError `invalid_request`
+ */
+export function addTools(declared: DeclaredTools, list: readonly Json[], path: string, namespace?: string): void {
+  for (let index = 0; index < list.length; index++) {
+    const tool = list[index]
+    const place = `${path}[${index}]`
+    if (!isObject(tool)) throw wrongType(place, 'an object')
+    const type = stringField(tool, 'type', `${place}.`) ?? (isObject(tool['function']) ? 'function' : '')
+    if (type === 'function') declared.tools.push(readFunction(tool, place, namespace))
+    else if (type === 'custom') declared.tools.push(readCustom(tool, place, namespace))
+    else if (type === fusionToolType) declared.fusionTool ??= tool
+    else if (type === 'namespace' && namespace === undefined) {
+      const children = arrayField(tool, 'tools', `${place}.`)
+      if (children === undefined) throw wrongType(`${place}.tools`, 'an array')
+      addTools(declared, children, `${place}.tools`, requiredString(tool, 'name', `${place}.`))
+    } else declared.tools.push({ type: 'hosted', declaration: tool })
+  }
+}
+
+function readFunction(tool: JsonObject, path: string, namespace: string | undefined): Tool {
+  const nested = tool['function']
+  const source = isObject(nested) ? nested : tool
+  const place = isObject(nested) ? `${path}.function.` : `${path}.`
+  const read: Draft<Extract<Tool, { type: 'function' }>> = {
+    type: 'function',
+    name: requiredString(source, 'name', place),
+  }
+  const description = stringField(source, 'description', place)
+  const parameters = objectField(source, 'parameters', place)
+  const strict = booleanField(source, 'strict', place)
+  if (namespace !== undefined) read.namespace = namespace
+  if (description !== undefined) read.description = description
+  if (parameters !== undefined) read.parameters = parameters
+  if (strict !== undefined) read.strict = strict
+  return read
+}
+
+function readCustom(tool: JsonObject, path: string, namespace: string | undefined): Tool {
+  const nested = tool['custom']
+  const source = isObject(nested) ? nested : tool
+  const place = isObject(nested) ? `${path}.custom.` : `${path}.`
+  const read: Draft<Extract<Tool, { type: 'custom' }>> = { type: 'custom', name: requiredString(source, 'name', place) }
+  const description = stringField(source, 'description', place)
+  const format = objectField(source, 'format', place)
+  // Chat puts a grammar one level deeper than responses do.
+  const grammar = format === undefined ? undefined : format['grammar']
+  if (namespace !== undefined) read.namespace = namespace
+  if (description !== undefined) read.description = description
+  if (format !== undefined) read.format = isObject(grammar) ? { type: 'grammar', ...grammar } : format
+  return read
+}
+
+/** Reads `tool_choice` of either format; a choice that we do not know is left to the model. @throws ServiceError `invalid_request` */
+export function readToolChoice(choice: Json | undefined): ToolChoice | undefined {
+  if (choice === undefined || choice === null) return undefined
+  if (choice === 'auto' || choice === 'none' || choice === 'required') return { type: choice }
+  if (typeof choice === 'string') return undefined
+  if (!isObject(choice)) throw wrongType('tool_choice', 'a string or an object')
+  const { type } = choice
+  if (type === 'allowed_tools') return readAllowed(choice)
+  if (type !== 'function' && type !== 'custom') return undefined
+  const nested = choice[type]
+  const name = isObject(nested)
+    ? requiredString(nested, 'name', `tool_choice.${type}.`)
+    : requiredString(choice, 'name', 'tool_choice.')
+  const namespace = stringField(choice, 'namespace', 'tool_choice.')
+  return namespace === undefined ? { type: 'tool', kind: type, name } : { type: 'tool', kind: type, name, namespace }
+}
+
+function readAllowed(choice: JsonObject): ToolChoice {
+  const nested = choice['allowed_tools']
+  const source = isObject(nested) ? nested : choice
+  const list = source['tools']
+  if (!isArray(list)) throw wrongType('tool_choice.tools', 'an array')
+  const names: string[] = []
+  for (const entry of list) {
+    if (!isObject(entry)) throw wrongType('tool_choice.tools', 'an array of objects')
+    const inner = entry['function'] ?? entry['custom']
+    const name = isObject(inner) ? inner['name'] : entry['name']
+    if (typeof name === 'string') names.push(name)
+  }
+  return { type: 'allowed', mode: source['mode'] === 'required' ? 'required' : 'auto', names }
+}

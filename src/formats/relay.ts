@@ -1,0 +1,39 @@
+import type { Conversation, JsonObject } from '../domain/conversation.ts'
+import type { StreamFailure, WriteTarget } from './format.ts'
+
+/**
+ * What the relay lane must know of a format (architecture 5.3): how to touch as little as possible of a request and
+ * of an answer that stay in the same format.
+ */
+export interface RelayRules {
+  /** The members of the request's outermost object to replace, as JSON text; `undefined` leaves a member out. */
+  requestChanges(body: JsonObject, conversation: Conversation, target: WriteTarget): Record<string, string | undefined>
+  /**
+   * Finds, in the text of several events, what must be looked at one event at a time once content flows: ends, errors
+   * and usage. It may find too much, never too little.
+   */
+  readonly notable: RegExp
+  /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */
+  isUnasked(data: JsonObject, conversation: Conversation): boolean
+  /** What the stream itself has told, for ending it in its own terms. */
+  observe(data: JsonObject, memory: RelayMemory): void
+  /** What keeps the stream alive, or undefined where that needs an event that no backend has sent yet. */
+  keepAlive(memory: RelayMemory): string | undefined
+  /** Ends a stream that broke (contract 3.4). */
+  failure(failure: StreamFailure, memory: RelayMemory): string
+}
+
+/** What one relayed stream has shown of itself so far. */
+export interface RelayMemory {
+  /** The `response` object of `response.created`, on the Responses format. */
+  response?: JsonObject
+  /** The last `sequence_number` that was sent. */
+  sequence: number
+  /** How many events of our own were put between: later numbers rise by as many. */
+  inserted: number
+}
+
+/** `"model":"…"` of any provider, wherever the format has it: the caller reads the profile instead (contract 2.3). */
+export const modelMember = /"model"\s*:\s*"[^"\\]*"/g
+/** `"sequence_number":7`; renumbered only after events of our own were put between. */
+export const sequenceMember = /"sequence_number"\s*:\s*(\d+)/g

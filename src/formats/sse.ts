@@ -1,0 +1,107 @@
+import { UpstreamError } from '../domain/upstream.ts'
+
+/** The most bytes of one line, and of one event's data; longer ones are not an answer but an attack or a fault. */
+const maxEventBytes = 1024 * 1024
+/** UTF-8's mark as it looks when each byte is one character. */
+const byteOrderMark = '\u00ef\u00bb\u00bf'
+const lineFeed = 0x0a
+const space = 0x20
+const beyondAscii = /[\u0080-\u00ff]/
+const nothing: readonly SseEvent[] = []
+
+/** One server-sent event: its name, absent where it has none, and its data lines joined by line feeds. */
+export interface SseEvent {
+  readonly event?: string
+  readonly data: string
+}
+
+/**
+ * Reads server-sent events from bytes that arrive in any pieces; one reader for each stream. Every split of the same
+ * bytes gives the same events, in time linear in their number. Comments, `id` and `retry` are passed over.
+ */
+export class SseReader {
+  /** The unfinished line; like all text here until `#dispatch`, one character for each byte. */
+  #line = ''
+  #data: string | undefined
+  #event = ''
+  #atStart = true
+  /** Whether the last piece ended in a carriage return: a line feed that follows belongs to it. */
+  #afterReturn = false
+
+  /** Takes the next bytes, or the same as latin1 text. @throws UpstreamError `broken` for an event above 1 MiB */
+  push(chunk: Uint8Array | string): readonly SseEvent[] {
+    const text = typeof chunk === 'string' ? chunk : latin1(chunk)
+    if (text === '') return nothing
+    let events: SseEvent[] | undefined
+    let from = this.#afterReturn && text.charCodeAt(0) === lineFeed ? 1 : 0
+    this.#afterReturn = false
+    let feed = text.indexOf('\n', from)
+    let carriage = text.indexOf('\r', from)
+    while (feed >= 0 || carriage >= 0) {
+      const isReturn = carriage >= 0 && (feed < 0 || carriage < feed)
+      const end = isReturn ? carriage : feed
+      const event = this.#endLine(text.slice(from, end))
+      if (event !== undefined) (events ??= []).push(event)
+      from = end + 1
+      if (!isReturn) {
+        feed = text.indexOf('\n', from)
+        continue
+      }
+      if (feed === from) {
+        from += 1
+        feed = text.indexOf('\n', from)
+      }
+      this.#afterReturn = end + 1 === text.length
+      carriage = text.indexOf('\r', from)
+    }
+    if (from < text.length) {
+      this.#line += from === 0 ? text : text.slice(from)
+      if (this.#line.length > maxEventBytes) throw new UpstreamError('broken')
+    }
+    return events ?? nothing
+  }
+
+  /** What is left when the stream ends: some endpoints leave out the empty line behind their last event. */
+  end(): readonly SseEvent[] {
+    if (this.#line !== '') this.#endLine('')
+    const event = this.#dispatch()
+    return event === undefined ? nothing : [event]
+  }
+
+  #endLine(tail: string): SseEvent | undefined {
+    let line = this.#line === '' ? tail : this.#line + tail
+    this.#line = ''
+    if (line.length > maxEventBytes) throw new UpstreamError('broken')
+    if (this.#atStart) {
+      this.#atStart = false
+      if (line.startsWith(byteOrderMark)) line = line.slice(byteOrderMark.length)
+    }
+    if (line === '') return this.#dispatch()
+    const colon = line.indexOf(':')
+    const field = colon < 0 ? line : line.slice(0, colon)
+    if (field !== 'data' && field !== 'event') return undefined
+    const value = colon < 0 ? '' : line.slice(line.charCodeAt(colon + 1) === space ? colon + 2 : colon + 1)
+    if (field === 'event') this.#event = value
+    else this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`
+    if (this.#data !== undefined && this.#data.length > maxEventBytes) throw new UpstreamError('broken')
+    return undefined
+  }
+
+  #dispatch(): SseEvent | undefined {
+    const data = this.#data
+    const event = this.#event
+    this.#data = undefined
+    this.#event = ''
+    if (data === undefined) return undefined
+    return event === '' ? { data: decode(data) } : { event: decode(event), data: decode(data) }
+  }
+}
+
+function latin1(chunk: Uint8Array): string {
+  const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+  return bytes.toString('latin1')
+}
+
+function decode(text: string): string {
+  return beyondAscii.test(text) ? Buffer.from(text, 'latin1').toString('utf8') : text
+}

@@ -1,0 +1,77 @@
+import type { AnswerEvent, Tool } from '../domain/conversation.ts'
+
+/** The longest name that providers take. */
+const maxNameCharacters = 64
+const hashCharacters = 7
+const forbidden = /[^a-zA-Z0-9_-]/g
+
+type NamedTool = Exclude<Tool, { readonly type: 'hosted' }>
+type CallEvent = Extract<AnswerEvent, { readonly type: 'call' }>
+
+/** A call as its caller knows the tool. `wrapped`: a custom tool's input is the one string inside the call's arguments. */
+export interface CallIdentity {
+  readonly kind: 'function' | 'custom'
+  readonly name: string
+  readonly namespace?: string
+  readonly wrapped: boolean
+}
+
+/**
+ * Names for backends that know neither namespaces nor custom tools: a tool of a namespace is called `namespace__name`
+ * there, at most 64 characters, never like another tool. The same tools always give the same names, so that an
+ * answer's calls can be given back under the caller's (wire 6.1).
+ */
+export class ToolNames {
+  readonly #flat = new Map<string, string>()
+  readonly #tools = new Map<string, NamedTool>()
+
+  constructor(tools: readonly Tool[]) {
+    for (const tool of tools) {
+      if (tool.type === 'hosted' || tool.namespace !== undefined) continue
+      if (!this.#tools.has(tool.name)) this.#tools.set(tool.name, tool)
+    }
+    for (const tool of tools) {
+      if (tool.type === 'hosted' || tool.namespace === undefined) continue
+      const key = keyOf(tool.name, tool.namespace)
+      if (this.#flat.has(key)) continue
+      let flat = flatName(tool.name, tool.namespace, 0)
+      for (let salt = 1; this.#tools.has(flat); salt++) flat = flatName(tool.name, tool.namespace, salt)
+      this.#flat.set(key, flat)
+      this.#tools.set(flat, tool)
+    }
+  }
+
+  /** The name for a backend without namespaces. */
+  flatten(name: string, namespace: string | undefined): string {
+    if (namespace === undefined) return name
+    return this.#flat.get(keyOf(name, namespace)) ?? flatName(name, namespace, 0)
+  }
+
+  /** The tool that a backend called, as its caller declared it; an unknown one stays as it was called. */
+  identify(call: CallEvent): CallIdentity {
+    const tool = call.kind === 'function' && call.namespace === undefined ? this.#tools.get(call.name) : undefined
+    const name = tool?.name ?? call.name
+    const namespace = tool?.namespace ?? call.namespace
+    const wrapped = tool?.type === 'custom'
+    const kind = wrapped ? 'custom' : call.kind
+    return namespace === undefined ? { kind, name, wrapped } : { kind, name, namespace, wrapped }
+  }
+}
+
+function keyOf(name: string, namespace: string): string {
+  return JSON.stringify([namespace, name])
+}
+
+function flatName(name: string, namespace: string, salt: number): string {
+  const joined = `${namespace}__${name}`
+  const clean = joined.replace(forbidden, '_')
+  if (salt === 0 && clean === joined && joined.length <= maxNameCharacters) return joined
+  return `${clean.slice(0, maxNameCharacters - hashCharacters - 1)}_${hash(`${salt} ${keyOf(name, namespace)}`)}`
+}
+
+/** FNV-1a, 32 bits: enough to tell names apart; a collision is met by another salt. */
+function hash(text: string): string {
+  let value = 0x811c9dc5
+  for (let index = 0; index < text.length; index++) value = Math.imul(value ^ text.charCodeAt(index), 0x01000193)
+  return (value >>> 0).toString(36).padStart(hashCharacters, '0')
+}

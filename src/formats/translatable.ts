@@ -1,0 +1,24 @@
+import type { Conversation } from '../domain/conversation.ts'
+import { ServiceError } from '../domain/errors.ts'
+
+/**
+ * Refuses what only the provider's own format can serve: what refers to something kept elsewhere, and features that
+ * cannot be said in another format. Asked when a request is translated, never when it is relayed (contract 2.4).
+ * @throws ServiceError `previous_response_not_found`, `item_not_found`, `unsupported_parameter`
+ */
+export function assertTranslatable(conversation: Conversation): void {
+  const { previousResponseId, references, untranslatable } = conversation.hints
+  if (previousResponseId !== undefined) {
+    throw new ServiceError('previous_response_not_found', { param: 'previous_response_id' })
+  }
+  if (references !== undefined && references.length > 0) throw new ServiceError('item_not_found', { param: 'input' })
+  const field = untranslatable?.[0]
+  if (field !== undefined) {
+    throw unsupported(field, `${field} is not supported by the backends of this profile. Send the request without it.`)
+  }
+}
+
+/** A request that asks for something which the backend's format cannot say; `problem` is a full sentence. */
+export function unsupported(param: string, problem: string): ServiceError {
+  return new ServiceError('unsupported_parameter', { param, words: { problem } })
+}

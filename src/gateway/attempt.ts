@@ -1,0 +1,211 @@
+import type { Clock, Timer } from '../domain/clock.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import { classifyRefusal } from './classify.ts'
+import type { Lane } from './lane.ts'
+import type { Backend, UpstreamCall, UpstreamHead, UpstreamListener, UpstreamRequest } from './ports.ts'
+
+/** As much of a refusal's body as is read for its codes. */
+const maxRefusalBytes = 64 * 1024
+/** Text that waits here for the caller before the backend is told to pause (contract 5.6). */
+const maxHeldChars = 256 * 1024
+
+/** Where an attempt's text goes once content has begun. */
+export interface Flow {
+  write(text: string): void
+  /** The answer is complete; `text` is its last piece. */
+  ended(text: string): void
+  /** `error` is an UpstreamError, or a bug. */
+  broke(error: Error): void
+}
+
+/**
+ * One call to one backend (contract 1). Until the first content its text is held back, so that a failure can still be
+ * answered by another backend; from then on it flows.
+ */
+export class AttemptRun implements UpstreamListener {
+  readonly backend: Backend
+  lane: Lane
+  upstreamRequestId: string | undefined
+  /** When the last event came, epoch milliseconds: keep-alives of the backend do not count (contract 5.7). */
+  lastEventMs: number
+  readonly startedMs: number
+  readonly #clock: Clock
+  readonly #stream: boolean
+  /** What came before content, so that it can be read again in another lane. */
+  #earlyChunks: Buffer[] = []
+  #held = ''
+  #call: UpstreamCall | undefined
+  #flow: Flow | undefined
+  #refusal: { head: UpstreamHead; chunks: Buffer[]; length: number } | undefined
+  #over = false
+  #failure: Error | undefined
+  #timer: Timer | undefined
+  #resolve: (() => void) | undefined
+  #reject: ((error: Error) => void) | undefined
+
+  constructor(backend: Backend, lane: Lane, stream: boolean, clock: Clock) {
+    this.backend = backend
+    this.lane = lane
+    this.#stream = stream
+    this.#clock = clock
+    this.startedMs = clock.nowMs()
+    this.lastEventMs = this.startedMs
+  }
+
+  /** Calls the backend. Resolves when content is there (of a whole answer: all of it). @throws UpstreamError */
+  open(request: UpstreamRequest): Promise<void> {
+    const { firstContentMs, wholeAnswerMs } = this.backend.timeouts
+    const ready = new Promise<void>((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    this.#timer = this.#clock.after(this.#stream ? firstContentMs : wholeAnswerMs, () => this.stop(new UpstreamError('timeout')))
+    this.#call = this.backend.call(request, this)
+    return ready
+  }
+
+  /** Gives the attempt up: nothing more is read, and whoever waits for it gets `error`. */
+  stop(error: Error): void {
+    if (this.#over) return
+    this.#call?.abort()
+    this.#fail(error)
+  }
+
+  /** Lets the text go to `flow`, beginning with what was held back. */
+  flowTo(flow: Flow): void {
+    const held = this.#held
+    this.#held = ''
+    if (this.#failure !== undefined) {
+      flow.write(held)
+      flow.broke(this.#failure)
+    } else if (this.#over) {
+      flow.ended(held)
+    } else {
+      this.#flow = flow
+      flow.write(held)
+      this.#call?.resume()
+    }
+  }
+
+  pause(): void {
+    if (!this.#over) this.#call?.pause()
+  }
+
+  resume(): void {
+    if (!this.#over) this.#call?.resume()
+  }
+
+  /** Before content: reads again what has come so far in another lane, which is used from here on. */
+  changeLane(lane: Lane): void {
+    this.lane = lane
+    this.#held = ''
+    for (const chunk of this.#earlyChunks) this.#held += lane.push(chunk)
+  }
+
+  onHead(head: UpstreamHead): void {
+    this.upstreamRequestId = head.requestId
+    if (head.status < 200 || head.status > 299) {
+      this.#refusal = { head, chunks: [], length: 0 }
+    } else if (this.#stream && head.contentType !== '' && !head.contentType.includes('event-stream')) {
+      this.stop(new UpstreamError('broken', { status: head.status }))
+    }
+  }
+
+  onData(chunk: Buffer): void {
+    if (this.#over) return
+    if (this.#refusal !== undefined) {
+      this.#keepRefusal(this.#refusal, chunk)
+      return
+    }
+    let text: string
+    try {
+      text = this.lane.push(chunk)
+    } catch (error) {
+      this.stop(asError(error))
+      return
+    }
+    if (this.lane.alive) this.lastEventMs = this.#clock.nowMs()
+    if (this.#flow !== undefined) {
+      if (text !== '') this.#flow.write(text)
+      return
+    }
+    this.#held += text
+    if (this.#stream && this.#reject !== undefined) this.#earlyChunks.push(chunk)
+    if (this.lane.hasContent) this.#ready()
+    if (this.#held.length > maxHeldChars) this.#call?.pause()
+  }
+
+  onEnd(): void {
+    if (this.#over) return
+    if (this.#refusal !== undefined) {
+      const { head, chunks } = this.#refusal
+      this.#fail(classifyRefusal(head, Buffer.concat(chunks).toString('utf8')))
+      return
+    }
+    let text: string
+    try {
+      text = this.lane.end()
+    } catch (error) {
+      this.#fail(asError(error))
+      return
+    }
+    this.#end(text)
+  }
+
+  onError(error: UpstreamError): void {
+    if (this.#over) return
+    this.#fail(error)
+  }
+
+  #end(text: string): void {
+    this.#close()
+    if (this.#flow !== undefined) {
+      this.#flow.ended(text)
+      return
+    }
+    this.#held += text
+    if (this.lane.hasContent) this.#ready()
+    else this.#fail(new UpstreamError('broken'))
+  }
+
+  #fail(error: Error): void {
+    // What comes after the terminal event does not matter any more: the answer is complete.
+    if (this.lane.finished && this.#stream && error instanceof UpstreamError && error.outcome !== 'cancelled') {
+      this.#end(this.lane.end())
+      return
+    }
+    this.#close()
+    if (this.#flow !== undefined) {
+      this.#flow.broke(error)
+    } else if (this.#reject !== undefined) {
+      this.#reject(error)
+      this.#resolve = this.#reject = undefined
+    } else {
+      this.#failure = error
+    }
+  }
+
+  #ready(): void {
+    this.#timer?.cancel()
+    this.#earlyChunks = []
+    this.#resolve?.()
+    this.#resolve = this.#reject = undefined
+  }
+
+  #close(): void {
+    this.#over = true
+    this.#timer?.cancel()
+  }
+
+  #keepRefusal(refusal: { chunks: Buffer[]; length: number }, chunk: Buffer): void {
+    refusal.chunks.push(chunk)
+    refusal.length += chunk.length
+    if (refusal.length <= maxRefusalBytes) return
+    this.#call?.abort()
+    this.onEnd()
+  }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error('not an error', { cause: error })
+}

@@ -1,0 +1,89 @@
+import { ServiceError } from '../domain/errors.ts'
+import { isWellFormedKey, keyDigest, keyPrefix } from '../domain/keys.ts'
+import type { Plan } from '../domain/plans.ts'
+import type { Secret } from '../domain/secret.ts'
+import type { KeyDirectory } from './key-directory.ts'
+import type { KeyEntry, Principal } from './ports.ts'
+
+const bearer = /^bearer +(\S+) *$/i
+
+/** How keys of other services begin, for saying that one was sent here by mistake. */
+const foreignPrefixes = [
+  ['sk-ant-', 'Anthropic'],
+  ['sk-or-', 'OpenRouter'],
+  ['sk-proj-', 'OpenAI'],
+  ['sk-', 'another provider'],
+  ['gsk_', 'Groq'],
+  ['xai-', 'xAI'],
+  ['AIza', 'Google'],
+  ['ghp_', 'GitHub'],
+] as const
+
+export interface AuthenticationParts {
+  readonly keys: KeyDirectory
+  /** The current pepper first; keys made under an earlier one are still found. */
+  readonly peppers: readonly Secret[]
+  readonly planById: (id: string) => Plan | undefined
+  readonly nowMs: () => number
+}
+
+/**
+ * Who is asking, from the value of the `Authorization` header. Shape and checksum are decided offline (contract 3.3).
+ * Answers at once where the key is remembered. @throws ServiceError `key_missing`, `key_malformed`, `key_inactive`, `key_revoked`, `auth_unavailable`
+ */
+export function authenticate(header: string | undefined, parts: AuthenticationParts): Principal | Promise<Principal> {
+  const key = readKey(header)
+  const found = lookUp(key, parts, 0)
+  if (found instanceof Promise) return found.then((entry) => admitEntry(entry, parts), unavailable)
+  return admitEntry(found, parts)
+}
+
+function readKey(header: string | undefined): string {
+  if (header === undefined || header.trim() === '' || /^bearer *$/i.test(header)) throw new ServiceError('key_missing')
+  const match = bearer.exec(header)
+  if (match === null) throw malformed('The Authorization header is not "Bearer" and one key.')
+  const key = match[1]!
+  if (!isWellFormedKey(key)) throw malformed(whatItLooksLike(key))
+  return key
+}
+
+function whatItLooksLike(key: string): string {
+  if (/^["'`<]/.test(key)) return 'The key was sent with quotes or brackets around it.'
+  if (key.startsWith('$')) return 'The name of a variable was sent in place of a key.'
+  if (key.startsWith(keyPrefix)) return 'The key is incomplete or mistyped: its checksum does not hold.'
+  const foreign = foreignPrefixes.find(([prefix]) => key.startsWith(prefix))
+  return foreign === undefined ? 'This is not a svc-router key.' : `This looks like a key of ${foreign[1]}.`
+}
+
+function lookUp(
+  key: string,
+  parts: AuthenticationParts,
+  pepperIndex: number,
+): KeyEntry | undefined | Promise<KeyEntry | undefined> {
+  const pepper = parts.peppers[pepperIndex]
+  if (pepper === undefined) return undefined
+  const found = parts.keys.find(keyDigest(key, pepper))
+  if (found === undefined) return lookUp(key, parts, pepperIndex + 1)
+  if (!(found instanceof Promise)) return found
+  return found.then((entry) => entry ?? lookUp(key, parts, pepperIndex + 1))
+}
+
+function admitEntry(entry: KeyEntry | undefined, parts: AuthenticationParts): Principal {
+  if (entry === undefined) throw new ServiceError('key_inactive')
+  const { key, account } = entry
+  const hasEnded = key.endsAtMs !== null && key.endsAtMs <= parts.nowMs()
+  if (key.state === 'revoked' || (key.state === 'retiring' && hasEnded)) throw new ServiceError('key_revoked')
+  if (key.state === 'disabled' || hasEnded || account.suspended) throw new ServiceError('key_inactive')
+  const plan = parts.planById(account.planId)
+  // A plan that the configuration no longer names: the operator's mistake, never the caller's key.
+  if (plan === undefined) throw new ServiceError('auth_unavailable', { retryAfterSeconds: 1 })
+  return { accountId: account.id, keyId: key.id, plan }
+}
+
+function unavailable(cause: unknown): never {
+  throw new ServiceError('auth_unavailable', { retryAfterSeconds: 1, cause })
+}
+
+function malformed(reason: string): ServiceError {
+  return new ServiceError('key_malformed', { words: { reason } })
+}

@@ -1,0 +1,241 @@
+import type { Clock, Timer } from '../domain/clock.ts'
+import type { Usage } from '../domain/conversation.ts'
+import { ServiceError } from '../domain/errors.ts'
+import { errorMessage } from '../domain/error-text.ts'
+import type { Links } from '../domain/links.ts'
+import type { RequestOutcome } from '../domain/requests.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import type { AnswerContext, StreamFailure } from '../formats/format.ts'
+import type { AttemptRun } from './attempt.ts'
+import { Delivery, type DeliveryEnd } from './delivery.ts'
+import { Failover, type FailoverParts } from './failover.ts'
+import type { Lane } from './lane.ts'
+import { openLane } from './open-lane.ts'
+import type { Admission, AnswerSink, Backend, ModelRequest } from './ports.ts'
+import { charsPerToken, TranslationLane } from './stream-lanes.ts'
+
+export interface CourseParts extends FailoverParts {
+  readonly clock: Clock
+  readonly links: Links
+  readonly keepAliveMs: number
+}
+
+/** One admitted request and everything that it owns. */
+export interface CourseOf {
+  readonly request: ModelRequest
+  readonly context: AnswerContext
+  readonly backends: readonly Backend[]
+  readonly admission: Admission
+  readonly units: number
+  readonly sink: AnswerSink
+  /** Milliseconds for the whole request (contract 5.5). */
+  readonly totalMs: number
+}
+
+/** The course of one admitted request from its first attempt to its record: everything that ends it, ends it here. */
+export class Course {
+  readonly #parts: CourseParts
+  readonly #of: CourseOf
+  readonly #failover: Failover
+  readonly #startedMs: number
+  readonly #timers: Timer[] = []
+  #gone = false
+  #opened = false
+  /** Makes lanes once we had to begin the stream ourselves: all of them go on with the same response. */
+  #ownLane: ((backend: Backend) => Lane) | undefined
+  #firstContentMs: number | undefined
+
+  constructor(parts: CourseParts, of: CourseOf) {
+    this.#parts = parts
+    this.#of = of
+    this.#startedMs = parts.clock.nowMs()
+    const laneFor = (backend: Backend): Lane => this.#ownLane?.(backend) ?? this.#openLane(backend)
+    this.#failover = new Failover(parts, of.request, of.context.conversation, of.backends, laneFor)
+  }
+
+  /** Answers into the sink. @throws ServiceError where nothing was written yet, so that the refusal can be a whole response */
+  async run(): Promise<RequestOutcome> {
+    const { clock, budget } = this.#parts
+    const { sink, totalMs, context } = this.#of
+    sink.onGone(() => this.#leave())
+    this.#timers.push(clock.after(totalMs, () => this.#passDeadline()))
+    if (context.conversation.stream) this.#watchSilence()
+    budget.requestStarted()
+    try {
+      const run = await this.#failover.firstContent()
+      this.#failover.release()
+      this.#firstContentMs = this.#elapsedMs()
+      return await (context.conversation.stream ? this.#stream(run) : this.#sendWhole(run))
+    } catch (error) {
+      return this.#refuse(error)
+    } finally {
+      this.#failover.release()
+      budget.requestEnded()
+      for (const timer of this.#timers) timer.cancel()
+    }
+  }
+
+  async #sendWhole(run: AttemptRun): Promise<RequestOutcome> {
+    const { admission, sink, units } = this.#of
+    // Settled first, so that one record says it all; the mark of delivery follows with the first byte.
+    const outcome = this.#outcome(units)
+    admission.settle(outcome, this.#gone ? 'none' : 'due')
+    await this.#durable()
+    const send = (text: string): void => this.#sendFirst(() => sink.end(text, run.lane.encoding))
+    run.flowTo({ write: send, ended: send, broke: () => {} })
+    return outcome
+  }
+
+  async #stream(run: AttemptRun): Promise<RequestOutcome> {
+    const { admission, sink, units } = this.#of
+    const { clock, keepAliveMs } = this.#parts
+    await this.#durable()
+    if (this.#gone) throw new UpstreamError('cancelled')
+    const end = await new Promise<DeliveryEnd>((resolve) => {
+      const delivery = new Delivery(run, sink, clock, keepAliveMs, resolve)
+      this.#sendFirst(() => run.flowTo(delivery))
+    })
+    const error = end.whole ? undefined : this.#endReason(end.error)
+    if (error !== undefined && !this.#gone) sink.end(run.lane.failure(this.#failure(error)), run.lane.encoding)
+    const outcome = this.#outcome(units, this.#gone && !end.whole ? 'client_closed' : error?.code)
+    admission.settle(outcome, 'done')
+    return outcome
+  }
+
+  /** Opens the response and sends its first bytes: between the mark and the bytes nothing else may run (contract 4.4). */
+  #sendFirst(send: () => void): void {
+    this.#open(this.#failover.current?.backend)
+    this.#of.admission.deliver()
+    send()
+  }
+
+  #open(backend: Backend | undefined): void {
+    if (this.#opened) return
+    this.#opened = true
+    this.#of.sink.open({
+      stream: this.#of.context.conversation.stream,
+      upstream: backend?.id,
+      simulated: backend?.simulated ?? false,
+      retryCount: this.#failover.retryCount,
+      signals: this.#of.admission.signals(),
+    })
+  }
+
+  async #durable(): Promise<void> {
+    const written = this.#of.admission.durable()
+    if (written === undefined) return
+    try {
+      await written
+    } catch (cause) {
+      this.#failover.current?.stop(new UpstreamError('cancelled'))
+      throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
+    }
+  }
+
+  /** Before any content: keeps the caller's stream alive in its own format (contract 5.3, 5.7). */
+  #watchSilence(): void {
+    const { clock, keepAliveMs } = this.#parts
+    const timer = clock.after(keepAliveMs, () => {
+      if (this.#firstContentMs !== undefined || this.#gone) return
+      this.#beginEarly()
+      this.#watchSilence()
+    })
+    this.#timers.push(timer)
+  }
+
+  #beginEarly(): void {
+    const { sink, request } = this.#of
+    const comment = this.#parts.relays(request.format).keepAlive({ sequence: -1, inserted: 0 })
+    let text = comment
+    if (text === undefined) {
+      this.#ownLane ??= this.#continuingLanes()
+      text = this.#ownLane(this.#of.backends[0]!).keepAlive() ?? ''
+    }
+    this.#open(undefined)
+    sink.write(text, 'utf8')
+  }
+
+  /** From here on one writer tells the whole stream, whichever backend answers. */
+  #continuingLanes(): (backend: Backend) => Lane {
+    const { request, context } = this.#of
+    const writer = this.#parts.formats(request.format).writeAnswer(context)
+    const lane = (backend: Backend): Lane => {
+      return new TranslationLane(this.#parts.formats(backend.format).readAnswer(), writer)
+    }
+    const { current } = this.#failover
+    current?.changeLane(lane(current.backend))
+    return lane
+  }
+
+  #openLane(backend: Backend): Lane {
+    const { request, context } = this.#of
+    return openLane({
+      context,
+      backend,
+      client: this.#parts.formats(request.format),
+      backendFormat: this.#parts.formats(backend.format),
+      relay: backend.format === request.format ? this.#parts.relays(request.format) : undefined,
+    })
+  }
+
+  /** Everything that ended the request without a complete answer. */
+  #refuse(thrown: unknown): RequestOutcome {
+    const { admission, sink, units } = this.#of
+    const error = this.#endReason(thrown)
+    const dispatched = this.#failover.current !== undefined
+    const outcome = this.#outcome(this.#gone && dispatched ? units : 0, this.#gone ? 'client_closed' : error.code)
+    admission.settle(outcome, 'none')
+    if (this.#gone) return outcome
+    if (!this.#opened) throw error
+    const failure = this.#failure(error)
+    const lane = this.#ownLane?.(this.#of.backends[0]!) ?? this.#openLane(this.#of.backends[0]!)
+    sink.end(lane.failure(failure), lane.encoding)
+    return outcome
+  }
+
+  #endReason(thrown: unknown): ServiceError {
+    if (thrown instanceof ServiceError) return thrown
+    if (thrown instanceof UpstreamError) return new ServiceError('upstream_broken', { retryCount: this.#failover.retryCount })
+    return new ServiceError('internal_error', { cause: thrown })
+  }
+
+  #failure(error: ServiceError): StreamFailure {
+    const message = errorMessage(error, this.#parts.links)
+    return { code: error.code, type: error.entry.type, message, param: error.facts.param ?? null }
+  }
+
+  #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
+    const { current, attempts } = this.#failover
+    const usage = current !== undefined && this.#firstContentMs !== undefined ? this.#usage(current.lane) : undefined
+    return {
+      charged,
+      attempts,
+      totalMs: Math.round(this.#elapsedMs()),
+      ...(usage === undefined ? {} : { usage }),
+      ...(errorCode === undefined ? {} : { errorCode }),
+      ...(this.#firstContentMs === undefined ? {} : { firstContentMs: Math.round(this.#firstContentMs) }),
+    }
+  }
+
+  #usage(lane: Lane): Usage {
+    if (lane.usage !== undefined) return lane.usage
+    const inputTokens = Math.ceil(this.#of.request.bytes.length / charsPerToken)
+    return { inputTokens, outputTokens: lane.roughTokens, cachedTokens: 0, reasoningTokens: 0, source: 'estimated' }
+  }
+
+  #elapsedMs(): number {
+    return this.#parts.clock.nowMs() - this.#startedMs
+  }
+
+  #leave(): void {
+    this.#gone = true
+    this.#failover.current?.stop(new UpstreamError('cancelled'))
+  }
+
+  #passDeadline(): void {
+    const seconds = Math.round(this.#of.totalMs / 1000)
+    const { profile } = this.#of.context.conversation
+    const { current, retryCount } = this.#failover
+    current?.stop(new ServiceError('upstream_timeout', { retryCount, words: { profile, seconds } }))
+  }
+}

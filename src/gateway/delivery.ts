@@ -1,0 +1,86 @@
+import type { Clock, Timer } from '../domain/clock.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import type { AttemptRun, Flow } from './attempt.ts'
+import type { AnswerSink } from './ports.ts'
+
+/** A caller that takes nothing for this long is given up. */
+const slowReaderMs = 60_000
+/** After its terminal event a backend has this long to close its stream; usage may still come. */
+const afterTerminalMs = 1_000
+
+/** How a stream that had begun came to its end. */
+export type DeliveryEnd = { readonly whole: true } | { readonly whole: false; readonly error: Error }
+
+/** Carries one stream from its backend to the caller: keeps it alive, holds a fast backend back, notices stalls (contract 5.5–5.7). */
+export class Delivery implements Flow {
+  readonly #run: AttemptRun
+  readonly #sink: AnswerSink
+  readonly #clock: Clock
+  readonly #keepAliveMs: number
+  readonly #done: (end: DeliveryEnd) => void
+  #lastWriteMs: number
+  /** When the caller stopped taking, or undefined while it takes. */
+  #blockedSinceMs: number | undefined
+  #timer: Timer | undefined
+
+  constructor(run: AttemptRun, sink: AnswerSink, clock: Clock, keepAliveMs: number, done: (end: DeliveryEnd) => void) {
+    this.#run = run
+    this.#sink = sink
+    this.#clock = clock
+    this.#keepAliveMs = keepAliveMs
+    this.#done = done
+    this.#lastWriteMs = clock.nowMs()
+    sink.onDrain(() => this.#drained())
+    this.#watch()
+  }
+
+  write(text: string): void {
+    if (text === '') return
+    this.#lastWriteMs = this.#run.lastEventMs
+    const taken = this.#sink.write(text, this.#run.lane.encoding)
+    if (!taken && this.#blockedSinceMs === undefined) {
+      this.#blockedSinceMs = this.#clock.nowMs()
+      this.#run.pause()
+    }
+  }
+
+  ended(text: string): void {
+    this.#timer?.cancel()
+    this.#sink.end(text, this.#run.lane.encoding)
+    this.#done({ whole: true })
+  }
+
+  broke(error: Error): void {
+    this.#timer?.cancel()
+    this.#done({ whole: false, error })
+  }
+
+  #drained(): void {
+    if (this.#blockedSinceMs === undefined) return
+    this.#blockedSinceMs = undefined
+    // The backend could not send meanwhile, so its silence does not count.
+    this.#run.lastEventMs = this.#clock.nowMs()
+    this.#run.resume()
+  }
+
+  #watch(): void {
+    const nowMs = this.#clock.nowMs()
+    const { idleMs } = this.#run.backend.timeouts
+    const silentMs = this.#run.lane.finished ? Math.min(afterTerminalMs, idleMs) : idleMs
+    if (this.#blockedSinceMs !== undefined) {
+      if (nowMs - this.#blockedSinceMs >= slowReaderMs) return this.#run.stop(new UpstreamError('cancelled'))
+    } else if (nowMs - this.#run.lastEventMs >= silentMs) {
+      return this.#run.stop(new UpstreamError('timeout'))
+    } else if (nowMs - Math.max(this.#lastWriteMs, this.#run.lastEventMs) >= this.#keepAliveMs) {
+      this.#keepAlive(nowMs)
+    }
+    this.#timer = this.#clock.after(Math.min(this.#keepAliveMs, silentMs, afterTerminalMs), () => this.#watch())
+  }
+
+  #keepAlive(nowMs: number): void {
+    const text = this.#run.lane.keepAlive()
+    if (text === undefined) return
+    this.#lastWriteMs = nowMs
+    this.#sink.write(text, this.#run.lane.encoding)
+  }
+}

@@ -1,0 +1,185 @@
+import type { Clock } from '../domain/clock.ts'
+import type { Conversation } from '../domain/conversation.ts'
+import { ServiceError } from '../domain/errors.ts'
+import type { EventLog } from '../domain/events.ts'
+import { UpstreamError, type Attempt, type AttemptOutcome } from '../domain/upstream.ts'
+import type { Format, FormatId } from '../formats/format.ts'
+import { patchMembers } from '../formats/json-scan.ts'
+import type { RelayRules } from '../formats/relay.ts'
+import { AttemptRun } from './attempt.ts'
+import type { Lane } from './lane.ts'
+import type { Backend, ModelRequest } from './ports.ts'
+import { Candidates, maxAttempts } from './routing/candidates.ts'
+import type { BackendsHealth } from './routing/health.ts'
+import type { RetryBudget } from './routing/retry-budget.ts'
+
+export interface FailoverParts {
+  readonly clock: Clock
+  readonly health: BackendsHealth
+  readonly budget: RetryBudget
+  readonly log: EventLog
+  readonly formats: (id: FormatId) => Format
+  readonly relays: (id: FormatId) => RelayRules
+}
+
+/** One request's way through its backends until one of them begins to answer (contract 5). */
+export class Failover {
+  /** What became of every attempt so far, in order. */
+  readonly attempts: Attempt[] = []
+  /** The attempt that is being waited for or has answered. */
+  current: AttemptRun | undefined
+  readonly #parts: FailoverParts
+  readonly #request: ModelRequest
+  readonly #conversation: Conversation
+  readonly #backends: readonly Backend[]
+  readonly #candidates: Candidates
+  /** Makes the lane of an attempt; the course changes how once it had to open the stream itself. */
+  readonly #laneFor: (backend: Backend) => Lane
+  #tookBudget = false
+
+  constructor(
+    parts: FailoverParts,
+    request: ModelRequest,
+    conversation: Conversation,
+    backends: readonly Backend[],
+    laneFor: (backend: Backend) => Lane,
+  ) {
+    this.#parts = parts
+    this.#request = request
+    this.#conversation = conversation
+    this.#backends = backends
+    this.#candidates = new Candidates(backends, parts.health)
+    this.#laneFor = laneFor
+  }
+
+  /** How many backends failed before the current one. */
+  get retryCount(): number {
+    return Math.max(0, this.attempts.length - 1)
+  }
+
+  /** The attempt of the first backend that has content. @throws ServiceError when none has, and whatever `stop` was told */
+  async firstContent(): Promise<AttemptRun> {
+    let refusal: ServiceError | undefined
+    for (;;) {
+      const backend = this.attempts.length < maxAttempts ? this.#candidates.next() : undefined
+      if (backend === undefined || !this.#mayGoOn()) throw refusal ?? this.#exhausted()
+      let body: Uint8Array | string
+      try {
+        body = this.#bodyFor(backend)
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error
+        // This backend's format cannot say what was asked; another one's may.
+        refusal = error
+        continue
+      }
+      const run = await this.#attempt(backend, body)
+      if (run instanceof AttemptRun) return run
+      refusal = run
+    }
+  }
+
+  /** Gives back what was taken. Called once the first content is there or nothing more is tried. */
+  release(): void {
+    if (this.#tookBudget) this.#parts.budget.giveBack()
+    this.#tookBudget = false
+  }
+
+  /** The attempt's run, or what to answer where no further backend is left. @throws what ends the request at once */
+  async #attempt(backend: Backend, body: Uint8Array | string): Promise<AttemptRun | ServiceError | undefined> {
+    const { health, clock, log } = this.#parts
+    const { stream } = this.#conversation
+    const run = new AttemptRun(backend, this.#laneFor(backend), stream, clock)
+    this.current = run
+    health.attempted(backend.id)
+    try {
+      await run.open({ body, stream, requestId: this.#request.id })
+    } catch (error) {
+      this.#record(run, error instanceof UpstreamError ? error.outcome : 'cancelled', statusOf(error))
+      if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') {
+        health.undecided(backend.id)
+        throw error
+      }
+      if (error.outcome === 'rejected_content') {
+        health.succeeded(backend.id)
+        throw this.#contentRejected(backend, error)
+      }
+      if (error.outcome === 'context_too_long') {
+        health.succeeded(backend.id)
+        this.#candidates.keepLargerThan(backend)
+        return new ServiceError('context_length_exceeded', {
+          upstream: backend.id,
+          retryCount: this.retryCount,
+          words: { profile: this.#conversation.profile },
+        })
+      }
+      health.failed(backend.id, error)
+      this.#candidates.failed(backend)
+      if (error.outcome === 'rejected_credentials') {
+        log({ event: 'upstream_credentials_rejected', requestId: this.#request.id, backend: backend.id })
+      }
+      return undefined
+    }
+    health.succeeded(backend.id)
+    this.#record(run, 'answered')
+    return run
+  }
+
+  #mayGoOn(): boolean {
+    if (this.attempts.length === 0 || this.#tookBudget) return true
+    this.#tookBudget = this.#parts.budget.take()
+    return this.#tookBudget
+  }
+
+  #bodyFor(backend: Backend): Uint8Array | string {
+    const { bytes, members, body, format } = this.#request
+    const target = { model: backend.model, stream: this.#conversation.stream, dialect: backend.dialect }
+    if (backend.format === format) {
+      const changes = this.#parts.relays(format).requestChanges(body, this.#conversation, target)
+      return patchMembers(bytes, members, changes)
+    }
+    return JSON.stringify(this.#parts.formats(backend.format).writeRequest(this.#conversation, target))
+  }
+
+  #record(run: AttemptRun, outcome: AttemptOutcome, status?: number): void {
+    this.attempts.push({
+      backend: run.backend.id,
+      outcome,
+      ms: Math.round(this.#parts.clock.nowMs() - run.startedMs),
+      ...(status === undefined ? {} : { status }),
+      ...(run.upstreamRequestId === undefined ? {} : { upstreamRequestId: run.upstreamRequestId }),
+    })
+  }
+
+  #contentRejected(backend: Backend, error: UpstreamError): ServiceError {
+    const { status, param } = error
+    // Only a field that the caller itself sent is named: nothing of the upstream's own text gets through.
+    const known = param !== undefined && Object.hasOwn(this.#request.body, param.split(/[.[]/)[0] ?? '')
+    return new ServiceError('content_rejected', {
+      upstream: backend.id,
+      retryCount: this.retryCount,
+      ...(status === undefined ? {} : { status }),
+      ...(known ? { param } : {}),
+    })
+  }
+
+  #exhausted(): ServiceError {
+    const { profile } = this.#conversation
+    const { soonestMs, reasons } = this.#candidates.exhausted(this.#backends)
+    const retryCount = this.retryCount
+    const tried = this.attempts.map(({ outcome }) => outcome)
+    const rejected = [...tried.map((outcome) => outcome === 'rejected_credentials'), ...reasons.map((reason) => reason === 'credentials')]
+    if (rejected.length > 0 && rejected.every(Boolean)) return new ServiceError('upstream_credentials_rejected', { retryCount })
+    const waitMs = soonestMs === undefined ? 0 : soonestMs - this.#parts.clock.nowMs()
+    const seconds = Math.min(60, Math.max(1, Math.ceil(waitMs / 1000)))
+    return new ServiceError('server_is_overloaded', {
+      retryCount,
+      retryAfterSeconds: seconds,
+      attempts: this.attempts.map(({ backend, outcome }) => ({ backend, outcome })),
+      words: { profile, seconds },
+    })
+  }
+}
+
+function statusOf(error: unknown): number | undefined {
+  return error instanceof UpstreamError ? error.status : undefined
+}

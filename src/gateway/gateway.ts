@@ -1,0 +1,115 @@
+import type { Clock } from '../domain/clock.ts'
+import { ServiceError } from '../domain/errors.ts'
+import { outcomeName, type EventLog } from '../domain/events.ts'
+import type { Links } from '../domain/links.ts'
+import { fusionId, fusionToolType, nearest, type Profile } from '../domain/profiles.ts'
+import type { UsageSignals } from '../domain/usage.ts'
+import type { Conversation } from '../domain/conversation.ts'
+import type { Format, FormatId } from '../formats/format.ts'
+import type { RelayRules } from '../formats/relay.ts'
+import { authenticate, type AuthenticationParts } from './authenticate.ts'
+import { Course, type CourseParts } from './course.ts'
+import type { AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
+import { BackendsHealth } from './routing/health.ts'
+import { RetryBudget } from './routing/retry-budget.ts'
+
+/** The longest limit that a caller may ask for itself, milliseconds. */
+const longestTotalMs = 3_600_000
+/** A caller that told its own limit reads our error before that limit cuts the connection. */
+const answerBeforeLimitMs = 1_000
+
+export interface GatewayParts {
+  readonly clock: Clock
+  /** Between 0 and 1. */
+  readonly random: () => number
+  readonly log: EventLog
+  readonly links: Links
+  readonly authentication: AuthenticationParts
+  readonly profiles: readonly Profile[]
+  readonly backends: Backends
+  readonly ledger: Ledger
+  readonly formats: (id: FormatId) => Format
+  readonly relays: (id: FormatId) => RelayRules
+  readonly mintId: () => string
+  readonly keepAliveMs: number
+}
+
+/** The data plane: who asks, what they may have, and how they are answered. */
+export class Gateway {
+  readonly #parts: GatewayParts
+  readonly #course: CourseParts
+
+  constructor(parts: GatewayParts) {
+    this.#parts = parts
+    const health = new BackendsHealth(parts.clock, parts.random)
+    this.#course = { ...parts, health, budget: new RetryBudget() }
+  }
+
+  /** Who is asking. @throws ServiceError of the authentication rows of contract 3.3 */
+  authenticate(authorization: string | undefined): Principal | Promise<Principal> {
+    return authenticate(authorization, this.#parts.authentication)
+  }
+
+  /** The account's counters as they stand (contract 4.1). */
+  signals(principal: Principal): UsageSignals | Promise<UsageSignals> {
+    return this.#parts.ledger.signals(principal.accountId, principal.plan)
+  }
+
+  /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */
+  async answer(principal: Principal, request: ModelRequest, sink: AnswerSink): Promise<void> {
+    const { clock, backends, ledger, formats, mintId, log } = this.#parts
+    const conversation = formats(request.format).readRequest(request.body)
+    const profile = this.#profileOf(principal, conversation)
+    const usable = await backends.forProfile(profile.id, principal.accountId)
+    if (usable.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    const { id, format } = request
+    const { accountId, keyId, plan } = principal
+    const units = profile.quotaUnits
+    const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
+    const admission = await ledger.admit(opening, plan)
+    const createdAt = Math.floor(clock.nowMs() / 1000)
+    const context = { conversation, requestId: id, createdAt, mintId }
+    const totalMs = totalMsOf(request, usable)
+    const course = new Course(this.#course, { request, context, backends: usable, admission, units, sink, totalMs })
+    const outcome = await course.run()
+    log({
+      event: 'request',
+      requestId: id,
+      accountId,
+      profile: profile.id,
+      format,
+      outcome: outcomeName(outcome),
+      upstream: outcome.attempts.at(-1)?.backend,
+      attempts: outcome.attempts.length,
+      charged: outcome.charged,
+      ms: outcome.totalMs,
+    })
+  }
+
+  /** The profile that was named, where the plan allows it and what is attached (spec 8.3). */
+  #profileOf({ plan }: Principal, conversation: Conversation): Profile {
+    const { profiles } = this.#parts
+    const name = conversation.profile
+    const profile = profiles.find(({ id }) => id === name)
+    if (!plan.premium) {
+      const premium = name === fusionId || profile?.premium === true ? name : undefined
+      const what = premium ?? (conversation.fusionTool === undefined ? undefined : `The tool ${fusionToolType}`)
+      if (what !== undefined) throw new ServiceError('plan_required', { words: { what, plan: plan.name } })
+    }
+    if (profile !== undefined) return profile
+    const known = profiles.map(({ id }) => id)
+    const near = nearest(name, known)
+    const suggestion = near === undefined ? '' : ` Did you mean "${near}"?`
+    const model = name.slice(0, 60).replace(/[^\x20-\x7e]/g, '?')
+    throw new ServiceError('model_not_found', {
+      param: 'model',
+      words: { model, suggestion, profiles: known.join(', ') },
+    })
+  }
+}
+
+/** How long the whole request may take: the caller's own limit, or the longest of its backends (contract 5.5). */
+function totalMsOf({ timeoutMs }: ModelRequest, backends: readonly Backend[]): number {
+  if (timeoutMs === undefined) return Math.max(...backends.map(({ timeouts }) => timeouts.totalMs))
+  return Math.max(answerBeforeLimitMs, Math.min(longestTotalMs, timeoutMs) - answerBeforeLimitMs)
+}

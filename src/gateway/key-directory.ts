@@ -1,0 +1,110 @@
+import type { Clock, Timer } from '../domain/clock.ts'
+import type { EventLog } from '../domain/events.ts'
+import type { KeyEntry, KeyStore } from './ports.ts'
+
+/** How often the store is asked whether anything changed: a revocation is known after this at the latest. */
+const pollMs = 250
+/** After this long without an answer of the store nothing remembered is believed any more (contract 6). */
+const leaseMs = 5_000
+/** Keys remembered at once; the one remembered longest is forgotten first. */
+const maxRemembered = 50_000
+/** Look-ups under way at once; beyond them the store counts as not answering. */
+const maxLookups = 256
+/** Digests that the store does not know are remembered too, so that a client that repeats a dead key costs little. */
+const unknownForMs = 5_000
+
+/** Keys by digest, remembered while the store confirms four times a second that nothing has changed. */
+export class KeyDirectory {
+  readonly #store: KeyStore
+  readonly #clock: Clock
+  readonly #log: EventLog
+  readonly #onChange: () => void
+  readonly #entries = new Map<string, { entry: KeyEntry | undefined; untilMs: number }>()
+  readonly #lookups = new Map<string, Promise<KeyEntry | undefined>>()
+  #revision: number | undefined
+  #confirmedMs = Number.NEGATIVE_INFINITY
+  #timer: Timer | undefined
+  #closed = false
+
+  /** `onChange` is called when any key, account or upstream has changed. */
+  constructor(store: KeyStore, clock: Clock, log: EventLog, onChange: () => void) {
+    this.#store = store
+    this.#clock = clock
+    this.#log = log
+    this.#onChange = onChange
+  }
+
+  /** Begins to watch the store; resolves after its first answer. @throws what the store throws */
+  async start(): Promise<void> {
+    await this.#confirm()
+    this.#schedule()
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#timer?.cancel()
+  }
+
+  /** Whether what is remembered may be believed. */
+  isFresh(): boolean {
+    return this.#clock.nowMs() - this.#confirmedMs < leaseMs
+  }
+
+  /** The entry of a digest, or undefined where there is definitely none. @throws when the store cannot answer */
+  find(digest: string): KeyEntry | undefined | Promise<KeyEntry | undefined> {
+    const known = this.#entries.get(digest)
+    if (known !== undefined && this.isFresh() && known.untilMs > this.#clock.nowMs()) return known.entry
+    return this.#lookups.get(digest) ?? this.#lookUp(digest)
+  }
+
+  #lookUp(digest: string): Promise<KeyEntry | undefined> {
+    if (this.#lookups.size >= maxLookups) return Promise.reject(new Error('too many key look-ups at once'))
+    const revision = this.#revision
+    const lookup = this.#store
+      .find(digest)
+      .then((entry) => {
+        // Remembered only where nothing changed while the store was being read.
+        if (revision === this.#revision) this.#remember(digest, entry)
+        return entry
+      })
+      .finally(() => this.#lookups.delete(digest))
+    this.#lookups.set(digest, lookup)
+    return lookup
+  }
+
+  #remember(digest: string, entry: KeyEntry | undefined): void {
+    if (this.#entries.size >= maxRemembered) {
+      const oldest = this.#entries.keys().next()
+      if (!oldest.done) this.#entries.delete(oldest.value)
+    }
+    const untilMs = entry === undefined ? this.#clock.nowMs() + unknownForMs : Number.POSITIVE_INFINITY
+    this.#entries.set(digest, { entry, untilMs })
+  }
+
+  #schedule(): void {
+    this.#timer = this.#clock.after(pollMs, () => {
+      void this.#poll()
+    })
+  }
+
+  async #poll(): Promise<void> {
+    try {
+      await this.#confirm()
+    } catch (error) {
+      this.#log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' })
+    }
+    if (!this.#closed) this.#schedule()
+  }
+
+  async #confirm(): Promise<void> {
+    const askedMs = this.#clock.nowMs()
+    const revision = await this.#store.revision()
+    if (revision !== this.#revision) {
+      const isFirst = this.#revision === undefined
+      this.#revision = revision
+      this.#entries.clear()
+      if (!isFirst) this.#onChange()
+    }
+    this.#confirmedMs = askedMs
+  }
+}

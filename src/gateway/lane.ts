@@ -1,0 +1,41 @@
+import type { Usage } from '../domain/conversation.ts'
+import type { AnswerContext, Format, StreamFailure } from '../formats/format.ts'
+import type { RelayRules } from '../formats/relay.ts'
+import type { Backend } from './ports.ts'
+
+/**
+ * The way of one answer from a backend's bytes to the caller's (architecture 5.3). Whatever a lane returns consists of
+ * whole events and is written in one piece. It throws UpstreamError for an answer that is an error or not an answer.
+ */
+export interface Lane {
+  /** How the returned text is turned into bytes: `latin1` carries bytes that were never decoded. */
+  readonly encoding: 'latin1' | 'utf8'
+  /** Takes the next bytes, returns what they let be written. @throws UpstreamError */
+  push(chunk: Buffer): string
+  /** The backend has ended: the last text. @throws UpstreamError `broken` where the answer is not complete */
+  end(): string
+  /** Whether content has been read: from then on nothing may be retried (contract 5.1). */
+  readonly hasContent: boolean
+  /** Whether the terminal event has been read: what fails afterwards does not matter any more. */
+  readonly finished: boolean
+  /** Whether the last `push` brought more than comments (contract 5.7: those do not count as life). */
+  readonly alive: boolean
+  /** What the backend counted; absent where it did not. */
+  readonly usage: Usage | undefined
+  /** A rough count of the answer's tokens so far, for where the backend does not count. */
+  readonly roughTokens: number
+  /** Keeps a stream alive; undefined where this lane cannot before the backend has begun. */
+  keepAlive(): string | undefined
+  /** Ends a stream that broke. */
+  failure(failure: StreamFailure): string
+}
+
+/** How answers travel between one format of callers and one of backends. */
+export interface LaneChoice {
+  readonly context: AnswerContext
+  readonly client: Format
+  readonly backend: Backend
+  readonly backendFormat: Format
+  /** The rules of the format, where both sides speak the same one. */
+  readonly relay: RelayRules | undefined
+}

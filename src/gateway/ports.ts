@@ -1,0 +1,171 @@
+import type { Account, StoredKey } from '../domain/accounts.ts'
+import type { JsonObject } from '../domain/conversation.ts'
+import type { Plan } from '../domain/plans.ts'
+import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
+import type { UsageSignals } from '../domain/usage.ts'
+import type { UpstreamError } from '../domain/upstream.ts'
+import type { Dialect, FormatId } from '../formats/format.ts'
+import type { JsonMember } from '../formats/json-scan.ts'
+
+/** Who is asking: made only by `authenticate`. */
+export interface Principal {
+  readonly accountId: string
+  readonly keyId: string
+  readonly plan: Plan
+}
+
+/** A key together with the account that it belongs to. */
+export interface KeyEntry {
+  readonly key: StoredKey
+  readonly account: Account
+}
+
+/** Keys by digest. A throw means that the store cannot answer, and becomes 503, never 401 (contract 3.3). */
+export interface KeyStore {
+  /** The entry, or undefined where there is definitely none. */
+  find(digest: string): Promise<KeyEntry | undefined>
+  /** A number that changes whenever any key, account or upstream changes. Cheap: it is asked four times a second. */
+  revision(): Promise<number>
+}
+
+/** Decides admissions and keeps the record of every request (contract 4, architecture 5.5). */
+export interface Ledger {
+  /**
+   * Takes one of the minute and the units of the month, in one decision.
+   * @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`; any other error means that nothing can be recorded just now
+   */
+  admit(opening: RequestOpening, plan: Plan): Admission | Promise<Admission>
+  /** The counters as they stand, taking nothing. */
+  signals(accountId: string, plan: Plan): UsageSignals | Promise<UsageSignals>
+}
+
+/**
+ * Whether an answer that is charged still has to leave when it is settled. `due`: `deliver` is called as soon as
+ * `durable` has resolved, in the same turn, whether or not the caller is still there; after a crash in between the
+ * charge is taken back. `done`: `deliver` was called before. `none`: nothing is delivered; what is charged stays charged.
+ */
+export type Delivery = 'due' | 'done' | 'none'
+
+/**
+ * One admitted request. `settle` is called exactly once, whatever happens. A stream: admit, `durable`, `deliver`, …,
+ * `settle`. A whole answer either the same way, or admit, `settle(…, 'due')`, `durable`, `deliver`.
+ */
+export interface Admission {
+  /** The counters as they stand now, this request included. */
+  signals(): UsageSignals
+  /**
+   * Undefined where all that was said of this request is on disk; otherwise resolves when it is. No byte of an answer
+   * may leave before (contract 4.4). Rejects where it could not be written: nothing may be delivered then, and what was
+   * settled as `due` is not charged.
+   */
+  durable(): Promise<void> | undefined
+  /**
+   * Says that the first byte of the answer leaves in this very turn of the loop, directly after the call returns.
+   * @throws where the mark could not be written or the request is not durable: no byte may leave then
+   */
+  deliver(): void
+  /** Ends the request: the outcome is recorded, units that were not charged are given back. */
+  settle(outcome: RequestOutcome, delivery: Delivery): void
+}
+
+/** One provider, one model, one credential: what is tried, cooled and reported (contract 1). */
+export interface Backend {
+  /** Unique among all accounts' backends; shown as `X-Svc-Router-Upstream`. */
+  readonly id: string
+  /** What fails together with it, usually the provider. */
+  readonly failureDomain: string
+  readonly format: FormatId
+  readonly model: string
+  /** Whether it only pretends to be a model; said in every answer's headers. */
+  readonly simulated: boolean
+  /** The largest conversation that it takes, in tokens; absent when unknown. */
+  readonly contextWindow?: number
+  readonly timeouts: BackendTimeouts
+  /** What this endpoint wants written differently from the plain format. */
+  readonly dialect: Dialect
+  /** Opens one call. Never throws: everything is told to the listener, `onError` or `onEnd` exactly once and last. */
+  call(request: UpstreamRequest, listener: UpstreamListener): UpstreamCall
+}
+
+/** Milliseconds (contract 5.5). `firstContentMs` is for streams; a whole answer has `wholeAnswerMs` until its last byte. */
+export interface BackendTimeouts {
+  readonly connectMs: number
+  readonly firstContentMs: number
+  readonly wholeAnswerMs: number
+  readonly idleMs: number
+  readonly totalMs: number
+}
+
+export interface UpstreamRequest {
+  /** The JSON body, UTF-8. */
+  readonly body: Uint8Array | string
+  readonly stream: boolean
+  /** Our request id, for the provider's logs. */
+  readonly requestId: string
+}
+
+export interface UpstreamListener {
+  /** Status and what we keep of the headers. Called once, before any data. */
+  onHead(head: UpstreamHead): void
+  onData(chunk: Buffer): void
+  onEnd(): void
+  /** Connection trouble: `unreachable`, `reset` or `timeout` (connecting). */
+  onError(error: UpstreamError): void
+}
+
+export interface UpstreamHead {
+  readonly status: number
+  readonly contentType: string
+  /** `Retry-After` in milliseconds from now, not yet clamped. */
+  readonly retryAfterMs: number | undefined
+  /** The provider's own request id, at most 128 printable characters. */
+  readonly requestId: string | undefined
+}
+
+export interface UpstreamCall {
+  /** Stops reading, so that the provider is slowed down (contract 5.6). */
+  pause(): void
+  resume(): void
+  /** Gives the call up and closes its connection. Nothing is told to the listener afterwards. */
+  abort(): void
+}
+
+/** Which backends may serve an account, in the configured order. */
+export interface Backends {
+  forProfile(profileId: string, accountId: string): readonly Backend[] | Promise<readonly Backend[]>
+}
+
+/** Where an answer goes. The gateway writes; the sink never blocks and never throws. */
+export interface AnswerSink {
+  /** Sends status and headers. Called once, and only when the first bytes follow or a keep-alive is due. */
+  open(head: AnswerHead): void
+  /** Returns false when the reader is slow: wait for `onDrain`. */
+  write(bytes: string | Uint8Array, encoding?: 'latin1' | 'utf8'): boolean
+  /** Ends the answer, with the last bytes if any. */
+  end(bytes?: string | Uint8Array, encoding?: 'latin1' | 'utf8'): void
+  /** Called when the reader has caught up. */
+  onDrain(run: () => void): void
+  /** Called once when the caller leaves before the end. */
+  onGone(run: () => void): void
+}
+
+export interface AnswerHead {
+  readonly stream: boolean
+  /** The backend that answered; absent when a keep-alive had to be sent before any did. */
+  readonly upstream: string | undefined
+  readonly simulated: boolean
+  readonly retryCount: number
+  readonly signals: UsageSignals
+}
+
+/** What a request brings besides its text. */
+export interface ModelRequest {
+  readonly id: string
+  readonly format: FormatId
+  /** The body as it arrived, where its outermost members lie in it, and the same parsed. */
+  readonly bytes: Buffer
+  readonly members: readonly JsonMember[]
+  readonly body: JsonObject
+  /** The client's own limit on the whole request, if it told one (`X-Stainless-Timeout`). */
+  readonly timeoutMs: number | undefined
+}

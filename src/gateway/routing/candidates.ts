@@ -1,0 +1,61 @@
+import type { Backend } from '../ports.ts'
+import type { BackendsHealth, CoolingReason } from './health.ts'
+
+/** Each backend once, at most this many of them (contract 5.2). */
+export const maxAttempts = 3
+
+/** Why no backend was left, for the error that says so. */
+export interface Exhausted {
+  /** When the first of the cooling ones may be asked again, epoch milliseconds; undefined where none is cooling. */
+  readonly soonestMs: number | undefined
+  /** The reasons of all that are cooling. */
+  readonly reasons: readonly CoolingReason[]
+}
+
+/**
+ * Walks the backends of one request in their configured order: each once, those that are cooling passed by, and after
+ * a failure first those that do not fail together with it (contract 5.2).
+ */
+export class Candidates {
+  readonly #left: Backend[]
+  readonly #health: BackendsHealth
+  readonly #failedDomains = new Set<string>()
+
+  constructor(backends: readonly Backend[], health: BackendsHealth) {
+    this.#left = [...backends]
+    this.#health = health
+  }
+
+  /** The next backend to ask, or undefined when none is left. */
+  next(): Backend | undefined {
+    const usable = this.#left.filter((backend) => this.#health.availability(backend.id).usable)
+    const chosen = usable.find((backend) => !this.#failedDomains.has(backend.failureDomain)) ?? usable[0]
+    if (chosen !== undefined) this.#left.splice(this.#left.indexOf(chosen), 1)
+    return chosen
+  }
+
+  failed(backend: Backend): void {
+    this.#failedDomains.add(backend.failureDomain)
+  }
+
+  /** Leaves only backends whose window is known to be larger than that of one whose window was too small. */
+  keepLargerThan(backend: Backend): void {
+    const tooSmall = backend.contextWindow
+    const larger = this.#left.filter(({ contextWindow }) => {
+      return contextWindow !== undefined && (tooSmall === undefined || contextWindow > tooSmall)
+    })
+    this.#left.splice(0, this.#left.length, ...larger)
+  }
+
+  exhausted(backends: readonly Backend[]): Exhausted {
+    let soonestMs: number | undefined
+    const reasons: CoolingReason[] = []
+    for (const { id } of backends) {
+      const availability = this.#health.availability(id)
+      if (availability.usable) continue
+      reasons.push(availability.reason)
+      if (soonestMs === undefined || availability.untilMs < soonestMs) soonestMs = availability.untilMs
+    }
+    return { soonestMs, reasons }
+  }
+}

@@ -1,0 +1,29 @@
+/** Retries under way may be at most this share of all requests under way (contract 5.2). */
+const share = 0.2
+/** Up to here retries are always allowed, so that a quiet service still fails over. */
+const floor = 3
+
+/** Keeps failover from multiplying the load when many backends fail at once. */
+export class RetryBudget {
+  #active = 0
+  #retrying = 0
+
+  requestStarted(): void {
+    this.#active += 1
+  }
+
+  requestEnded(): void {
+    this.#active -= 1
+  }
+
+  /** Takes leave for one request to go on to its next backends; false where too many already do. */
+  take(): boolean {
+    if (this.#retrying >= Math.max(floor, Math.floor(this.#active * share))) return false
+    this.#retrying += 1
+    return true
+  }
+
+  giveBack(): void {
+    this.#retrying -= 1
+  }
+}

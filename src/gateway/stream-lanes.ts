@@ -1,0 +1,208 @@
+import { isContent, type AnswerEvent, type Conversation, type JsonObject, type Usage } from '../domain/conversation.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import type { AnswerContext, AnswerReader, AnswerWriter, StreamFailure } from '../formats/format.ts'
+import { modelMember, sequenceMember, type RelayMemory, type RelayRules } from '../formats/relay.ts'
+import { SseReader } from '../formats/sse.ts'
+import type { Lane } from './lane.ts'
+
+/** A streamed token takes about this many characters with all that a format puts around it. */
+const relayedCharsPerToken = 220
+/** A token of text takes about this many characters. */
+export const charsPerToken = 4
+/** One event may not be longer than this. */
+const maxEventChars = 1024 * 1024
+const done = '[DONE]'
+
+/**
+ * Passes a stream on in its own format. The bytes are never decoded: they travel as latin1 text, in which every byte is
+ * one character, so that the common case costs one search and one replacement for all events of a read together.
+ */
+export class RelayLane implements Lane {
+  readonly encoding = 'latin1'
+  hasContent = false
+  alive = false
+  usage: Usage | undefined
+  #outputChars = 0
+  readonly #rules: RelayRules
+  readonly #reader: AnswerReader
+  readonly #conversation: Conversation
+  readonly #model: string
+  readonly #backendCounts: boolean
+  readonly #memory: RelayMemory = { sequence: -1, inserted: 0 }
+  #rest = ''
+  #hasCarriageReturns = false
+
+  constructor(rules: RelayRules, reader: AnswerReader, context: AnswerContext, backendCounts: boolean) {
+    this.#rules = rules
+    this.#reader = reader
+    this.#conversation = context.conversation
+    this.#model = `"model":${JSON.stringify(context.conversation.profile)}`
+    this.#backendCounts = backendCounts
+  }
+
+  get finished(): boolean {
+    return this.#reader.finished
+  }
+
+  get roughTokens(): number {
+    return Math.ceil(this.#outputChars / relayedCharsPerToken)
+  }
+
+  push(chunk: Buffer): string {
+    const text = this.#join(chunk.toString('latin1'))
+    const end = text.lastIndexOf('\n\n')
+    if (end < 0) {
+      this.#keepRest(text)
+      this.alive = false
+      return ''
+    }
+    const events = text.slice(0, end + 2)
+    this.#keepRest(text.slice(end + 2))
+    this.#outputChars += events.length
+    if (this.hasContent && this.#backendCounts && events.charCodeAt(0) !== colon && !this.#rules.notable.test(events)) {
+      this.alive = true
+      return this.#rename(events)
+    }
+    return this.#readEach(events)
+  }
+
+  end(): string {
+    // Some endpoints leave out the empty line behind their last event.
+    const last = this.finished || this.#rest.trim() === '' ? '' : this.#readEach(`${this.#rest}\n\n`)
+    this.#rest = ''
+    if (!this.finished) throw new UpstreamError('broken')
+    return `${last}data: ${done}\n\n`
+  }
+
+  keepAlive(): string | undefined {
+    const text = this.#rules.keepAlive(this.#memory)
+    return text === undefined ? undefined : asBytes(text)
+  }
+
+  failure(failure: StreamFailure): string {
+    return asBytes(this.#rules.failure(failure, this.#memory))
+  }
+
+  #join(text: string): string {
+    const joined = this.#rest === '' ? text : this.#rest + text
+    if (!this.#hasCarriageReturns && !joined.includes('\r')) return joined
+    this.#hasCarriageReturns = true
+    // A return at the very end may be half of a line end that the next read completes.
+    const held = joined.endsWith('\r')
+    const lines = (held ? joined.slice(0, -1) : joined).replace(/\r\n?/g, '\n')
+    return held ? `${lines}\r` : lines
+  }
+
+  #keepRest(rest: string): void {
+    if (rest.length > maxEventChars) throw new UpstreamError('broken')
+    this.#rest = rest
+  }
+
+  /** Reads event by event: before content, and wherever something notable stands. */
+  #readEach(events: string): string {
+    let out = ''
+    this.alive = false
+    for (const block of events.split('\n\n')) {
+      const data = dataOf(block)
+      if (data === undefined) continue
+      this.alive = true
+      const text = Buffer.from(data, 'latin1').toString('utf8')
+      this.#note(this.#reader.readEvent(text))
+      if (text === done) continue
+      // The reader has parsed it, so it is an object.
+      const parsed = JSON.parse(text) as JsonObject
+      this.#rules.observe(parsed, this.#memory)
+      if (!this.#rules.isUnasked(parsed, this.#conversation)) out += `${this.#rename(block)}\n\n`
+    }
+    return out
+  }
+
+  #note(events: readonly AnswerEvent[]): void {
+    for (const event of events) {
+      if (event.type === 'usage') this.usage = event.usage
+      else if (isContent(event)) this.hasContent = true
+    }
+  }
+
+  #rename(events: string): string {
+    const renamed = events.replace(modelMember, this.#model)
+    const { inserted } = this.#memory
+    if (inserted === 0) return renamed
+    return renamed.replace(sequenceMember, (_, number: string) => `"sequence_number":${Number(number) + inserted}`)
+  }
+}
+
+/** Turns a stream of one format into a stream of another, event by event. */
+export class TranslationLane implements Lane {
+  readonly encoding = 'utf8'
+  hasContent = false
+  alive = false
+  usage: Usage | undefined
+  #outputChars = 0
+  readonly #sse = new SseReader()
+  readonly #reader: AnswerReader
+  readonly #writer: AnswerWriter
+
+  constructor(reader: AnswerReader, writer: AnswerWriter) {
+    this.#reader = reader
+    this.#writer = writer
+  }
+
+  get finished(): boolean {
+    return this.#reader.finished
+  }
+
+  get roughTokens(): number {
+    return Math.ceil(this.#outputChars / charsPerToken)
+  }
+
+  push(chunk: Buffer): string {
+    let out = ''
+    const read = this.#sse.push(chunk)
+    this.alive = read.length > 0
+    for (const { data } of read) {
+      const events = this.#reader.readEvent(data)
+      if (events.length === 0) continue
+      for (const event of events) this.#note(event)
+      out += this.#writer.writeEvents(events)
+    }
+    return out
+  }
+
+  end(): string {
+    if (!this.#reader.finished) throw new UpstreamError('broken')
+    return this.#writer.writeEnd()
+  }
+
+  keepAlive(): string {
+    return this.#writer.writeKeepAlive()
+  }
+
+  failure(failure: StreamFailure): string {
+    return this.#writer.writeFailure(failure)
+  }
+
+  #note(event: AnswerEvent): void {
+    if (event.type === 'usage') this.usage = event.usage
+    else if (isContent(event)) this.hasContent = true
+    if ('text' in event) this.#outputChars += event.text.length
+  }
+}
+
+const colon = 0x3a
+
+/** The UTF-8 bytes of a text, one character each. */
+function asBytes(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1')
+}
+
+/** The data of one event's lines, or undefined where it has none (a comment, an empty line). */
+function dataOf(block: string): string | undefined {
+  let data: string | undefined
+  for (const line of block.split('\n')) {
+    if (!line.startsWith('data:')) continue
+    const value = line.charCodeAt(5) === 0x20 ? line.slice(6) : line.slice(5)
+    data = data === undefined ? value : `${data}\n${value}`
+  }
+  return data
+}

@@ -1,0 +1,81 @@
+import type { AnswerEvent, JsonObject, Usage } from '../domain/conversation.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import { JsonScan, patchMembers } from '../formats/json-scan.ts'
+import type { StreamFailure } from '../formats/format.ts'
+import type { Lane, LaneChoice } from './lane.ts'
+import { charsPerToken } from './stream-lanes.ts'
+
+/** A whole answer may not be longer than this. */
+const maxAnswerBytes = 32 * 1024 * 1024
+const answerLimits = { maxDepth: 200, maxTokens: 2_000_000 }
+
+/** Gathers a whole answer, checks that it is one, and gives it in the caller's format. */
+export class WholeLane implements Lane {
+  readonly encoding = 'latin1'
+  hasContent = false
+  finished = false
+  alive = true
+  usage: Usage | undefined
+  #outputChars = 0
+  readonly #choice: LaneChoice
+  readonly #chunks: Buffer[] = []
+  #length = 0
+
+  constructor(choice: LaneChoice) {
+    this.#choice = choice
+  }
+
+  get roughTokens(): number {
+    return Math.ceil(this.#outputChars / charsPerToken)
+  }
+
+  push(chunk: Buffer): string {
+    this.#length += chunk.length
+    if (this.#length > maxAnswerBytes) throw new UpstreamError('broken')
+    this.#chunks.push(chunk)
+    return ''
+  }
+
+  end(): string {
+    const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
+    const { client, context, backendFormat, relay } = this.#choice
+    const body = parse(bytes)
+    const events = backendFormat.readAnswer().readWhole(body)
+    for (const event of events) this.#note(event)
+    if (!this.finished) throw new UpstreamError('broken')
+    this.hasContent = true
+    if (relay !== undefined) return renameModel(bytes, context.conversation.profile).toString('latin1')
+    return Buffer.from(JSON.stringify(client.writeAnswer(context).writeWhole(events))).toString('latin1')
+  }
+
+  keepAlive(): undefined {
+    return undefined
+  }
+
+  failure(_failure: StreamFailure): string {
+    return ''
+  }
+
+  #note(event: AnswerEvent): void {
+    if (event.type === 'usage') this.usage = event.usage
+    if (event.type === 'finish') this.finished = true
+    if ('text' in event) this.#outputChars += event.text.length
+  }
+}
+
+function parse(bytes: Buffer): JsonObject {
+  let body: unknown
+  try {
+    body = JSON.parse(bytes.toString('utf8'))
+  } catch {
+    throw new UpstreamError('broken')
+  }
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new UpstreamError('broken')
+  return body as JsonObject
+}
+
+function renameModel(bytes: Buffer, profile: string): Buffer {
+  const scan = new JsonScan(answerLimits)
+  scan.push(bytes)
+  return patchMembers(bytes, scan.members, { model: JSON.stringify(profile) })
+}

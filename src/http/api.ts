@@ -1,0 +1,205 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ServiceError } from '../domain/errors.ts'
+import type { EventLog } from '../domain/events.ts'
+import type { Links } from '../domain/links.ts'
+import type { UsageSignals } from '../domain/usage.ts'
+import type { FormatId } from '../formats/format.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import type { Principal } from '../gateway/ports.ts'
+import { AttemptLimiter } from './attempt-limiter.ts'
+import { describeBug } from './bugs.ts'
+import type { Catalog } from './catalog.ts'
+import { passEdgeGate } from './edge-gate.ts'
+import { readJsonBody } from './read-body.ts'
+import { writeRefusal } from './refusals.ts'
+import { rejectDuplicates, statedTimeoutMs } from './request-headers.ts'
+import { sendJson, sendPublic } from './respond.ts'
+import { ResponseSink } from './response-sink.ts'
+import { usageHeaders } from './signals.ts'
+
+/** Requests of one key to the endpoints that are not counted (contract 4.3), a minute. */
+const uncountedPerMinute = 300
+/** Requests with a bad key from one address, a minute (contract 4.3). */
+const badKeysPerMinute = 120
+
+export interface ApiParts {
+  readonly gateway: Gateway
+  readonly catalog: Catalog
+  readonly links: Links
+  readonly baseUrl: string
+  readonly edgeGate: boolean
+  readonly limits: { readonly bodyBytes: number; readonly bodyMs: number; readonly streams: number }
+  readonly nowMs: () => number
+  readonly mintRequestId: () => string
+  readonly log: EventLog
+  readonly readiness: () => Readiness
+}
+
+/** Whether new requests should be sent here, and if not, why. */
+export interface Readiness {
+  readonly ready: boolean
+  readonly reasons: readonly string[]
+}
+
+interface Route {
+  readonly method: 'GET' | 'POST'
+  /** Who may call it: anybody, or the holder of an active key. */
+  readonly access: 'public' | 'key'
+  /** Whether the edge gate stands before it: probes and load balancers do not say what they are. */
+  readonly gated: boolean
+  readonly handle: (exchange: Exchange) => void | Promise<void>
+}
+
+/** One request on its way through this file. */
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly requestId: string
+  principal: Principal | undefined
+}
+
+/** The public API: one table of routes, and one function in which every request is answered or refused. */
+export class Api {
+  readonly #parts: ApiParts
+  readonly #uncounted: AttemptLimiter
+  readonly #badKeys: AttemptLimiter
+  #open = 0
+
+  readonly #routes: Readonly<Record<string, Route>> = {
+    '/v1/chat/completions': modelRoute((exchange) => this.#answer(exchange, 'openai-chat')),
+    '/v1/responses': modelRoute((exchange) => this.#answer(exchange, 'openai-responses')),
+    '/v1/models': { method: 'GET', access: 'key', gated: true, handle: (exchange) => this.#models(exchange) },
+    '/model-catalog': publicRoute(({ response, requestId }) => sendPublic(response, requestId, this.#parts.catalog.modelCatalog())),
+    '/pricing': publicRoute(({ response, requestId }) => sendPublic(response, requestId, this.#parts.catalog.pricing())),
+    '/health': probeRoute(({ response, requestId }) => sendJson(response, requestId, 200, { status: 'ok' })),
+    '/ready': probeRoute(({ response, requestId }) => {
+      const readiness = this.#parts.readiness()
+      sendJson(response, requestId, readiness.ready ? 200 : 503, readiness)
+    }),
+  }
+
+  constructor(parts: ApiParts) {
+    this.#parts = parts
+    this.#uncounted = new AttemptLimiter(uncountedPerMinute, 'requests for lists of one key', parts.nowMs)
+    this.#badKeys = new AttemptLimiter(badKeysPerMinute, 'an address that sends bad keys', parts.nowMs)
+  }
+
+  /** Requests that have not ended yet. */
+  get openRequests(): number {
+    return this.#open
+  }
+
+  /** Answers one request. Never throws: what is thrown inside becomes its response. */
+  handle(request: IncomingMessage, response: ServerResponse): void {
+    this.#open += 1
+    response.once('close', () => {
+      this.#open -= 1
+    })
+    const exchange: Exchange = { request, response, requestId: this.#parts.mintRequestId(), principal: undefined }
+    this.#serve(exchange)
+      .catch((error: unknown) => this.#refuse(exchange, error))
+      .catch((error: unknown) => this.#giveUp(exchange, error))
+  }
+
+  /** Answers an upgrade: WebSockets are not served yet, and clients fall back at once when told so (426). */
+  refuseUpgrade(request: IncomingMessage, response: ServerResponse): void {
+    const exchange: Exchange = { request, response, requestId: this.#parts.mintRequestId(), principal: undefined }
+    const refusal = new ServiceError('upgrade_required', { words: { baseUrl: this.#parts.baseUrl } })
+    this.#refuse(exchange, refusal).catch((error: unknown) => this.#giveUp(exchange, error))
+  }
+
+  async #serve(exchange: Exchange): Promise<void> {
+    const { request } = exchange
+    const route = this.#routeOf(request)
+    if (route.gated && this.#parts.edgeGate) passEdgeGate(request.headers['user-agent'])
+    if (route.access === 'key') exchange.principal = await this.#authenticate(request)
+    await route.handle(exchange)
+  }
+
+  #routeOf(request: IncomingMessage): Route {
+    const { url = '', method } = request
+    const query = url.indexOf('?')
+    const path = query < 0 ? url : url.slice(0, query)
+    const route = Object.hasOwn(this.#routes, path) ? this.#routes[path] : undefined
+    if (route === undefined) throw new ServiceError('not_found', { words: { baseUrl: this.#parts.baseUrl } })
+    const isAllowed = method === route.method || (method === 'HEAD' && route.method === 'GET')
+    if (!isAllowed) {
+      const shown = /^[A-Z]{1,10}$/.test(method ?? '') ? method! : 'This method'
+      throw new ServiceError('method_not_allowed', { words: { method: shown, allowed: route.method } })
+    }
+    return route
+  }
+
+  async #authenticate(request: IncomingMessage): Promise<Principal> {
+    rejectDuplicates(request)
+    try {
+      return await this.#parts.gateway.authenticate(request.headers.authorization)
+    } catch (error) {
+      // Only bad keys are counted and held back: a good one behind the same address is not made to pay for them.
+      if (error instanceof ServiceError && error.status === 401) this.#badKeys.take(request.socket.remoteAddress ?? '')
+      throw error
+    }
+  }
+
+  async #answer(exchange: Exchange, format: FormatId): Promise<void> {
+    const { request, response, requestId, principal } = exchange
+    const { gateway, limits, nowMs } = this.#parts
+    if (principal === undefined) throw new Error('a model route without a principal')
+    if (this.#open > limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
+    const body = await readJsonBody(request, { maxBytes: limits.bodyBytes, timeoutMs: limits.bodyMs })
+    const sink = new ResponseSink(response, requestId, nowMs)
+    await gateway.answer(principal, { id: requestId, format, ...body, timeoutMs: statedTimeoutMs(request) }, sink)
+  }
+
+  async #models({ response, requestId, principal }: Exchange): Promise<void> {
+    const { gateway, catalog, nowMs } = this.#parts
+    if (principal === undefined) throw new Error('a key route without a principal')
+    this.#uncounted.take(principal.keyId)
+    const signals = await gateway.signals(principal)
+    sendJson(response, requestId, 200, catalog.models(), ['Cache-Control', 'no-store', ...usageHeaders(signals, nowMs())])
+  }
+
+  async #refuse(exchange: Exchange, thrown: unknown): Promise<void> {
+    const { request, response, requestId, principal } = exchange
+    const { log, links, nowMs } = this.#parts
+    const error = thrown instanceof ServiceError ? thrown : new ServiceError('internal_error', { cause: thrown })
+    if (error.code === 'internal_error') log({ event: 'internal_error', requestId, ...describeBug(error.cause) })
+    if (response.headersSent || response.destroyed) {
+      response.destroy()
+      return
+    }
+    const signals = principal === undefined ? undefined : await this.#signalsOf(principal)
+    const isLate = error.code === 'request_timeout'
+    const context = { requestId, links, nowMs: nowMs(), signals, model: request.url?.startsWith('/v1/') ?? false, close: isLate }
+    writeRefusal(response, error, context)
+    // The rest of a refused body is read and thrown away, so that the caller can read why it was refused.
+    if (!isLate) request.resume()
+  }
+
+  /** A refusal itself could not be written. */
+  #giveUp({ response, requestId }: Exchange, error: unknown): void {
+    this.#parts.log({ event: 'internal_error', requestId, ...describeBug(error) })
+    response.destroy()
+  }
+
+  async #signalsOf(principal: Principal): Promise<UsageSignals | undefined> {
+    try {
+      return await this.#parts.gateway.signals(principal)
+    } catch {
+      // The counters cannot be read: the refusal itself matters more, and nothing false is shown.
+      return undefined
+    }
+  }
+}
+
+function modelRoute(handle: Route['handle']): Route {
+  return { method: 'POST', access: 'key', gated: true, handle }
+}
+
+function publicRoute(handle: Route['handle']): Route {
+  return { method: 'GET', access: 'public', gated: true, handle }
+}
+
+function probeRoute(handle: Route['handle']): Route {
+  return { method: 'GET', access: 'public', gated: false, handle }
+}

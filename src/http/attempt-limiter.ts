@@ -1,0 +1,38 @@
+import { ServiceError } from '../domain/errors.ts'
+import { minuteMs } from '../domain/usage.ts'
+
+/** Names counted at once; the one counted longest ago is forgotten first. */
+const maxNames = 50_000
+
+/** Counts what the plan does not: at most so many a minute for one name, in fixed minutes (contract 4.3, last row). */
+export class AttemptLimiter {
+  readonly #perMinute: number
+  readonly #whom: string
+  readonly #nowMs: () => number
+  readonly #counts = new Map<string, { minute: number; count: number }>()
+
+  /** `whom` completes the sentence "… a minute are allowed on" for the person who reads the refusal. */
+  constructor(perMinute: number, whom: string, nowMs: () => number) {
+    this.#perMinute = perMinute
+    this.#whom = whom
+    this.#nowMs = nowMs
+  }
+
+  /** Counts one. @throws ServiceError `rate_limit_exceeded` where there were too many */
+  take(name: string): void {
+    const nowMs = this.#nowMs()
+    const minute = Math.floor(nowMs / minuteMs)
+    const known = this.#counts.get(name)
+    const count = known?.minute === minute ? known.count + 1 : 1
+    this.#counts.delete(name)
+    this.#counts.set(name, { minute, count })
+    if (this.#counts.size > maxNames) {
+      const oldest = this.#counts.keys().next()
+      if (!oldest.done) this.#counts.delete(oldest.value)
+    }
+    if (count <= this.#perMinute) return
+    const seconds = Math.min(60, Math.max(1, Math.ceil(((minute + 1) * minuteMs - nowMs) / 1000)))
+    const words = { limit: this.#perMinute, plan: this.#whom, seconds }
+    throw new ServiceError('rate_limit_exceeded', { retryAfterSeconds: seconds, words })
+  }
+}

@@ -1,0 +1,93 @@
+import type { IncomingMessage } from 'node:http'
+import { isUtf8 } from 'node:buffer'
+import { ServiceError } from '../domain/errors.ts'
+import type { JsonObject } from '../domain/conversation.ts'
+import { JsonScan, type JsonMember } from '../formats/json-scan.ts'
+
+/** Bounds on the shape of a body: a conversation nests a few levels, a tool's schema a dozen. */
+const bodyShape = { maxDepth: 128, maxTokens: 300_000 }
+
+export interface JsonBody {
+  readonly bytes: Buffer
+  readonly members: readonly JsonMember[]
+  readonly body: JsonObject
+}
+
+/**
+ * Reads a JSON body. Its shape is watched while it arrives, so that what would be slow to parse is refused before.
+ * @throws ServiceError `unsupported_media_type`, `payload_too_large`, `request_timeout`, `invalid_json`, `invalid_request`
+ */
+export function readJsonBody(request: IncomingMessage, limits: { maxBytes: number; timeoutMs: number }): Promise<JsonBody> {
+  checkMediaType(request)
+  const announced = request.headers['content-length']
+  if (announced !== undefined && Number(announced) > limits.maxBytes) return Promise.reject(tooLarge(limits.maxBytes))
+  return new Promise((resolve, reject) => {
+    const scan = new JsonScan(bodyShape)
+    const chunks: Buffer[] = []
+    let length = 0
+    let timer: NodeJS.Timeout | undefined
+    const finish = (): void => {
+      clearTimeout(timer)
+      request.off('data', take).off('end', complete).off('close', cut)
+    }
+    const fail = (error: unknown): void => {
+      finish()
+      request.pause()
+      reject(error instanceof Error ? error : new Error('unreadable body'))
+    }
+    const take = (chunk: Buffer): void => {
+      length += chunk.length
+      if (length > limits.maxBytes) return fail(tooLarge(limits.maxBytes))
+      try {
+        scan.push(chunk)
+      } catch (error) {
+        return fail(error)
+      }
+      chunks.push(chunk)
+    }
+    const complete = (): void => {
+      finish()
+      try {
+        resolve(parse(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length), scan))
+      } catch (error) {
+        reject(error instanceof Error ? error : new Error('unreadable body'))
+      }
+    }
+    const cut = (): void => fail(new ServiceError('invalid_json', { words: { where: ': it ended too early' } }))
+    const late = (): void => fail(new ServiceError('request_timeout', { words: { seconds: limits.timeoutMs / 1000 } }))
+    timer = setTimeout(late, limits.timeoutMs)
+    request.on('data', take).on('end', complete).on('close', cut)
+  })
+}
+
+function checkMediaType({ headers }: IncomingMessage): void {
+  const type = headers['content-type']
+  const encoding = headers['content-encoding']
+  const isJson = type === undefined || /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type)
+  if (!isJson || (encoding !== undefined && encoding !== 'identity')) throw new ServiceError('unsupported_media_type')
+}
+
+function parse(bytes: Buffer, scan: JsonScan): JsonBody {
+  if (!isUtf8(bytes)) throw new ServiceError('invalid_json', { words: { where: ': it is not UTF-8' } })
+  let body: unknown
+  try {
+    body = JSON.parse(bytes.toString('utf8'))
+  } catch {
+    throw new ServiceError('invalid_json', { words: { where: bytes.length === 0 ? ': it is empty' : '' } })
+  }
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new ServiceError('invalid_json', { words: { where: ': it is not an object' } })
+  }
+  const twice = scan.duplicateKey()
+  if (twice !== undefined) {
+    // The name is the caller's own, but it could hold anything: only a plain one is repeated.
+    const name = /^\w{1,40}$/.test(twice) ? twice : undefined
+    const problem = `The field ${name ?? 'of one name'} is given twice. Give it once.`
+    throw new ServiceError('invalid_request', { words: { problem }, ...(name === undefined ? {} : { param: name }) })
+  }
+  return { bytes, members: scan.members, body: body as JsonObject }
+}
+
+function tooLarge(maxBytes: number): ServiceError {
+  return new ServiceError('payload_too_large', { words: { limit: `${Math.floor(maxBytes / 1024 / 1024)} MiB` } })
+}

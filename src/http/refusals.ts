@@ -1,0 +1,89 @@
+import type { ServerResponse } from 'node:http'
+import { keyPrefix } from '../domain/keys.ts'
+import type { ServiceError } from '../domain/errors.ts'
+import { errorMessage } from '../domain/error-text.ts'
+import type { Links } from '../domain/links.ts'
+import type { UsageSignals } from '../domain/usage.ts'
+import { reliabilityHeaders, usageHeaders, type HeaderList } from './signals.ts'
+
+export interface RefusalContext {
+  readonly requestId: string
+  readonly links: Links
+  readonly nowMs: number
+  /** The account's counters, where it is known who asks. */
+  readonly signals: UsageSignals | undefined
+  /** Whether this is an answer to a model request, which always says how often it was retried. */
+  readonly model: boolean
+  /** Whether the connection is to be closed: unread bytes of the request may still be coming. */
+  readonly close: boolean
+}
+
+/** The body of a refusal (contract 3.1). Clients show `message` and nothing else of it. */
+export function refusalBody(error: ServiceError, { requestId, links }: Pick<RefusalContext, 'requestId' | 'links'>): string {
+  const { entry, facts, code } = error
+  const { param = null, resetsAt, attempts } = facts
+  return JSON.stringify({
+    error: {
+      message: errorMessage(error, links),
+      type: entry.type,
+      param,
+      code,
+      source: entry.source,
+      retryable: entry.retryable,
+      request_id: requestId,
+      ...(resetsAt === undefined ? {} : { resets_at: resetsAt }),
+      ...(attempts === undefined ? {} : { attempts }),
+      ...signalFields(error, links),
+    },
+  })
+}
+
+/** Writes a refusal: the one place where anything that was thrown becomes a response (architecture 4.8). */
+export function writeRefusal(response: ServerResponse, error: ServiceError, context: RefusalContext): void {
+  const body = Buffer.from(refusalBody(error, context))
+  const headers: HeaderList = [
+    'Content-Type',
+    'application/json; charset=utf-8',
+    'Content-Length',
+    String(body.length),
+    'X-Request-Id',
+    context.requestId,
+    'X-Should-Retry',
+    String(error.entry.retryable),
+    'Cache-Control',
+    'no-store',
+    'X-Content-Type-Options',
+    'nosniff',
+  ]
+  if (error.entry.signals === 'authentication') headers.push('WWW-Authenticate', challenge(error))
+  const retryAfter = error.facts.retryAfterSeconds
+  if (retryAfter !== undefined) headers.push('Retry-After', String(retryAfter))
+  if (context.signals !== undefined) headers.push(...usageHeaders(context.signals, context.nowMs))
+  if (context.model) {
+    const { upstream, retryCount = 0 } = error.facts
+    headers.push(...reliabilityHeaders({ upstream, retryCount, simulated: false }))
+  }
+  if (context.close) headers.push('Connection', 'close')
+  response.writeHead(error.status, headers)
+  response.end(body)
+}
+
+/** `error=` says that a credential was sent and is not good; without one it is left out (RFC 6750, contract 3.3). */
+function challenge({ code }: ServiceError): string {
+  const realm = 'Bearer realm="svc-router"'
+  return code === 'key_missing' ? realm : `${realm}, error="invalid_token"`
+}
+
+/** The fields of spec 2 that go with this kind of refusal. */
+function signalFields({ entry }: ServiceError, links: Links): Record<string, string> {
+  if (entry.signals === 'authentication') {
+    const { accountUrl, accountSetupUrl, managedAccessUrl, keyRecoveryUrl } = links
+    const primaryActionUrl = links[entry.action ?? 'accountUrl']
+    return { apiKeyPrefix: keyPrefix, accountUrl, accountSetupUrl, primaryActionUrl, managedAccessUrl, keyRecoveryUrl }
+  }
+  if (entry.signals === 'billing') {
+    const { upgradeUrl, billingUrl, supportUrl } = links
+    return { upgradeUrl, billingUrl, supportUrl }
+  }
+  return {}
+}

@@ -1,0 +1,27 @@
+import type { IncomingMessage } from 'node:http'
+import { ServiceError } from '../domain/errors.ts'
+
+/** Headers of which a second one could mean something else than the first: Node keeps only one of them. */
+const once = new Set(['authorization', 'content-type', 'content-length', 'host', 'user-agent'])
+
+/** @throws ServiceError `duplicate_header` */
+export function rejectDuplicates({ rawHeaders }: IncomingMessage): void {
+  let seen = ''
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const raw = rawHeaders[index]!
+    // The shortest and the longest of the names above: most headers are passed by without a copy.
+    if (raw.length < 4 || raw.length > 14) continue
+    const name = raw.toLowerCase()
+    if (!once.has(name)) continue
+    if (seen.includes(`${name};`)) throw new ServiceError('duplicate_header', { param: name, words: { header: name } })
+    seen += `${name};`
+  }
+}
+
+/** The client's own limit on the whole request, milliseconds: whole seconds in `X-Stainless-Timeout` (contract 5.5). */
+export function statedTimeoutMs({ headers }: IncomingMessage): number | undefined {
+  const value = headers['x-stainless-timeout']
+  if (typeof value !== 'string' || !/^\d{1,7}$/.test(value)) return undefined
+  const seconds = Number(value)
+  return seconds > 0 ? seconds * 1000 : undefined
+}

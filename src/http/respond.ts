@@ -1,0 +1,37 @@
+import type { ServerResponse } from 'node:http'
+import { createHash } from 'node:crypto'
+
+/** Writes a JSON body with the headers that every response has (contract 3.3). */
+export function sendJson(
+  response: ServerResponse,
+  requestId: string,
+  status: number,
+  body: unknown,
+  headers: readonly string[] = ['Cache-Control', 'no-store'],
+): void {
+  const bytes = Buffer.from(JSON.stringify(body))
+  response.writeHead(status, [
+    'Content-Type',
+    'application/json; charset=utf-8',
+    'Content-Length',
+    String(bytes.length),
+    'X-Request-Id',
+    requestId,
+    'X-Content-Type-Options',
+    'nosniff',
+    ...headers,
+  ])
+  response.end(response.req.method === 'HEAD' ? undefined : bytes)
+}
+
+/** Writes public metadata (spec 4): the same bytes for everybody, for caches to keep five minutes. */
+export function sendPublic(response: ServerResponse, requestId: string, body: unknown): void {
+  const etag = `"${createHash('sha256').update(JSON.stringify(body)).digest('base64url').slice(0, 22)}"`
+  const headers = ['Cache-Control', 'public, max-age=300', 'ETag', etag]
+  if (response.req.headers['if-none-match'] === etag) {
+    response.writeHead(304, ['X-Request-Id', requestId, ...headers])
+    response.end()
+    return
+  }
+  sendJson(response, requestId, 200, body, headers)
+}

@@ -1,0 +1,67 @@
+import type { ServerResponse } from 'node:http'
+import type { AnswerHead, AnswerSink } from '../gateway/ports.ts'
+import { reliabilityHeaders, usageHeaders } from './signals.ts'
+
+/** Writes an answer to a caller's connection. */
+export class ResponseSink implements AnswerSink {
+  readonly #response: ServerResponse
+  readonly #requestId: string
+  readonly #nowMs: () => number
+  #head: AnswerHead | undefined
+
+  constructor(response: ServerResponse, requestId: string, nowMs: () => number) {
+    this.#response = response
+    this.#requestId = requestId
+    this.#nowMs = nowMs
+  }
+
+  open(head: AnswerHead): void {
+    this.#head = head
+    if (head.stream) this.#writeHead(head, undefined)
+  }
+
+  write(bytes: string | Uint8Array, encoding: 'latin1' | 'utf8' = 'utf8'): boolean {
+    if (this.#response.destroyed) return true
+    const taken = typeof bytes === 'string' ? this.#response.write(bytes, encoding) : this.#response.write(bytes)
+    // Node gathers the writes of one turn and sends them after it; what was marked as delivered must leave now.
+    const { socket } = this.#response
+    while (socket !== null && socket.writableCorked > 0) socket.uncork()
+    return taken
+  }
+
+  end(bytes?: string | Uint8Array, encoding: 'latin1' | 'utf8' = 'utf8'): void {
+    if (this.#response.destroyed) return
+    const last = typeof bytes === 'string' ? Buffer.from(bytes, encoding) : bytes
+    if (!this.#response.headersSent && this.#head !== undefined) this.#writeHead(this.#head, last?.length ?? 0)
+    if (last === undefined || last.length === 0) this.#response.end()
+    else this.#response.end(last)
+  }
+
+  onDrain(run: () => void): void {
+    this.#response.on('drain', run)
+  }
+
+  onGone(run: () => void): void {
+    const response = this.#response
+    if (response.destroyed) run()
+    else response.once('close', () => {
+      if (!response.writableEnded) run()
+    })
+  }
+
+  #writeHead(head: AnswerHead, length: number | undefined): void {
+    const headers = [
+      'Content-Type',
+      length === undefined ? 'text/event-stream; charset=utf-8' : 'application/json; charset=utf-8',
+      'X-Request-Id',
+      this.#requestId,
+      'Cache-Control',
+      'no-store',
+    ]
+    // Proxies in front hold streams back unless they are told not to.
+    if (length === undefined) headers.push('X-Accel-Buffering', 'no')
+    else headers.push('Content-Length', String(length))
+    headers.push(...reliabilityHeaders(head), ...usageHeaders(head.signals, this.#nowMs()))
+    this.#response.writeHead(200, headers)
+  }
+}

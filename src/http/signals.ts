@@ -1,0 +1,43 @@
+import type { AnswerHead } from '../gateway/ports.ts'
+import { minuteMs, type UsageSignals } from '../domain/usage.ts'
+
+/** Header names and values, one after the other: the form in which Node writes them fastest. */
+export type HeaderList = string[]
+
+/** The only writer of the quota and rate signals (contract 4.1). Integers; resets are Unix seconds. */
+export function usageHeaders(signals: UsageSignals, nowMs: number): HeaderList {
+  const { rateLimit, rateRemaining, rateReset, quotaLimit, quotaUsed, quotaRemaining, quotaReset } = signals
+  const now = Math.floor(nowMs / 1000)
+  const minuteLeft = Math.max(0, rateReset - now)
+  const monthLeft = Math.max(0, quotaReset - now)
+  return [
+    'X-RateLimit-Limit',
+    String(rateLimit),
+    'X-RateLimit-Remaining',
+    String(rateRemaining),
+    'X-RateLimit-Reset',
+    String(rateReset),
+    'X-Quota-Limit',
+    String(quotaLimit),
+    'X-Quota-Used',
+    String(quotaUsed),
+    'X-Quota-Remaining',
+    String(quotaRemaining),
+    'X-Quota-Period',
+    'month',
+    'X-Quota-Reset',
+    String(quotaReset),
+    'RateLimit-Policy',
+    `"minute";q=${rateLimit};w=${minuteMs / 1000}, "month";q=${quotaLimit}`,
+    'RateLimit',
+    `"minute";r=${rateRemaining};t=${minuteLeft}, "month";r=${quotaRemaining};t=${monthLeft}`,
+  ]
+}
+
+/** How the answer came about (spec 2 "Reliability", contract 2.3). */
+export function reliabilityHeaders({ upstream, retryCount, simulated }: Omit<AnswerHead, 'signals' | 'stream'>): HeaderList {
+  const headers = ['X-Svc-Router-Retry-Count', String(retryCount)]
+  if (upstream !== undefined) headers.push('X-Svc-Router-Upstream', upstream)
+  if (simulated) headers.push('X-Svc-Router-Simulated', 'true')
+  return headers
+}

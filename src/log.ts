@@ -1,0 +1,44 @@
+import type { EventLog } from './domain/events.ts'
+
+/** Lines wait this long, so that many are written at once. */
+const flushMs = 100
+/** Lines that may wait; beyond them lines are counted and dropped, so that a stuck reader cannot fill the memory. */
+const maxWaiting = 10_000
+
+export interface LogOptions {
+  /** Where lines go: a stream of the process, usually standard error. */
+  readonly write: (text: string) => void
+  /** Whether every request has its line; its record is kept in any case. */
+  readonly requests: boolean
+  readonly nowMs: () => number
+}
+
+/** Writes typed events as JSON lines, in batches. `flush` writes what waits. */
+export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog; flush: () => void } {
+  let waiting: string[] = []
+  let dropped = 0
+  let timer: NodeJS.Timeout | undefined
+
+  const flush = (): void => {
+    clearTimeout(timer)
+    timer = undefined
+    if (dropped > 0) waiting.push(JSON.stringify({ time: new Date(nowMs()).toISOString(), event: 'log_lines_dropped', dropped }))
+    if (waiting.length === 0) return
+    const text = `${waiting.join('\n')}\n`
+    waiting = []
+    dropped = 0
+    write(text)
+  }
+
+  const log: EventLog = (event) => {
+    if (event.event === 'request' && !requests) return
+    if (waiting.length >= maxWaiting) {
+      dropped += 1
+      return
+    }
+    waiting.push(JSON.stringify({ time: new Date(nowMs()).toISOString(), ...event }))
+    timer ??= setTimeout(flush, flushMs).unref()
+  }
+
+  return { log, flush }
+}

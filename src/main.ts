@@ -1,0 +1,146 @@
+import { startApp } from './app.ts'
+import { readAll } from './cli/read-input.ts'
+import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
+import { run } from './cli/run.ts'
+import { readVersion } from './cli/version.ts'
+import type { Config } from './config/config.ts'
+import { sealingKeys } from './config/sealing-keys.ts'
+import { systemClock } from './domain/clock.ts'
+import { idMinter } from './domain/ids.ts'
+import { systemRandom } from './domain/random.ts'
+import { SetupError } from './domain/setup-error.ts'
+import { openLog } from './log.ts'
+import { openUpstream } from './providers/catalog.ts'
+import { testUpstream } from './providers/probe.ts'
+import { createUpstreamPools } from './providers/upstream-pools.ts'
+import { createVault, type Vault } from './providers/vault.ts'
+import { DataFolderInUse } from './storage/data-folder-lock.ts'
+import { SchemaMismatch } from './storage/migrations.ts'
+import { openPostgres } from './storage/open-postgres.ts'
+import { openSqlite } from './storage/open-sqlite.ts'
+import { createStore } from './storage/store.ts'
+
+const debugEnv = 'SVC_ROUTER_DEBUG'
+const poolCloseMs = 1000
+
+const clock = systemClock()
+const random = systemRandom()
+
+const ports: CliPorts = {
+  clock,
+  random,
+  openStore: (config) => openStore(config).catch(inOwnWords),
+  startApp: (config) => startService(config).catch(inOwnWords),
+  sealer(config) {
+    const vault = vaultFor(config)
+    return (accountId, credentialId, secret) => vault.seal(accountId, credentialId, secret)
+  },
+  async testUpstream(config, upstream) {
+    const pools = createUpstreamPools({ clock, version: readVersion() })
+    try {
+      const requestId = idMinter('req_', () => clock.nowMs(), random)()
+      const { outcome, status, ms } = await testUpstream(openUpstream(upstream, { vault: vaultFor(config), pools }), {
+        clock,
+        requestId,
+      })
+      return { outcome, ms, ...(status === undefined ? {} : { status }) }
+    } finally {
+      await pools.close(poolCloseMs)
+    }
+  },
+}
+
+async function openStore(config: Config): Promise<OpenedStore> {
+  const db =
+    config.storage.kind === 'sqlite'
+      ? await openSqlite(config.dataDir)
+      : await openPostgres(config.storage.url.reveal())
+  const store = createStore(db)
+  return {
+    accounts: store,
+    requests: {
+      find: (id) => store.findRequest(id),
+      list: (limit, accountId) => store.listRequests({ limit, ...(accountId === undefined ? {} : { accountId }) }),
+    },
+    close: () => store.close(),
+  }
+}
+
+/** The service itself. Its log goes to standard error, one JSON line for each event. */
+async function startService(config: Config): Promise<RunningApp> {
+  const { log, flush } = openLog({
+    write: (text) => process.stderr.write(text),
+    requests: (process.env['SVC_ROUTER_LOG_REQUESTS'] ?? '') !== '',
+    nowMs: () => clock.nowMs(),
+  })
+  const app = await startApp(config, { clock, random, log })
+  return {
+    config: app.config,
+    // It never stops by itself: what fails inside is answered, logged and tried again.
+    stopped: new Promise(() => {}),
+    async stop() {
+      await app.stop()
+      flush()
+    },
+  }
+}
+
+function vaultFor(config: Config): Vault {
+  return createVault({ ...sealingKeys(config.secrets), random })
+}
+
+/** The storage's own errors as sentences for the operator; others pass. */
+function inOwnWords(error: unknown): never {
+  if (error instanceof DataFolderInUse)
+    throw new SetupError(
+      'the data folder is in use: another svc-router runs on it',
+      'stop that one, or choose another folder: --data FOLDER',
+    )
+  if (error instanceof SchemaMismatch)
+    throw new SetupError(
+      'the database was written by another version of svc-router',
+      'start the newer version, or choose another folder: --data FOLDER',
+    )
+  throw error
+}
+
+const terminal: Terminal = {
+  env: process.env,
+  colors: process.stdout.isTTY && process.stderr.isTTY && (process.env['NO_COLOR'] ?? '') === '',
+  stdinIsTty: process.stdin.isTTY,
+  out: (text) => void process.stdout.write(`${text}\n`),
+  err: (text) => void process.stderr.write(`${text}\n`),
+  readStdin: () => readAll(process.stdin),
+  onStop(stop) {
+    const onSignal = (): void => {
+      if (stopping) process.exit(1)
+      stopping = true
+      stop()
+    }
+    let stopping = false
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal)
+  },
+}
+
+function tellBug(error: unknown): void {
+  const name = error instanceof Error ? error.name : 'unknown'
+  terminal.err(
+    `error: something went wrong that should not have (${name})\n  = fix: run the command again with ${debugEnv}=1 and report what it prints`,
+  )
+  if ((process.env[debugEnv] ?? '') !== '')
+    terminal.err(error instanceof Error ? (error.stack ?? error.message) : String(error))
+}
+
+process.on('uncaughtException', (error) => {
+  tellBug(error)
+  process.exit(1)
+})
+// Whoever reads our output may leave before its end.
+process.stdout.on('error', () => process.exit(0))
+
+try {
+  process.exitCode = await run(process.argv.slice(2), terminal, ports)
+} catch (error) {
+  tellBug(error)
+  process.exitCode = 1
+}

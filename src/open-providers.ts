@@ -1,0 +1,82 @@
+import { readVersion } from './cli/version.ts'
+import { localAccountName } from './accounts/first-run.ts'
+import type { BackendConfig, Config } from './config/config.ts'
+import { sealingKeys } from './config/sealing-keys.ts'
+import type { Clock } from './domain/clock.ts'
+import type { EventLog } from './domain/events.ts'
+import type { RandomBytes } from './domain/random.ts'
+import type { FormatId } from './formats/format.ts'
+import { describeBug } from './http/bugs.ts'
+import { createBackends, type CachedBackends, type ConfiguredBackend } from './providers/catalog.ts'
+import type { VendorId } from './providers/registry.ts'
+import { startSimulatedProvider } from './providers/simulated.ts'
+import { createUpstreamPools } from './providers/upstream-pools.ts'
+import { createVault } from './providers/vault.ts'
+import type { Store } from './storage/store.ts'
+
+const poolsCloseMs = 1_000
+const maxAccounts = 10_000
+
+/** Everything that reaches models: connections, credentials, and which backends serve whom. */
+export interface Providers extends AsyncDisposable {
+  readonly backends: CachedBackends
+}
+
+export interface ProvidersNeeds {
+  readonly storage: { readonly store: Store }
+  readonly clock: Clock
+  readonly random: RandomBytes
+  readonly log: EventLog
+}
+
+/** Starts the simulated providers that the configuration has, and opens the way to all others. */
+export async function openProviders(config: Config, { storage, clock, random, log }: ProvidersNeeds): Promise<Providers> {
+  await using opened = new AsyncDisposableStack()
+  const pools = createUpstreamPools({
+    clock,
+    version: readVersion(),
+    onBug: (error) => log({ event: 'internal_error', requestId: '', ...describeBug(error) }),
+  })
+  const configured: ConfiguredBackend[] = []
+  for (const backend of config.backends) {
+    if (!backend.simulated) {
+      configured.push(await configuredBackend(backend, storage.store))
+      continue
+    }
+    const simulated = await startSimulatedProvider({ name: backend.id })
+    opened.defer(() => simulated.close())
+    configured.push({ ...common(backend), baseUrl: simulated.baseUrl, format: simulatedFormats[configured.length % 2] })
+  }
+  opened.defer(() => pools.close(poolsCloseMs))
+  const backends = createBackends({
+    profiles: config.profiles,
+    configured,
+    upstreamsOf: (accountId) => storage.store.listUpstreams(accountId),
+    vault: createVault({ ...sealingKeys(config.secrets), random }),
+    pools,
+  })
+  const owned = opened.move()
+  return { backends, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+/** Every second simulated backend speaks the other format, so that a first try shows both lanes. */
+const simulatedFormats: readonly FormatId[] = ['openai-chat', 'openai-responses']
+
+function common({ id, model, provider, failureDomain, contextWindow, reasoning, timeouts }: BackendConfig): ConfiguredBackend {
+  return { id, model, provider: provider.preset as VendorId, failureDomain, contextWindow, reasoning, timeouts }
+}
+
+async function configuredBackend(backend: BackendConfig, store: Store): Promise<ConfiguredBackend> {
+  const { credential, provider } = backend
+  const { baseUrl, format, authHeader } = provider
+  const base = { ...common(backend), baseUrl, format, authHeader }
+  if (credential === undefined) return base
+  return { ...base, credential, account: await accountOf(backend.account ?? localAccountName, store) }
+}
+
+/** The id of the one account that a configured credential belongs to (contract 7). An unknown name serves nobody. */
+async function accountOf(nameOrId: string, store: Store): Promise<string> {
+  const accounts = await store.listAccounts(maxAccounts)
+  const found = accounts.find(({ id }) => id === nameOrId) ?? accounts.find(({ name }) => name === nameOrId)
+  return found?.id ?? nameOrId
+}

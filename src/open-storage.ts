@@ -1,0 +1,26 @@
+import type { Config } from './config/config.ts'
+import type { Clock } from './domain/clock.ts'
+import type { EventLog } from './domain/events.ts'
+import type { Ledger } from './gateway/ports.ts'
+import { openSqliteLedger } from './storage/ledger-sqlite.ts'
+import { openSqlite } from './storage/open-sqlite.ts'
+import { createStore, type Store } from './storage/store.ts'
+
+/** What is kept and what decides admissions, on the engine that the configuration names. */
+export interface Storage extends AsyncDisposable {
+  readonly store: Store
+  readonly ledger: Ledger
+  /** Whether requests can be recorded just now. */
+  isHealthy(): boolean
+}
+
+/** Opens the database and the ledger of this process. @throws DataFolderInUse and the engines' own errors */
+export async function openStorage(config: Config, clock: Clock, _log: EventLog): Promise<Storage> {
+  await using opened = new AsyncDisposableStack()
+  const store = createStore(await openSqlite(config.dataDir))
+  opened.defer(() => store.close())
+  const ledger = await openSqliteLedger(config.dataDir, clock)
+  opened.defer(() => ledger.close())
+  const owned = opened.move()
+  return { store, ledger, isHealthy: () => ledger.healthy(), [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}

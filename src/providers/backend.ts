@@ -1,0 +1,148 @@
+import { createHash } from 'node:crypto'
+import type { Secret } from '../domain/secret.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import type { Backend, BackendTimeouts, UpstreamCall, UpstreamListener, UpstreamRequest } from '../gateway/ports.ts'
+import type { Dialect, FormatId } from '../formats/format.ts'
+import { Call } from './call.ts'
+import type { Route } from './call.ts'
+import { endpointOf } from './endpoint.ts'
+import type { UpstreamPools } from './upstream-pools.ts'
+
+const longestCredential = 8192
+
+/** What one backend is made of. @see Backend */
+export interface BackendSpec {
+  readonly id: string
+  readonly failureDomain: string
+  readonly format: FormatId
+  readonly model: string
+  readonly simulated: boolean
+  readonly contextWindow?: number | undefined
+  readonly timeouts: BackendTimeouts
+  readonly dialect: Dialect
+  readonly baseUrl: string
+  /** The header that carries the credential; `authorization` sends `Bearer`. */
+  readonly authHeader: string | null
+  readonly credential?: Secret | undefined
+}
+
+/**
+ * A backend over the pools: the only place where upstream requests are written. What is sent is an allow-list; no header
+ * of a caller ever reaches a provider. @throws TypeError for a base URL, header name or credential that cannot be sent
+ */
+export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend {
+  const { origin, path } = endpointOf(spec.baseUrl, spec.format)
+  const credential = spec.credential?.reveal()
+  const route: Route = {
+    nowMs: () => pools.clock.nowMs(),
+    onBug: pools.onBug,
+    options: {
+      method: 'POST',
+      path,
+      headers: requestHeaders(pools.userAgent, spec.authHeader, credential),
+      body: null,
+    },
+  }
+  const key = { origin, credential: identityOf(spec.authHeader, credential), connectMs: spec.timeouts.connectMs }
+  let pool = pools.pool(key)
+  return {
+    ...describe(spec),
+    call(request: UpstreamRequest, listener: UpstreamListener): UpstreamCall {
+      if (pool.retired) pool = pools.pool(key)
+      const call = new Call(route, pool, request, listener)
+      if (pool.retired) call.refuse('closed')
+      else {
+        pools.touch(pool)
+        pool.take(call)
+      }
+      return call
+    },
+  }
+}
+
+/**
+ * A backend that is known and cannot be used, such as one whose credential does not open: each call fails with `outcome`
+ * as a category, so that the next backend is tried and the attempt is on record.
+ */
+export function createUnusableBackend(
+  spec: Omit<BackendSpec, 'baseUrl' | 'authHeader' | 'credential'>,
+  outcome: 'rejected_credentials' | 'unreachable',
+): Backend {
+  return {
+    ...describe(spec),
+    call(_request, listener) {
+      let gone = false
+      queueMicrotask(() => {
+        if (!gone) listener.onError(new UpstreamError(outcome))
+      })
+      return {
+        pause() {},
+        resume() {},
+        abort() {
+          gone = true
+        },
+      }
+    },
+  }
+}
+
+function describe(spec: Omit<BackendSpec, 'baseUrl' | 'authHeader' | 'credential'>): Omit<Backend, 'call'> {
+  return {
+    id: spec.id,
+    failureDomain: spec.failureDomain,
+    format: spec.format,
+    model: spec.model,
+    simulated: spec.simulated,
+    ...(spec.contextWindow === undefined ? undefined : { contextWindow: spec.contextWindow }),
+    timeouts: spec.timeouts,
+    dialect: spec.dialect,
+  }
+}
+
+function requestHeaders(userAgent: string, authHeader: string | null, credential: string | undefined): string[] {
+  const headers = [
+    'content-type',
+    'application/json',
+    'accept',
+    'application/json, text/event-stream',
+    'accept-encoding',
+    'identity',
+    'user-agent',
+    userAgent,
+  ]
+  if (credential !== undefined && authHeader !== null) {
+    const name = authHeader.toLowerCase()
+    if (!/^[a-z0-9][a-z0-9-]{0,63}$/.test(name) || unsendable.has(name)) {
+      throw new TypeError('The credential cannot be sent in that header.')
+    }
+    if (!/^[\x21-\x7e]+$/.test(credential) || credential.length > longestCredential) {
+      throw new TypeError('The credential has characters that cannot be sent in a header.')
+    }
+    headers.push(name, name === 'authorization' ? `Bearer ${credential}` : credential)
+  }
+  headers.push('x-request-id', '')
+  return headers
+}
+
+/** Headers that frame the request itself or that are ours. */
+const unsendable = new Set([
+  'accept',
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+  'x-request-id',
+])
+
+function identityOf(authHeader: string | null, credential: string | undefined): string {
+  if (credential === undefined || authHeader === null) return ''
+  return createHash('sha256').update(`${authHeader}\n${credential}`).digest('base64url')
+}

@@ -1,0 +1,191 @@
+import type { Upstream } from '../domain/accounts.ts'
+import { frontierId } from '../domain/profiles.ts'
+import type { Profile } from '../domain/profiles.ts'
+import type { Secret } from '../domain/secret.ts'
+import type { FormatId } from '../formats/format.ts'
+import type { Backend, Backends, BackendTimeouts } from '../gateway/ports.ts'
+import { createBackend, createUnusableBackend } from './backend.ts'
+import type { BackendSpec } from './backend.ts'
+import { findVendor, vendors } from './registry.ts'
+import type { VendorId } from './registry.ts'
+import type { UpstreamPools } from './upstream-pools.ts'
+import { VaultError } from './vault.ts'
+import type { Vault } from './vault.ts'
+
+const defaultMaxCachedAccounts = 10_000
+
+/** Contract 5.5. */
+export const defaultTimeouts: BackendTimeouts = {
+  connectMs: 2_000,
+  firstContentMs: 30_000,
+  wholeAnswerMs: 300_000,
+  idleMs: 30_000,
+  totalMs: 600_000,
+}
+/** The first content of a backend that reasons before it answers. */
+export const reasoningFirstContentMs = 120_000
+
+/** A backend as the configuration gives it. What is absent comes from the vendor's row. */
+export interface ConfiguredBackend {
+  readonly id: string
+  readonly provider: VendorId
+  readonly model: string
+  /** Required where the vendor's row has none. */
+  readonly baseUrl?: string | undefined
+  readonly format?: FormatId | undefined
+  readonly authHeader?: string | undefined
+  readonly failureDomain?: string | undefined
+  /** Tokens. */
+  readonly contextWindow?: number | undefined
+  readonly reasoning?: boolean | undefined
+  readonly timeouts?: Partial<BackendTimeouts> | undefined
+  readonly credential?: Secret | undefined
+  /** The account that the credential belongs to: the only one that this backend serves. */
+  readonly account?: string | undefined
+}
+
+export interface BackendsOptions {
+  readonly profiles: readonly Profile[]
+  readonly configured: readonly ConfiguredBackend[]
+  /** An account's own upstreams in their order. A throw means that the store cannot answer. */
+  readonly upstreamsOf: (accountId: string) => Promise<readonly Upstream[]>
+  readonly vault: Vault
+  readonly pools: UpstreamPools
+  /** Profiles that an account's own upstreams serve, before what is configured. Default: frontier. */
+  readonly ownUpstreamProfiles?: ReadonlySet<string>
+  readonly maxCachedAccounts?: number
+}
+
+export interface CachedBackends extends Backends {
+  /** Reads the upstreams of that account, or of every account, anew when they are next needed. */
+  forget(accountId?: string): void
+}
+
+/**
+ * Which backends serve whom: an account's own upstreams, then configured ones that need no credential or have this
+ * account's own; never one account's credential for another (contract 7). Simulated ones only where nothing real is.
+ */
+export function createBackends(options: BackendsOptions): CachedBackends {
+  const { upstreamsOf, vault, pools } = options
+  const ownUpstreamProfiles = options.ownUpstreamProfiles ?? new Set([frontierId])
+  const maxCachedAccounts = options.maxCachedAccounts ?? defaultMaxCachedAccounts
+  const configured = new Map(
+    options.configured.map((entry) => [entry.id, { entry, backend: openConfigured(entry, pools) }]),
+  )
+  const profiles = new Map(
+    options.profiles.map(({ id, backends }) => [id, backends.flatMap((backendId) => configured.get(backendId) ?? [])]),
+  )
+  /** Least recently used first. A list is there once its promise has settled. */
+  const own = new Map<string, { list?: readonly Backend[]; loading: Promise<readonly Backend[]> }>()
+
+  const load = (accountId: string): Promise<readonly Backend[]> => {
+    const loading = upstreamsOf(accountId).then((upstreams) =>
+      upstreams
+        .filter((upstream) => upstream.accountId === accountId)
+        .map((row) => openUpstream(row, { vault, pools })),
+    )
+    const cached: { list?: readonly Backend[]; loading: Promise<readonly Backend[]> } = { loading }
+    own.set(accountId, cached)
+    const oldest = own.keys().next()
+    if (own.size > maxCachedAccounts && oldest.done !== true) own.delete(oldest.value)
+    return loading.then(
+      (list) => (cached.list = list),
+      (error: unknown) => {
+        if (own.get(accountId) === cached) own.delete(accountId)
+        throw error
+      },
+    )
+  }
+
+  const choose = (profileId: string, accountId: string, mine: readonly Backend[]): readonly Backend[] => {
+    const all = [...mine]
+    for (const { entry, backend } of profiles.get(profileId) ?? []) {
+      const usable = entry.account === undefined ? entry.credential === undefined : entry.account === accountId
+      if (usable) all.push(backend)
+    }
+    const real = all.filter((backend) => !backend.simulated)
+    return real.length > 0 ? real : all
+  }
+
+  return {
+    forProfile(profileId, accountId) {
+      if (!profiles.has(profileId)) return []
+      if (!ownUpstreamProfiles.has(profileId)) return choose(profileId, accountId, [])
+      const cached = own.get(accountId)
+      if (cached?.list !== undefined) {
+        own.delete(accountId)
+        own.set(accountId, cached)
+        return choose(profileId, accountId, cached.list)
+      }
+      return (cached?.loading ?? load(accountId)).then((mine) => choose(profileId, accountId, mine))
+    },
+    forget(accountId) {
+      if (accountId === undefined) own.clear()
+      else own.delete(accountId)
+    },
+  }
+}
+
+/** The backend of one configured entry. @throws TypeError where the entry cannot be used, as a full sentence */
+export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): Backend {
+  const vendor = vendors[entry.provider]
+  const baseUrl = entry.baseUrl ?? vendor.baseUrl
+  if (baseUrl === null) throw new TypeError(`The backend ${entry.id} needs a base URL.`)
+  return createBackend(
+    {
+      id: entry.id,
+      failureDomain: entry.failureDomain ?? failureDomainOf(entry.provider, vendor.baseUrl, baseUrl),
+      format: entry.format ?? vendor.formats[0],
+      model: entry.model,
+      simulated: entry.provider === 'simulated',
+      contextWindow: entry.contextWindow,
+      timeouts: timeoutsOf(entry.reasoning, entry.timeouts),
+      dialect: vendor.dialect,
+      baseUrl,
+      authHeader: entry.authHeader ?? vendor.authHeader,
+      credential: entry.credential,
+    },
+    pools,
+  )
+}
+
+/** The backend of an account's own upstream. One that cannot be used becomes a backend that says so, not an error for all others. */
+export function openUpstream(upstream: Upstream, parts: { vault: Vault; pools: UpstreamPools }): Backend {
+  const vendor = findVendor(upstream.provider)
+  const baseUrl = upstream.baseUrl ?? vendor?.baseUrl ?? null
+  const spec: Omit<BackendSpec, 'baseUrl' | 'authHeader' | 'credential'> = {
+    id: upstream.id,
+    failureDomain: failureDomainOf(upstream.provider, vendor?.baseUrl ?? null, baseUrl),
+    format: upstream.format ?? vendor?.formats[0] ?? 'openai-chat',
+    model: upstream.model,
+    simulated: upstream.provider === 'simulated',
+    timeouts: defaultTimeouts,
+    dialect: (vendor ?? vendors.custom).dialect,
+  }
+  if (vendor === undefined || baseUrl === null) return createUnusableBackend(spec, 'unreachable')
+  try {
+    const credential =
+      upstream.sealedCredential === null
+        ? undefined
+        : parts.vault.open(upstream.accountId, upstream.id, upstream.sealedCredential)
+    return createBackend(
+      { ...spec, baseUrl, authHeader: upstream.authHeader ?? vendor.authHeader, credential },
+      parts.pools,
+    )
+  } catch (error) {
+    if (error instanceof VaultError) return createUnusableBackend(spec, 'rejected_credentials')
+    if (error instanceof TypeError) return createUnusableBackend(spec, 'unreachable')
+    throw error
+  }
+}
+
+function timeoutsOf(reasoning = false, given: Partial<BackendTimeouts> = {}): BackendTimeouts {
+  const firstContentMs = reasoning ? reasoningFirstContentMs : defaultTimeouts.firstContentMs
+  return { ...defaultTimeouts, firstContentMs, ...given }
+}
+
+/** The vendor, or the server where the user named another one than the vendor's. */
+function failureDomainOf(provider: string, vendorUrl: string | null, baseUrl: string | null): string {
+  if (baseUrl === null || baseUrl === vendorUrl || !URL.canParse(baseUrl)) return provider
+  return `${provider} ${new URL(baseUrl).host}`
+}

@@ -1,0 +1,107 @@
+import { lookup as systemLookup } from 'node:dns'
+import { connect as connectTcp, isIP } from 'node:net'
+import type { LookupFunction, Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { errors } from 'undici'
+import type { buildConnector } from 'undici'
+import type { Clock } from '../domain/clock.ts'
+import { isPublicAddress } from './public-address.ts'
+
+/** When TCP starts to ask whether a silent peer still lives. */
+const tcpKeepAliveMs = 30_000
+
+export interface ConnectorOptions {
+  readonly clock: Clock
+  /** Name, TCP and TLS together. */
+  readonly connectMs: number
+  /** Whether only public addresses may be reached: checked before and after connecting, before any byte is written. */
+  readonly publicOnly: boolean
+  /** Extra trusted certificates, PEM. */
+  readonly ca: string | undefined
+  /** Resolves names in the system's place. With `publicOnly` its answers are tried, and the connected address decides. */
+  readonly lookup?: LookupFunction | undefined
+}
+
+/** The address that a name led to is not one that may be reached (research/reliability T1). */
+export class ForbiddenAddressError extends Error {
+  override readonly name = 'ForbiddenAddressError'
+  readonly code = 'ERR_FORBIDDEN_ADDRESS'
+
+  constructor() {
+    super('The address is not public.')
+  }
+}
+
+/** Opens the connections of one origin, as undici wants it: plain or TLS, HTTP/1.1 only, within `connectMs`. */
+export function createConnector(options: ConnectorOptions): buildConnector.connector {
+  const { clock, connectMs, publicOnly } = options
+  const lookup = options.lookup ?? (publicOnly ? lookupPublic : undefined)
+  // One origin, so one session to resume.
+  let session: Buffer | undefined
+
+  return (target, callback) => {
+    const { hostname, protocol } = target
+    const secure = protocol === 'https:'
+    let settled = false
+    let socket: Socket | undefined
+    const settle = (error: Error | null): void => {
+      if (settled) return
+      settled = true
+      timer.cancel()
+      if (error === null) callback(null, socket!)
+      else {
+        socket?.destroy()
+        callback(error, null)
+      }
+    }
+    const timer = clock.after(connectMs, () => settle(new errors.ConnectTimeoutError('Connecting took too long.')))
+
+    if (publicOnly && isIP(hostname) !== 0 && !isPublicAddress(hostname)) {
+      queueMicrotask(() => settle(new ForbiddenAddressError()))
+      return
+    }
+    const tcp = connectTcp({
+      host: hostname,
+      port: Number(target.port) || (secure ? 443 : 80),
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: tcpKeepAliveMs,
+      ...(lookup === undefined ? undefined : { lookup }),
+    })
+    socket = tcp
+    tcp.on('error', settle)
+    tcp.once('connect', () => {
+      if (settled) return
+      if (publicOnly && !isPublicAddress(tcp.remoteAddress ?? '')) settle(new ForbiddenAddressError())
+      else if (!secure) settle(null)
+      else {
+        const tls = connectTls({
+          socket: tcp,
+          ...(isIP(hostname) === 0 ? { servername: hostname } : { host: hostname }),
+          ALPNProtocols: ['http/1.1'],
+          ...(options.ca === undefined ? undefined : { ca: options.ca }),
+          ...(session === undefined ? undefined : { session }),
+        })
+        socket = tls
+        tls.on('session', (next) => {
+          session = next
+        })
+        tls.on('error', settle)
+        tls.once('secureConnect', () => settle(null))
+        // A peer that closes in the middle of the handshake gives no error.
+        tls.once('close', () => settle(new errors.SocketError('The connection closed during the TLS handshake.')))
+      }
+    })
+  }
+}
+
+const lookupPublic: LookupFunction = (hostname, options, callback) => {
+  systemLookup(hostname, { ...options, all: true }, (error, addresses) => {
+    if (error !== null) return callback(error, [])
+    const allowed = addresses.filter(({ address }) => isPublicAddress(address))
+    const first = allowed[0]
+    if (first === undefined) callback(new ForbiddenAddressError(), [])
+    else if (options.all === true) callback(null, allowed)
+    else callback(null, first.address, first.family)
+  })
+}

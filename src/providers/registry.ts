@@ -1,0 +1,211 @@
+import type { Dialect, FormatId } from '../formats/format.ts'
+
+/** A vendor or server whose models can be used: everything that is particular to it, as data (architecture 6). */
+export interface Vendor {
+  /** The name for people. */
+  readonly name: string
+  /** Where its API is, without a slash at the end; null where the user must say. */
+  readonly baseUrl: string | null
+  /** The formats that it speaks, the preferred one first. */
+  readonly formats: readonly [FormatId, ...FormatId[]]
+  /** The header that carries the credential; `authorization` sends `Bearer`. Null where none is sent. */
+  readonly authHeader: string | null
+  readonly credential: 'required' | 'optional' | 'none'
+  readonly dialect: Dialect
+  /** A model to show in help and error sentences. */
+  readonly exampleModel: string
+  /** Where people usually keep its key; null where there is none. */
+  readonly keyVariable: string | null
+}
+
+const current = {
+  maxTokensField: 'max_completion_tokens',
+  developerRole: true,
+  streamUsage: true,
+  refusedFields: [],
+} as const
+/** Servers that render chat templates: most templates know neither `developer` nor the newer limit. */
+const classic = { maxTokensField: 'max_tokens', developerRole: false, streamUsage: true, refusedFields: [] } as const
+const chat = ['openai-chat'] as const
+const chatFirst = ['openai-chat', 'openai-responses'] as const
+const responsesFirst = ['openai-responses', 'openai-chat'] as const
+const hosted = { authHeader: 'authorization', credential: 'required' } as const
+const local = { authHeader: 'authorization', credential: 'optional', keyVariable: null } as const
+
+/** Every vendor: one row each. Configuration, `upstream add` and the help derive from it. */
+export const vendors = {
+  openai: {
+    ...hosted,
+    name: 'OpenAI',
+    baseUrl: 'https://api.openai.com/v1',
+    formats: responsesFirst,
+    dialect: current,
+    exampleModel: 'gpt-5.1',
+    keyVariable: 'OPENAI_API_KEY',
+  },
+  'azure-openai': {
+    name: 'Azure OpenAI',
+    // https://RESOURCE.openai.azure.com/openai/v1, which needs no api-version; the model is the deployment's name.
+    baseUrl: null,
+    formats: responsesFirst,
+    authHeader: 'api-key',
+    credential: 'required',
+    dialect: current,
+    exampleModel: 'my-gpt-5-deployment',
+    keyVariable: 'AZURE_OPENAI_API_KEY',
+  },
+  openrouter: {
+    ...hosted,
+    name: 'OpenRouter',
+    baseUrl: 'https://openrouter.ai/api/v1',
+    formats: chatFirst,
+    dialect: current,
+    exampleModel: 'anthropic/claude-sonnet-4.5',
+    keyVariable: 'OPENROUTER_API_KEY',
+  },
+  groq: {
+    ...hosted,
+    name: 'Groq',
+    baseUrl: 'https://api.groq.com/openai/v1',
+    formats: chatFirst,
+    dialect: { ...current, developerRole: false, refusedFields: ['logprobs', 'top_logprobs', 'logit_bias'] },
+    exampleModel: 'openai/gpt-oss-120b',
+    keyVariable: 'GROQ_API_KEY',
+  },
+  together: {
+    ...hosted,
+    name: 'Together AI',
+    baseUrl: 'https://api.together.ai/v1',
+    formats: chat,
+    dialect: classic,
+    exampleModel: 'openai/gpt-oss-20b',
+    keyVariable: 'TOGETHER_API_KEY',
+  },
+  mistral: {
+    ...hosted,
+    name: 'Mistral',
+    baseUrl: 'https://api.mistral.ai/v1',
+    formats: chat,
+    // Answers 422 to any field that it does not know; it counts streams without being asked.
+    dialect: {
+      ...classic,
+      streamUsage: false,
+      refusedFields: [
+        'stream_options',
+        'store',
+        'user',
+        'seed',
+        'logprobs',
+        'top_logprobs',
+        'logit_bias',
+        'service_tier',
+        'safety_identifier',
+        'prompt_cache_key',
+        'verbosity',
+        'modalities',
+        'audio',
+      ],
+    },
+    exampleModel: 'mistral-large-latest',
+    keyVariable: 'MISTRAL_API_KEY',
+  },
+  deepseek: {
+    ...hosted,
+    name: 'DeepSeek',
+    baseUrl: 'https://api.deepseek.com/v1',
+    formats: chat,
+    dialect: classic,
+    exampleModel: 'deepseek-chat',
+    keyVariable: 'DEEPSEEK_API_KEY',
+  },
+  xai: {
+    ...hosted,
+    name: 'xAI',
+    baseUrl: 'https://api.x.ai/v1',
+    formats: chatFirst,
+    dialect: { ...current, developerRole: false },
+    exampleModel: 'grok-4',
+    keyVariable: 'XAI_API_KEY',
+  },
+  gemini: {
+    ...hosted,
+    name: 'Google Gemini',
+    baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
+    formats: chat,
+    // Answers 400 `Unknown name` to these.
+    dialect: {
+      ...classic,
+      refusedFields: [
+        'store',
+        'metadata',
+        'seed',
+        'frequency_penalty',
+        'logit_bias',
+        'service_tier',
+        'safety_identifier',
+        'prompt_cache_key',
+        'verbosity',
+      ],
+    },
+    exampleModel: 'gemini-2.5-pro',
+    keyVariable: 'GEMINI_API_KEY',
+  },
+  ollama: {
+    ...local,
+    name: 'Ollama',
+    baseUrl: 'http://127.0.0.1:11434/v1',
+    formats: chatFirst,
+    dialect: classic,
+    exampleModel: 'gpt-oss:20b',
+  },
+  vllm: {
+    ...local,
+    name: 'vLLM',
+    baseUrl: 'http://127.0.0.1:8000/v1',
+    formats: chatFirst,
+    dialect: classic,
+    exampleModel: 'Qwen/Qwen3-8B',
+  },
+  'llama-cpp': {
+    ...local,
+    name: 'llama.cpp',
+    baseUrl: 'http://127.0.0.1:8080/v1',
+    formats: chatFirst,
+    dialect: classic,
+    exampleModel: 'default',
+  },
+  'lm-studio': {
+    ...local,
+    name: 'LM Studio',
+    baseUrl: 'http://127.0.0.1:1234/v1',
+    formats: chatFirst,
+    dialect: classic,
+    exampleModel: 'openai/gpt-oss-20b',
+  },
+  custom: {
+    ...local,
+    name: 'Custom endpoint',
+    baseUrl: null,
+    formats: chatFirst,
+    dialect: classic,
+    exampleModel: 'my-model',
+  },
+  simulated: {
+    name: 'Simulated',
+    // Given when the simulated provider is started.
+    baseUrl: null,
+    formats: chatFirst,
+    authHeader: null,
+    credential: 'none',
+    dialect: current,
+    exampleModel: 'simulated-model',
+    keyVariable: null,
+  },
+} as const satisfies Record<string, Vendor>
+
+export type VendorId = keyof typeof vendors
+
+/** The vendor of that id; undefined where there is none. */
+export function findVendor(id: string): Vendor | undefined {
+  return Object.hasOwn(vendors, id) ? vendors[id as VendorId] : undefined
+}

@@ -1,0 +1,260 @@
+import { createServer } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { JsonObject } from '../domain/conversation.ts'
+import { behave, sendStatus } from './simulated/behave.ts'
+import type { Exchange } from './simulated/behave.ts'
+import { streamChat, streamChatError, writeChat } from './simulated/chat.ts'
+import type { AnswerStamp } from './simulated/chat.ts'
+import { answerAs } from './simulated/model.ts'
+import { isObject, readChatPrompt, readResponsesPrompt } from './simulated/prompt.ts'
+import type { Prompt } from './simulated/prompt.ts'
+import { streamResponse, streamResponseError, writeResponse } from './simulated/responses.ts'
+import { readScript, Script } from './simulated/script.ts'
+import type { ScriptStep } from './simulated/script.ts'
+
+const host = '127.0.0.1'
+const maxBodyBytes = 64 * 1024 * 1024
+const maxRemembered = 100
+const keepAliveMs = 75_000
+
+export interface SimulatedOptions {
+  /** Its name, said in every answer. */
+  readonly name: string
+  /** 0, the default, takes a free one. */
+  readonly port?: number
+  /** Time between two events of a stream; default 0. */
+  readonly tokenDelayMs?: number
+  /** Keeps the last requests with their bodies, for tests. Default false: nothing of a prompt stays. */
+  readonly capture?: boolean
+}
+
+export interface SimulatedProvider {
+  readonly name: string
+  readonly port: number
+  /** `http://127.0.0.1:PORT/v1` */
+  readonly baseUrl: string
+  /** Replaces what is left of the script: one step for each of the next requests. `PUT /script` does the same. */
+  script(steps: readonly ScriptStep[]): void
+  /** Also at `GET /counts`. */
+  counts(): SimulatedCounts
+  /** With `capture`: the last requests, oldest first. */
+  captured(): readonly CapturedRequest[]
+  /** Closes the port and every connection. */
+  close(): Promise<void>
+}
+
+export interface SimulatedCounts {
+  /** Requests for an answer since the start. */
+  readonly requests: number
+  readonly open: number
+  /** Left by the client before the end of the answer. */
+  readonly aborted: number
+  /** When the last 100 of them were, epoch milliseconds. */
+  readonly abortedAtMs: readonly number[]
+  /** Connections accepted since the start. */
+  readonly connections: number
+  readonly stepsLeft: number
+}
+
+export interface CapturedRequest {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: string
+}
+
+/**
+ * Starts a provider that only pretends: a real HTTP server on 127.0.0.1 that speaks openai-chat and openai-responses,
+ * says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
+ */
+export async function startSimulatedProvider(options: SimulatedOptions): Promise<SimulatedProvider> {
+  const { name, port = 0, tokenDelayMs = 0, capture = false } = options
+  // Unlike those of another simulated provider, or of this one before a restart: a conversation may hold both.
+  const idPrefix = `sim${name.replace(/[^A-Za-z0-9]/g, '').slice(0, 12)}${Date.now().toString(36)}`
+  const script = new Script()
+  const captured: CapturedRequest[] = []
+  const abortedAtMs: number[] = []
+  let requests = 0
+  let open = 0
+  let aborted = 0
+  let connections = 0
+
+  const counts = (): SimulatedCounts => ({
+    requests,
+    open,
+    aborted,
+    abortedAtMs: [...abortedAtMs],
+    connections,
+    stepsLeft: script.left,
+  })
+
+  const answer = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    format: keyof typeof formats,
+  ): Promise<void> => {
+    requests += 1
+    open += 1
+    const gone = new AbortController()
+    let ours = false
+    response.once('close', () => {
+      open -= 1
+      if (!response.writableFinished && !ours) {
+        aborted += 1
+        remember(abortedAtMs, performance.timeOrigin + performance.now())
+      }
+      gone.abort()
+    })
+    const text = await readBody(request)
+    if (text === undefined) return sendStatus(response, 413)
+    if (capture) remember(captured, { path: request.url ?? '', headers: request.headers, body: text })
+    const body = parseObject(text)
+    if (body === undefined) return sendStatus(response, 400)
+    const step = script.next()
+    const stamp = {
+      id: `${idPrefix}${requests.toString(36).padStart(5, '0')}`,
+      createdAt: Math.floor(Date.now() / 1000),
+    }
+    response.setHeader('x-request-id', `simulated-${stamp.id}`)
+    const leave = (): void => {
+      ours = true
+    }
+    await behave({
+      ...formats[format](name, body, step, stamp),
+      response,
+      step,
+      tokenDelayMs,
+      signal: gone.signal,
+      leave,
+    })
+  }
+
+  const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 0 }, (request, response) => {
+    const path = `${request.method} ${(request.url ?? '').split('?')[0]}`
+    const done =
+      path === 'POST /v1/chat/completions'
+        ? answer(request, response, 'openai-chat')
+        : path === 'POST /v1/responses'
+          ? answer(request, response, 'openai-responses')
+          : path === 'PUT /script'
+            ? takeScript(request, response, script)
+            : sendOther(path, response, name, counts)
+    // What breaks here is a fault of the simulation, seen by whoever asked.
+    Promise.resolve(done).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined))
+  })
+  server.on('connection', () => {
+    connections += 1
+  })
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  const address = server.address() as AddressInfo
+  return {
+    name,
+    port: address.port,
+    baseUrl: `http://${host}:${address.port}/v1`,
+    script: (steps) => script.replace(readScript(steps)),
+    counts,
+    captured: () => captured,
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+type Answers = Pick<Exchange, 'stream' | 'whole' | 'frames' | 'errorFrame' | 'hugeFrame'>
+
+/** What each format makes of a body. */
+const formats = {
+  'openai-chat'(name: string, body: JsonObject, step: ScriptStep, stamp: AnswerStamp): Answers {
+    const prompt = readChatPrompt(body)
+    const answer = answerAs(name, prompt, textOf(step))
+    return {
+      stream: prompt.stream,
+      whole: () => writeChat(answer, prompt, stamp),
+      frames: () => streamChat(answer, prompt, stamp),
+      errorFrame: () => streamChatError('This is a simulated failure.'),
+      hugeFrame: (bytes) => hugest(streamChat(hugeAnswer(name, prompt, bytes), prompt, stamp)),
+    }
+  },
+  'openai-responses'(name: string, body: JsonObject, step: ScriptStep, stamp: AnswerStamp): Answers {
+    const prompt = readResponsesPrompt(body)
+    const answer = answerAs(name, prompt, textOf(step))
+    return {
+      stream: prompt.stream,
+      whole: () => writeResponse(answer, body, stamp),
+      frames: () => streamResponse(answer, body, stamp),
+      errorFrame: (sequence) => streamResponseError('This is a simulated failure.', body, stamp, sequence),
+      hugeFrame: (bytes) => hugest(streamResponse(hugeAnswer(name, prompt, bytes), body, stamp)),
+    }
+  },
+}
+
+function hugeAnswer(name: string, prompt: Prompt, bytes: number): ReturnType<typeof answerAs> {
+  return answerAs(name, { ...prompt, maxTokens: undefined }, 'x'.repeat(bytes))
+}
+
+function hugest(frames: Iterable<string>): string {
+  let longest = ''
+  for (const frame of frames) if (frame.length > longest.length) longest = frame
+  return longest
+}
+
+/** What a step wants said instead of the usual. */
+function textOf(step: ScriptStep): string | undefined {
+  if (step.text !== undefined) return step.text
+  if (step.words !== undefined) return 'simulated '.repeat(step.words).trimEnd()
+  if (step.length !== undefined) return 'simulated '.repeat(step.length / 10 + 1).slice(0, step.length)
+  return undefined
+}
+
+async function takeScript(request: IncomingMessage, response: ServerResponse, script: Script): Promise<void> {
+  try {
+    script.replace(readScript(JSON.parse((await readBody(request)) ?? '')))
+    response.writeHead(204).end()
+  } catch (error) {
+    const problem = error instanceof TypeError ? error.message : 'The script is not JSON.'
+    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ problem }))
+  }
+}
+
+function sendOther(path: string, response: ServerResponse, name: string, counts: () => SimulatedCounts): void {
+  const model = { id: `simulated-${name}`, object: 'model', created: 0, owned_by: 'simulated' }
+  const value =
+    path === 'GET /v1/models' ? { object: 'list', data: [model] } : path === 'GET /counts' ? counts() : undefined
+  if (value === undefined) return sendStatus(response, 404)
+  response.writeHead(200, { 'content-type': 'application/json', 'x-simulated': 'true' }).end(JSON.stringify(value))
+}
+
+/** The body as text; undefined where it is longer than 64 MB. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes <= maxBodyBytes) chunks.push(chunk)
+  }
+  return bytes > maxBodyBytes ? undefined : Buffer.concat(chunks).toString('utf8')
+}
+
+function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : undefined
+  } catch {
+    // Answered as 400, like a provider does.
+    return undefined
+  }
+}
+
+function remember<T>(list: T[], entry: T): void {
+  list.push(entry)
+  if (list.length > maxRemembered) list.shift()
+}

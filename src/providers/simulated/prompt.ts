@@ -1,0 +1,173 @@
+import type { Json, JsonObject } from '../../domain/conversation.ts'
+
+/** What the simulated model looks at, read from a body of either format. Lenient: what is odd is passed over. */
+export interface Prompt {
+  readonly model: string
+  readonly stream: boolean
+  readonly lastUserText: string
+  readonly images: number
+  readonly files: number
+  readonly tools: readonly PromptTool[]
+  readonly toolChoice: 'auto' | 'none' | 'required' | { readonly name: string }
+  readonly parallel: boolean
+  /** Results of tools that came after the last message of the user. */
+  readonly toolResults: readonly string[]
+  readonly output: 'text' | 'json' | { readonly schema: JsonObject }
+  readonly maxTokens: number | undefined
+  readonly reasons: boolean
+  readonly inputTokens: number
+  /** Chat only. */
+  readonly includeUsage: boolean
+  readonly choices: number
+  readonly logprobs: boolean
+}
+
+export interface PromptTool {
+  readonly kind: 'function' | 'custom'
+  readonly name: string
+  readonly namespace: string | undefined
+  readonly parameters: JsonObject
+}
+
+const maxChoices = 8
+const charactersPerToken = 4
+
+/** About four characters a token, as for English. */
+export function countTokens(text: string): number {
+  return Math.ceil(text.length / charactersPerToken)
+}
+
+/** Cuts a text to a number of tokens. */
+export function cutToTokens(text: string, tokens: number): string {
+  return text.slice(0, Math.max(0, tokens) * charactersPerToken)
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** A body of `/chat/completions`. */
+export function readChatPrompt(body: JsonObject): Prompt {
+  const seen = readTurns(listOf(body.messages))
+  const format = objectOf(body.response_format)
+  return {
+    ...shared(body, seen),
+    tools: listOf(body.tools).flatMap((tool) =>
+      readTool({ ...tool, ...objectOf(tool.function), ...objectOf(tool.custom) }),
+    ),
+    toolChoice: readToolChoice(body.tool_choice),
+    output: readOutput(format.type, objectOf(format.json_schema).schema),
+    maxTokens: positive(body.max_completion_tokens) ?? positive(body.max_tokens),
+    reasons: reasons(body.reasoning_effort),
+    includeUsage: objectOf(body.stream_options).include_usage === true,
+    choices: Math.min(positive(body.n) ?? 1, maxChoices),
+    logprobs: body.logprobs === true,
+  }
+}
+
+/** A body of `/responses`. */
+export function readResponsesPrompt(body: JsonObject): Prompt {
+  const items = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : listOf(body.input)
+  const format = objectOf(objectOf(body.text).format)
+  return {
+    ...shared(body, readTurns(items)),
+    tools: listOf(body.tools).flatMap((tool) =>
+      tool.type === 'namespace'
+        ? listOf(tool.tools).flatMap((inner) => readTool(inner, textOf(tool.name)))
+        : readTool(tool),
+    ),
+    toolChoice: readToolChoice(body.tool_choice),
+    output: readOutput(format.type, format.schema),
+    maxTokens: positive(body.max_output_tokens),
+    reasons: reasons(objectOf(body.reasoning).effort),
+    includeUsage: true,
+    choices: 1,
+    logprobs: false,
+  }
+}
+
+interface Turns {
+  readonly lastUserText: string
+  readonly images: number
+  readonly files: number
+  readonly toolResults: readonly string[]
+}
+
+function shared(body: JsonObject, turns: Turns): Turns & Pick<Prompt, 'model' | 'stream' | 'parallel' | 'inputTokens'> {
+  return {
+    ...turns,
+    model: textOf(body.model),
+    stream: body.stream === true,
+    parallel: body.parallel_tool_calls !== false,
+    inputTokens: countTokens(JSON.stringify(body.messages ?? body.input ?? '')),
+  }
+}
+
+function readTurns(turns: readonly JsonObject[]): Turns {
+  let lastUserText = ''
+  let images = 0
+  let files = 0
+  let toolResults: string[] = []
+  for (const turn of turns) {
+    const type = textOf(turn.type)
+    if (turn.role === 'tool' || type.endsWith('_call_output')) {
+      toolResults.push(readText(turn.role === 'tool' ? turn.content : turn.output))
+    } else if (turn.role === 'user') {
+      lastUserText = readText(turn.content)
+      toolResults = []
+      const parts = typeof turn.content === 'string' ? [] : listOf(turn.content)
+      images = parts.filter((part) => part.type === 'image_url' || part.type === 'input_image').length
+      files = parts.filter(
+        (part) => part.type === 'file' || part.type === 'input_file' || part.type === 'input_audio',
+      ).length
+    }
+  }
+  return { lastUserText, images, files, toolResults }
+}
+
+function readText(content: Json | undefined): string {
+  if (typeof content === 'string') return content
+  return listOf(content)
+    .map((part) => textOf(part.text))
+    .filter((text) => text !== '')
+    .join(' ')
+}
+
+function readTool(tool: JsonObject, namespace?: string): PromptTool[] {
+  if ((tool.type !== 'function' && tool.type !== 'custom') || typeof tool.name !== 'string') return []
+  return [{ kind: tool.type, name: tool.name, namespace, parameters: objectOf(tool.parameters) }]
+}
+
+function readToolChoice(choice: Json | undefined): Prompt['toolChoice'] {
+  if (choice === 'none' || choice === 'required') return choice
+  const named = objectOf(choice)
+  const name = named.name ?? objectOf(named.function).name ?? objectOf(named.custom).name
+  if (typeof name === 'string') return { name }
+  const mode = named.mode ?? objectOf(named.allowed_tools).mode
+  return mode === 'required' ? 'required' : 'auto'
+}
+
+function readOutput(type: Json | undefined, schema: Json | undefined): Prompt['output'] {
+  if (type === 'json_schema' && isObject(schema)) return { schema }
+  return type === 'json_object' ? 'json' : 'text'
+}
+
+function reasons(effort: Json | undefined): boolean {
+  return typeof effort === 'string' && effort !== 'none'
+}
+
+function listOf(value: Json | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : []
+}
+
+function objectOf(value: Json | undefined): JsonObject {
+  return isObject(value) ? value : {}
+}
+
+function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function positive(value: Json | undefined): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 1 ? Math.floor(value) : undefined
+}

@@ -1,0 +1,134 @@
+import type { JsonObject } from '../../domain/conversation.ts'
+import { isObject } from './prompt.ts'
+
+/** Every way in which a simulated provider can be told to behave (contract 5). */
+export const stepKinds = [
+  /** Answers well; with `text`, `length` or `words` something other than usual. */
+  'answer',
+  /** Refuses with `status` (default 500), `retryAfter`, `body`. */
+  'status',
+  /** 400 with the code of that name. */
+  'context_length_exceeded',
+  /** Destroys the connection before any byte. */
+  'reset',
+  /** Never answers. */
+  'silence',
+  /** Headers at once, the first event after `ms`. */
+  'slow_first',
+  /** Headers after `ms`. */
+  'slow_headers',
+  /** 200 and then an error event, or with `with: 'garbage'` something that is no JSON. */
+  'broken_first_event',
+  /** 200 without any event, or without any choice. */
+  'empty',
+  /** 200 with a web page. */
+  'html',
+  /** Ends after `afterEvents` events, by `end` (well formed), `fin` (default) or `rst`. */
+  'cut',
+  /** Falls silent after `afterEvents` events. */
+  'stall',
+  /** Says that it failed after `afterEvents` events. */
+  'error_event',
+  /** Leaves out `[DONE]`. */
+  'no_done',
+  /** One event of `bytes` on one line. */
+  'huge_line',
+] as const
+
+export type StepKind = (typeof stepKinds)[number]
+
+/** What is done with one request. Steps are taken in order, one for each request; behind the last all is well again. */
+export interface ScriptStep {
+  readonly do: StepKind
+  /** Stays for all further requests. */
+  readonly repeat?: boolean
+  readonly status?: number
+  /** The header `Retry-After` as it is. */
+  readonly retryAfter?: string
+  readonly body?: string
+  readonly ms?: number
+  readonly afterEvents?: number
+  readonly by?: 'end' | 'fin' | 'rst'
+  readonly with?: 'error' | 'garbage'
+  readonly bytes?: number
+  /** Time between two events. */
+  readonly tokenDelayMs?: number
+  /** What is answered. */
+  readonly text?: string
+  /** An answer of that many bytes. */
+  readonly length?: number
+  /** An answer of that many words, each an event. */
+  readonly words?: number
+}
+
+const maxSteps = 10_000
+const maxNumber = 64 * 1024 * 1024
+
+/** What each field may be: a type, or one of a list. */
+const fields = {
+  repeat: 'boolean',
+  status: 'number',
+  retryAfter: 'string',
+  body: 'string',
+  ms: 'number',
+  afterEvents: 'number',
+  by: ['end', 'fin', 'rst'],
+  with: ['error', 'garbage'],
+  bytes: 'number',
+  tokenDelayMs: 'number',
+  text: 'string',
+  length: 'number',
+  words: 'number',
+} as const satisfies Record<Exclude<keyof ScriptStep, 'do'>, string | readonly string[]>
+
+/** Reads a script as it was sent. @throws TypeError that names the step and the field at fault */
+export function readScript(value: unknown): ScriptStep[] {
+  if (!Array.isArray(value)) throw new TypeError('A script is a list of steps.')
+  if (value.length > maxSteps) throw new TypeError(`A script has at most ${maxSteps} steps.`)
+  for (const [index, step] of value.entries()) {
+    const problem = isObject(step) ? problemOf(step) : 'it is not an object'
+    if (problem !== undefined) throw new TypeError(`Step ${index}: ${problem}.`)
+  }
+  return value as ScriptStep[]
+}
+
+function problemOf(step: JsonObject): string | undefined {
+  const { do: kind, ...rest } = step
+  if (!stepKinds.some((known) => known === kind)) return `"do" must be one of ${stepKinds.join(', ')}`
+  for (const [name, value] of Object.entries(rest)) {
+    if (value === undefined) continue
+    if (!Object.hasOwn(fields, name)) return `the field "${name.slice(0, 40)}" is unknown`
+    const wanted: string | readonly string[] = fields[name as keyof typeof fields]
+    const fits =
+      typeof wanted === 'string' ? typeof value === wanted : typeof value === 'string' && wanted.includes(value)
+    if (!fits) return `"${name}" must be ${typeof wanted === 'string' ? `a ${wanted}` : wanted.join(' or ')}`
+    if (typeof value === 'number' && !(Number.isInteger(value) && value >= 0 && value <= maxNumber)) {
+      return `"${name}" must be a whole number from 0 to ${maxNumber}`
+    }
+  }
+  const { status } = step
+  return typeof status === 'number' && (status < 200 || status > 599) ? '"status" must be from 200 to 599' : undefined
+}
+
+const well: ScriptStep = { do: 'answer' }
+
+/** The steps that are left. */
+export class Script {
+  #steps: ScriptStep[] = []
+
+  replace(steps: readonly ScriptStep[]): void {
+    this.#steps = [...steps]
+  }
+
+  /** The step for the next request. */
+  next(): ScriptStep {
+    const step = this.#steps[0]
+    if (step === undefined) return well
+    if (step.repeat !== true) this.#steps.shift()
+    return step
+  }
+
+  get left(): number {
+    return this.#steps.length
+  }
+}

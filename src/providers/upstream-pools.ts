@@ -1,0 +1,139 @@
+import type { LookupFunction } from 'node:net'
+import type { Clock } from '../domain/clock.ts'
+import { createConnector } from './connector.ts'
+import { Pool } from './pool.ts'
+import type { PoolLimits } from './pool.ts'
+
+const defaultMaxPools = 1024
+const defaultMaxConnections = 512
+const defaultMaxWaiting = 512
+const defaultWaitMs = 2_000
+
+export interface UpstreamPoolsOptions extends Partial<PoolLimits> {
+  readonly clock: Clock
+  /** Our own version, for `User-Agent: svc-router/<version>`. */
+  readonly version: string
+  /** Whether only public addresses may be reached: for a service that others bring base URLs to (research/reliability T1). Default false. */
+  readonly publicOnly?: boolean
+  /** Pools kept at the same time; the one that was not used for longest goes first. */
+  readonly maxPools?: number
+  /** Extra trusted certificates, PEM. */
+  readonly ca?: string
+  /** Resolves names in the system's place. */
+  readonly lookup?: LookupFunction
+  /** Told what a listener threw: a bug of ours, never a provider's. */
+  readonly onBug?: (error: unknown) => void
+}
+
+/** What decides that calls may share connections: never across credentials. */
+export interface PoolKey {
+  readonly origin: string
+  /** Tells credentials apart; not the credential itself. */
+  readonly credential: string
+  readonly connectMs: number
+}
+
+/** All connections to providers. */
+export interface UpstreamPools {
+  readonly clock: Clock
+  readonly userAgent: string
+  readonly onBug: (error: unknown) => void
+  /** The pool of that key, opened where there is none. Ask again once it is `retired`. */
+  pool(key: PoolKey): Pool
+  /** Marks a use, so that the pool stays. */
+  touch(pool: Pool): void
+  /** Pools, connections and open calls as they stand. */
+  counts(): { pools: number; connections: number; open: number }
+  /** Takes no new calls, waits up to `limitMs` for those that run, then ends them. */
+  close(limitMs: number): Promise<void>
+}
+
+/** Opens nothing yet. Close it at the end. */
+export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPools {
+  const { clock, publicOnly = false, maxPools = defaultMaxPools, ca, lookup } = options
+  const limits: PoolLimits = {
+    maxConnections: options.maxConnections ?? defaultMaxConnections,
+    maxWaiting: options.maxWaiting ?? defaultMaxWaiting,
+    waitMs: options.waitMs ?? defaultWaitMs,
+  }
+  const onBug = options.onBug ?? rethrow
+  const pools = new Map<string, Pool>()
+  /** Pools that left the map and still have calls. */
+  const leaving = new Set<Pool>()
+  let uses = 0
+  let closed = false
+  let tellEmpty: (() => void) | undefined
+
+  const onEmpty = (pool: Pool): void => {
+    leaving.delete(pool)
+    if (leaving.size === 0) tellEmpty?.()
+  }
+
+  const retire = (key: string, pool: Pool): void => {
+    pools.delete(key)
+    leaving.add(pool)
+    pool.retire()
+  }
+
+  const retireOldest = (): void => {
+    let oldest: [string, Pool] | undefined
+    for (const entry of pools) {
+      if (oldest === undefined || entry[1].lastUse < oldest[1].lastUse) oldest = entry
+    }
+    if (oldest !== undefined) retire(...oldest)
+  }
+
+  return {
+    clock,
+    userAgent: `svc-router/${options.version}`,
+    onBug,
+    pool({ origin, credential, connectMs }) {
+      const key = `${origin} ${connectMs} ${credential}`
+      const known = pools.get(key)
+      if (known !== undefined) return known
+      const connect = createConnector({ clock, connectMs, publicOnly, ca, lookup })
+      const pool = new Pool(origin, connect, limits, clock, onBug, onEmpty)
+      if (closed) {
+        pool.retire()
+        return pool
+      }
+      if (pools.size >= maxPools) retireOldest()
+      pools.set(key, pool)
+      return pool
+    },
+    touch(pool) {
+      uses += 1
+      pool.lastUse = uses
+    },
+    counts() {
+      const all = [...pools.values(), ...leaving]
+      return {
+        pools: all.length,
+        connections: all.reduce((sum, pool) => sum + pool.connections, 0),
+        open: all.reduce((sum, pool) => sum + pool.open, 0),
+      }
+    },
+    async close(limitMs) {
+      closed = true
+      for (const [key, pool] of pools) retire(key, pool)
+      if (leaving.size > 0) {
+        await new Promise<void>((resolve) => {
+          const timer = clock.after(limitMs, resolve)
+          tellEmpty = () => {
+            timer.cancel()
+            resolve()
+          }
+        })
+      }
+      await Promise.all([...leaving].map((pool) => pool.destroy()))
+      leaving.clear()
+    },
+  }
+}
+
+/** Without anyone to tell, a bug rises as an uncaught exception. */
+function rethrow(error: unknown): void {
+  queueMicrotask(() => {
+    throw error
+  })
+}

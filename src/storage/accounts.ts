@@ -1,0 +1,56 @@
+import type { Kysely } from 'kysely'
+import type { Account } from '../domain/accounts.ts'
+import { change } from './revision.ts'
+import type { AccountRow, Tables } from './schema.ts'
+
+/** Adds an account; throws where its id is taken. */
+export async function addAccount(db: Kysely<Tables>, account: Account): Promise<void> {
+  await change(db, async (transaction) => {
+    await transaction
+      .insertInto('accounts')
+      .values({
+        id: account.id,
+        name: account.name,
+        plan_id: account.planId,
+        suspended: account.suspended ? 1 : 0,
+        created_at_ms: Math.floor(account.createdAtMs),
+      })
+      .execute()
+    return true
+  })
+}
+
+/** The account of that id, if any. */
+export async function findAccount(db: Kysely<Tables>, id: string): Promise<Account | undefined> {
+  const row = await db.selectFrom('accounts').selectAll().where('id', '=', id).executeTakeFirst()
+  return row === undefined ? undefined : readAccount(row)
+}
+
+/** The first `limit` accounts in the order of creation. */
+export async function listAccounts(db: Kysely<Tables>, limit: number): Promise<readonly Account[]> {
+  const rows = await db.selectFrom('accounts').selectAll().orderBy('created_at_ms').orderBy('id').limit(limit).execute()
+  return rows.map(readAccount)
+}
+
+/** Puts an account on another plan; false where there is no such account. */
+export function setPlan(db: Kysely<Tables>, accountId: string, planId: string): Promise<boolean> {
+  return change(db, async (transaction) => {
+    const result = await transaction
+      .updateTable('accounts')
+      .set({ plan_id: planId })
+      .where('id', '=', accountId)
+      .executeTakeFirstOrThrow()
+    return result.numUpdatedRows > 0n
+  })
+}
+
+/** An account from its row. */
+export function readAccount(row: AccountRow): Account {
+  return {
+    id: row.id,
+    name: row.name,
+    planId: row.plan_id,
+    suspended: row.suspended !== 0,
+    createdAtMs: row.created_at_ms,
+  }
+}

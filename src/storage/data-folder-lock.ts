@@ -1,0 +1,31 @@
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { isBusy } from './connect-sqlite.ts'
+
+/** Long enough for a killed predecessor to be gone, short enough for a person. */
+const lockTimeoutMs = 500
+
+/** Another process keeps the ledger of this data folder. */
+export class DataFolderInUse extends Error {
+  override readonly name = 'DataFolderInUse'
+
+  constructor(folder: string) {
+    super(`data folder in use: another svc-router runs on ${folder}`)
+  }
+}
+
+/**
+ * Takes a data folder for this process, by a lock of the operating system that ends with the process however it dies.
+ * Gives what releases it. @throws DataFolderInUse
+ */
+export function lockDataFolder(folder: string): () => void {
+  const owner = new DatabaseSync(join(folder, 'owner.db'), { timeout: lockTimeoutMs })
+  try {
+    // In this mode the exclusive lock is a lock on the file itself, held until the transaction ends.
+    owner.exec('pragma journal_mode = delete; begin exclusive')
+  } catch (error) {
+    owner.close()
+    throw isBusy(error) ? new DataFolderInUse(folder) : error
+  }
+  return () => owner.close()
+}

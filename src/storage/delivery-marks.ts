@@ -1,0 +1,123 @@
+import { closeSync, fsyncSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** How many marks are kept. More requests than this must never be undecided at once. */
+export const markCapacity = 65_536
+/** The longest request id that fits into a mark. */
+export const markedIdLength = 32
+
+const headerBytes = 64
+const slotBytes = 8 + markedIdLength
+const fileBytes = headerBytes + markCapacity * slotBytes
+/** Filled in small pieces: what the kernel caches in one large piece costs ten times as much to write into later. */
+const fillBytes = 4096
+const bootIdFile = '/proc/sys/kernel/random/boot_id'
+
+/** What an earlier process left behind. */
+export interface DeliveryHistory {
+  /** Whether every mark that was made is here. Not so after a reboot, which may have lost what was not yet on disk. */
+  readonly complete: boolean
+  readonly ids: ReadonlySet<string>
+  /** The number of the next mark. */
+  readonly next: number
+}
+
+/**
+ * A ring of marks, one for each answer whose first byte was about to leave. A mark is one write into the page cache: it
+ * survives the death of the process at once, and is not meant to survive that of the machine.
+ */
+export class DeliveryMarks {
+  readonly #file: number
+  readonly #slot = Buffer.alloc(slotBytes)
+  #next = 1
+
+  private constructor(file: number) {
+    this.#file = file
+  }
+
+  /** Makes the ring of a data folder anew and empty; read the history before. It belongs to the boot `bootId`. */
+  static create(folder: string, bootId: string | undefined): DeliveryMarks {
+    const ring = openSync(markPath(folder), 'w+', 0o600)
+    try {
+      const zeros = Buffer.alloc(fillBytes)
+      for (let at = 0; at < fileBytes; at += fillBytes) {
+        writeSync(ring, zeros, 0, Math.min(fillBytes, fileBytes - at), at)
+      }
+      // Room on the disk is claimed now, not by the first mark that needs it.
+      fsyncSync(ring)
+      const header = Buffer.alloc(headerBytes)
+      header.write(bootId ?? '', 0, 'latin1')
+      writeSync(ring, header, 0, headerBytes, 0)
+      return new DeliveryMarks(ring)
+    } catch (error) {
+      closeSync(ring)
+      throw error
+    }
+  }
+
+  /** The number that the next mark gets. */
+  get next(): number {
+    return this.#next
+  }
+
+  /** Marks the request; the mark is there when this returns. Throws the system's error where it could not be written. */
+  add(requestId: string): void {
+    this.#slot.fill(0, 8)
+    this.#slot.writeDoubleLE(this.#next, 0)
+    this.#slot.write(requestId, 8, 'latin1')
+    const at = headerBytes + (this.#next % markCapacity) * slotBytes
+    if (writeSync(this.#file, this.#slot, 0, slotBytes, at) !== slotBytes) throw new Error('a mark was cut short')
+    this.#next += 1
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+}
+
+/** Reads the ring that an earlier process left in a data folder. */
+export function readDeliveryHistory(folder: string, bootId: string | undefined): DeliveryHistory {
+  const nothing: DeliveryHistory = { complete: false, ids: new Set(), next: 1 }
+  let file: number
+  try {
+    file = openSync(markPath(folder), 'r')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return nothing
+    throw error
+  }
+  const bytes = Buffer.alloc(fileBytes)
+  try {
+    if (readSync(file, bytes, 0, fileBytes, 0) !== fileBytes) return nothing
+  } finally {
+    closeSync(file)
+  }
+  const complete = bootId !== undefined && readText(bytes, 0, headerBytes) === bootId
+  const ids = new Set<string>()
+  let next = 1
+  for (let at = headerBytes; at < fileBytes; at += slotBytes) {
+    const number = bytes.readDoubleLE(at)
+    if (number === 0) continue
+    ids.add(readText(bytes, at + 8, markedIdLength))
+    next = Math.max(next, number + 1)
+  }
+  return { complete, ids, next }
+}
+
+/** What tells this run of the machine from every other; undefined where the system does not say. */
+export function readBootId(): string | undefined {
+  try {
+    return readFileSync(bootIdFile, 'latin1').trim()
+  } catch {
+    // Not Linux: then every start is taken for a reboot.
+    return undefined
+  }
+}
+
+function readText(bytes: Buffer, at: number, length: number): string {
+  const end = bytes.indexOf(0, at)
+  return bytes.toString('latin1', at, end < 0 || end > at + length ? at + length : end)
+}
+
+function markPath(folder: string): string {
+  return join(folder, 'deliveries')
+}

@@ -1,0 +1,144 @@
+import { type Insertable, type Kysely, type Transaction } from 'kysely'
+import type { StoredKey } from '../domain/accounts.ts'
+import type { KeyState } from '../domain/keys.ts'
+import type { KeyEntry } from '../gateway/ports.ts'
+import { readAccount } from './accounts.ts'
+import { change } from './revision.ts'
+import type { KeyRow, Tables } from './schema.ts'
+
+/** The key of that digest with its account; see `KeyStore.find`. */
+export async function findByDigest(db: Kysely<Tables>, digest: string): Promise<KeyEntry | undefined> {
+  const row = await db
+    .selectFrom('keys')
+    .innerJoin('accounts', 'accounts.id', 'keys.account_id')
+    .selectAll('keys')
+    .select([
+      'accounts.name as account_name',
+      'accounts.plan_id',
+      'accounts.suspended',
+      'accounts.created_at_ms as account_created_at_ms',
+    ])
+    .where('keys.digest', '=', digest)
+    .executeTakeFirst()
+  if (row === undefined) return undefined
+  const account = readAccount({
+    id: row.account_id,
+    name: row.account_name,
+    plan_id: row.plan_id,
+    suspended: row.suspended,
+    created_at_ms: row.account_created_at_ms,
+  })
+  return { key: readKey(row), account }
+}
+
+/** Adds a key unless the account has `maxKeys` that still work or could work again; see `AccountStore.addKey`. */
+export function addKey(db: Kysely<Tables>, key: StoredKey, digest: string, maxKeys: number): Promise<boolean> {
+  return change(db, async (transaction) => {
+    const { count } = await transaction
+      .selectFrom('keys')
+      .select((row) => row.fn.countAll<number>().as('count'))
+      .where('account_id', '=', key.accountId)
+      .where('state', '<>', 'revoked')
+      // A retiring key that has reached its end is revoked in all but name.
+      .where((row) => row.or([row('state', '<>', 'retiring'), row('ends_at_ms', '>', Math.floor(key.createdAtMs))]))
+      .executeTakeFirstOrThrow()
+    if (count >= maxKeys) return false
+    await insertKey(transaction, key, digest)
+    return true
+  })
+}
+
+/** The key of that id, if any. */
+export async function findKey(db: Kysely<Tables>, keyId: string): Promise<StoredKey | undefined> {
+  const row = await db.selectFrom('keys').selectAll().where('id', '=', keyId).executeTakeFirst()
+  return row === undefined ? undefined : readKey(row)
+}
+
+/** An account's keys, newest first. */
+export async function listKeys(db: Kysely<Tables>, accountId: string, limit: number): Promise<readonly StoredKey[]> {
+  const rows = await db
+    .selectFrom('keys')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .orderBy('created_at_ms', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(readKey)
+}
+
+/** Replaces an active key of the same account by `next`; see `AccountStore.rotateKey`. */
+export function rotateKey(
+  db: Kysely<Tables>,
+  oldKeyId: string,
+  nowMs: number,
+  endsAtMs: number,
+  next: StoredKey,
+  nextDigest: string,
+): Promise<boolean> {
+  return change(db, async (transaction) => {
+    const old = await transaction
+      .selectFrom('keys')
+      .select('ends_at_ms')
+      .where('id', '=', oldKeyId)
+      .where('account_id', '=', next.accountId)
+      .where('state', '=', 'active')
+      .where((row) => row.or([row('ends_at_ms', 'is', null), row('ends_at_ms', '>', Math.floor(nowMs))]))
+      .executeTakeFirst()
+    if (old === undefined) return false
+    const ended = endsAtMs <= nowMs
+    await transaction
+      .updateTable('keys')
+      .set({
+        state: ended ? 'revoked' : 'retiring',
+        // A key that would expire sooner by itself is not made to live longer.
+        ends_at_ms: Math.floor(Math.min(endsAtMs, old.ends_at_ms ?? endsAtMs)),
+        revoked_at_ms: ended ? Math.floor(nowMs) : null,
+      })
+      .where('id', '=', oldKeyId)
+      .execute()
+    await insertKey(transaction, next, nextDigest)
+    return true
+  })
+}
+
+/** Revokes a key for ever; false where it is unknown or was revoked before. */
+export function revokeKey(db: Kysely<Tables>, keyId: string, nowMs: number): Promise<boolean> {
+  return change(db, async (transaction) => {
+    const result = await transaction
+      .updateTable('keys')
+      .set({ state: 'revoked', revoked_at_ms: Math.floor(nowMs) })
+      .where('id', '=', keyId)
+      .where('state', '<>', 'revoked')
+      .executeTakeFirstOrThrow()
+    return result.numUpdatedRows > 0n
+  })
+}
+
+async function insertKey(transaction: Transaction<Tables>, key: StoredKey, digest: string): Promise<void> {
+  const row: Insertable<KeyRow> = {
+    id: key.id,
+    account_id: key.accountId,
+    name: key.name,
+    hint: key.hint,
+    digest,
+    state: key.state,
+    ends_at_ms: key.endsAtMs === null ? null : Math.floor(key.endsAtMs),
+    created_at_ms: Math.floor(key.createdAtMs),
+    revoked_at_ms: key.revokedAtMs === null ? null : Math.floor(key.revokedAtMs),
+  }
+  await transaction.insertInto('keys').values(row).execute()
+}
+
+function readKey(row: KeyRow): StoredKey {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    name: row.name,
+    hint: row.hint,
+    state: row.state as KeyState,
+    endsAtMs: row.ends_at_ms,
+    createdAtMs: row.created_at_ms,
+    revokedAtMs: row.revoked_at_ms,
+  }
+}

@@ -1,0 +1,232 @@
+import type { Clock } from '../domain/clock.ts'
+import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
+import type { Cell } from './ledger-batch.ts'
+import {
+  type ChargedAccount,
+  chargedUnits,
+  type Gathering,
+  JournalEntry,
+  writeDelivered,
+  writeOpening,
+  writeOutcome,
+  writeRecords,
+  writeVoid,
+} from './ledger-records.ts'
+import { LedgerUnavailable } from './ledger-unavailable.ts'
+import type { LedgerWriter } from './ledger-writer.ts'
+
+/** So that the worker always has one to go on with, and the rest gathers here. */
+const maxPosted = 2
+/** How often the place where recovery begins moves on. It stays one such step behind, see `#moveRecoverFrom`. */
+const recoverStepMs = 10_000
+
+export interface JournalListener {
+  /** Everything about the request is on disk. */
+  onFinished(entry: JournalEntry): void
+  /** The charge of an answer that was still to leave could not be written and is taken back. */
+  onVoided(entry: JournalEntry): void
+}
+
+/** Gathers what is said of requests into batches, has them written in order, and knows what is on disk. */
+export class LedgerJournal {
+  readonly #clock: Clock
+  readonly #listener: JournalListener
+  #writer: LedgerWriter | undefined
+  #gathering: Gathering = newGathering(1)
+  #isFlushDue = false
+  readonly #posted: Gathering[] = []
+  readonly #inFlight = new Set<JournalEntry>()
+  #isFailing = false
+  #recoverFrom: string
+  #nextRecoverFrom: string
+  #recoverMovedAtMs: number
+
+  /** `recoverFrom` is what `recoverRequests` gave. */
+  constructor(clock: Clock, recoverFrom: string, listener: JournalListener) {
+    this.#clock = clock
+    this.#listener = listener
+    this.#recoverFrom = recoverFrom
+    this.#nextRecoverFrom = recoverFrom
+    this.#recoverMovedAtMs = clock.nowMs()
+  }
+
+  /** Requests that are admitted and not completely on disk. */
+  get inFlight(): number {
+    return this.#inFlight.size
+  }
+
+  /** Records with a lower request id are all decided. */
+  get recoverFrom(): string {
+    return this.#recoverFrom
+  }
+
+  /** False from a failed commit until the next one that succeeds. */
+  get isHealthy(): boolean {
+    return this.#writer !== undefined && !this.#isFailing
+  }
+
+  /** Where batches go from now on; undefined when that is gone for good. */
+  use(writer: LedgerWriter | undefined): void {
+    this.#writer = writer
+    if (writer === undefined) this.onFailed()
+  }
+
+  open(facts: RequestOpening, admittedAtMs: number, periodId: string, account: ChargedAccount): JournalEntry {
+    const entry = new JournalEntry(facts, admittedAtMs, periodId, account, this.#gathering)
+    this.#inFlight.add(entry)
+    this.#gathering.entries.push(entry)
+    this.#scheduleFlush()
+    return entry
+  }
+
+  /** Says that a stream has begun. */
+  markDelivered(entry: JournalEntry): void {
+    this.#queue(entry, writeDelivered)
+  }
+
+  /** Ends a request. `dueMark` is given where its charged answer is still to leave. */
+  settle(entry: JournalEntry, result: RequestOutcome, dueMark: number | null): void {
+    entry.outcome = result
+    entry.dueMark = dueMark
+    this.#queue(entry, writeOutcome)
+    if (dueMark !== null && !this.isHealthy) this.#void(entry)
+  }
+
+  /** See `Admission.durable`. */
+  durable(entry: JournalEntry): Promise<void> | undefined {
+    if (entry.isVoid) return Promise.reject(new LedgerUnavailable())
+    if (entry.batch.isDurable) return undefined
+    if (!this.isHealthy) return Promise.reject(new LedgerUnavailable())
+    entry.batch.waiting ??= Promise.withResolvers()
+    return entry.batch.waiting.promise
+  }
+
+  /** Resolves when all that was said up to now is on disk; rejects when that fails. */
+  async flush(): Promise<void> {
+    for (;;) {
+      this.#post()
+      const last = this.#posted.at(-1)
+      if (last === undefined) return
+      if (!this.isHealthy) throw new LedgerUnavailable()
+      last.waiting ??= Promise.withResolvers()
+      await last.waiting.promise
+    }
+  }
+
+  onCommitted(number: number): void {
+    this.#isFailing = false
+    while (this.#posted[0] !== undefined && this.#posted[0].number <= number) {
+      const batch = this.#posted.shift()!
+      batch.isDurable = true
+      for (const entry of batch.entries) {
+        if (entry.batch !== batch || entry.outcome === undefined) continue
+        this.#inFlight.delete(entry)
+        this.#listener.onFinished(entry)
+      }
+      batch.entries = []
+      batch.waiting?.resolve()
+    }
+    if (this.#gathering.entries.length > 0) this.#scheduleFlush()
+  }
+
+  onFailed(): void {
+    this.#isFailing = true
+    for (const batch of [...this.#posted, this.#gathering]) {
+      for (const entry of batch.entries) {
+        if (entry.batch === batch && entry.dueMark !== null && !entry.isVoid) this.#void(entry)
+      }
+      batch.waiting?.reject(new LedgerUnavailable())
+      batch.waiting = undefined
+    }
+  }
+
+  /** Takes back a charge that is not on disk, although it may get there when a commit succeeds again. */
+  #void(entry: JournalEntry): void {
+    entry.isVoid = true
+    this.#listener.onVoided(entry)
+    this.#queue(entry, writeVoid)
+  }
+
+  #queue(entry: JournalEntry, what: number): void {
+    entry.toWrite |= what
+    if (entry.batch !== this.#gathering) {
+      entry.batch = this.#gathering
+      this.#gathering.entries.push(entry)
+    }
+    this.#scheduleFlush()
+  }
+
+  /** Waits for the end of this turn of the loop, so that all that came in with it goes together. */
+  #scheduleFlush(): void {
+    if (this.#isFlushDue) return
+    this.#isFlushDue = true
+    setImmediate(() => {
+      this.#isFlushDue = false
+      if (this.#posted.length < maxPosted) this.#post()
+    })
+  }
+
+  #post(): void {
+    const batch = this.#gathering
+    if (batch.entries.length === 0 || this.#writer === undefined) return
+    this.#gathering = newGathering(batch.number + 1)
+    this.#posted.push(batch)
+    const records: Cell[] = []
+    const usage: Cell[] = []
+    const charged: ChargedAccount[] = []
+    let isRecoverFromMoved = this.#moveRecoverFrom()
+    for (const entry of batch.entries) {
+      const { id } = entry.opening
+      if ((entry.toWrite & writeOpening) !== 0) {
+        // An id is minted before its request has arrived: a slow one may be older than all others that run.
+        if (id < this.#nextRecoverFrom) this.#nextRecoverFrom = id
+        if (id < this.#recoverFrom) {
+          this.#recoverFrom = id
+          isRecoverFromMoved = true
+        }
+      }
+      writeRecords(entry, records)
+      const units = chargedUnits(entry)
+      entry.toWrite = 0
+      if (units === 0) continue
+      const { account } = entry
+      if (account.batchUnits !== 0 && account.batchPeriodId === entry.periodId) {
+        account.batchUnits += units
+      } else if (account.batchUnits === 0) {
+        account.batchPeriodId = entry.periodId
+        account.batchUnits = units
+        charged.push(account)
+      } else {
+        usage.push(account.id, entry.periodId, units)
+      }
+    }
+    for (const account of charged) {
+      usage.push(account.id, account.batchPeriodId, account.batchUnits)
+      account.batchUnits = 0
+    }
+    const { number } = batch
+    this.#writer.post(
+      isRecoverFromMoved ? { number, records, usage, recoverFrom: this.#recoverFrom } : { number, records, usage },
+    )
+  }
+
+  /**
+   * Moves on to the oldest request that was in flight one step ago. The step in between covers an answer that is on
+   * disk as charged and about to leave, which is in flight no more and not yet decided.
+   */
+  #moveRecoverFrom(): boolean {
+    const nowMs = this.#clock.nowMs()
+    if (nowMs - this.#recoverMovedAtMs < recoverStepMs) return false
+    this.#recoverMovedAtMs = nowMs
+    const isMoved = this.#recoverFrom !== this.#nextRecoverFrom
+    this.#recoverFrom = this.#nextRecoverFrom
+    let oldest: string | undefined
+    for (const { opening: facts } of this.#inFlight) if (oldest === undefined || facts.id < oldest) oldest = facts.id
+    if (oldest !== undefined) this.#nextRecoverFrom = oldest
+    return isMoved
+  }
+}
+
+function newGathering(number: number): Gathering {
+  return { number, entries: [], isDurable: false, waiting: undefined }
+}

@@ -1,0 +1,67 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { type DeliveryHistory, markCapacity } from './delivery-marks.ts'
+
+/** The `ledger` entry that says from which request id on records may be undecided. */
+export const recoverFromName = 'recover_from'
+
+interface Undecided {
+  readonly id: string
+  readonly account_id: string
+  readonly period_id: string
+  readonly units: number
+  readonly state: string
+  readonly charged: number
+  readonly due_mark: number | null
+}
+
+interface Decision {
+  readonly state: 'done' | 'lost'
+  readonly charged: number
+}
+
+/**
+ * Decides every request that an earlier process left open, in one transaction: what was delivered is charged, what
+ * was not is not; where the marks may be lost it is charged (contract 4.4). Gives the id from which on records may be
+ * undecided.
+ */
+export function recoverRequests(database: DatabaseSync, history: DeliveryHistory): string {
+  database.exec('begin immediate')
+  try {
+    const from = database.prepare('select value from ledger where name = ?').get(recoverFromName)?.value ?? ''
+    const rows = database
+      .prepare(
+        `select id, account_id, period_id, units, state, charged, due_mark from requests
+         where id >= ? and (state in ('open', 'delivered') or due_mark is not null)`,
+      )
+      .all(from) as unknown as Undecided[]
+    const decide = database.prepare('update requests set state = ?, charged = ?, due_mark = null where id = ?')
+    const charge = database.prepare(
+      `insert into usage (account_id, period_id, used) values (?, ?, ?)
+       on conflict (account_id, period_id) do update set used = used + excluded.used`,
+    )
+    for (const row of rows) {
+      const { state, charged } = decideRequest(row, history)
+      decide.run(state, charged, row.id)
+      if (charged !== row.charged) charge.run(row.account_id, row.period_id, charged - row.charged)
+    }
+    // Nothing is undecided any more; who admits a request with a lower id moves this back first.
+    const latest = String(database.prepare('select max(id) as id from requests').get()?.id ?? '')
+    database
+      .prepare('insert into ledger (name, value) values (?, ?) on conflict (name) do update set value = excluded.value')
+      .run(recoverFromName, latest)
+    database.exec('commit')
+    return latest
+  } catch (error) {
+    if (database.isTransaction) database.exec('rollback')
+    throw error
+  }
+}
+
+function decideRequest(row: Undecided, { complete, ids, next }: DeliveryHistory): Decision {
+  if (row.state === 'delivered') return { state: 'lost', charged: row.units }
+  const mayHaveLeft = ids.has(row.id) || !complete
+  if (row.state === 'open') return { state: 'lost', charged: mayHaveLeft ? row.units : 0 }
+  // An answer leaves right after its charge is on disk: where the ring does not reach back so far, it left long ago.
+  const ringReaches = (row.due_mark ?? 0) >= next - markCapacity
+  return mayHaveLeft || !ringReaches ? { state: 'done', charged: row.charged } : { state: 'lost', charged: 0 }
+}

@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto'
+import { type Kysely, type Transaction, sql } from 'kysely'
+import type { Tables } from './schema.ts'
+
+/** One step of the schema. Never changed once it is released: what was applied is checked by its checksum. */
+export interface Migration {
+  readonly name: string
+  readonly statements: readonly string[]
+}
+
+/** Every step, in order. Forward only; the same statements on both engines, so only `text` and `bigint`. */
+export const migrations: readonly Migration[] = [
+  {
+    name: '001-foundation',
+    statements: [
+      `create table accounts (
+        id text primary key,
+        name text not null,
+        plan_id text not null,
+        suspended bigint not null,
+        created_at_ms bigint not null
+      )`,
+      `create table keys (
+        id text primary key,
+        account_id text not null references accounts (id),
+        name text not null,
+        hint text not null,
+        digest text not null unique,
+        state text not null,
+        ends_at_ms bigint,
+        created_at_ms bigint not null,
+        revoked_at_ms bigint
+      )`,
+      `create index keys_by_account on keys (account_id, id)`,
+      `create table upstreams (
+        id text primary key,
+        account_id text not null references accounts (id),
+        provider text not null,
+        model text not null,
+        base_url text,
+        format text,
+        auth_header text,
+        sealed_credential text,
+        credential_hint text,
+        position bigint not null,
+        created_at_ms bigint not null
+      )`,
+      `create unique index upstreams_by_position on upstreams (account_id, position)`,
+      // Accounts are not referenced from here on: the check would cost every request, and a record outlives its account.
+      `create table requests (
+        id text primary key,
+        account_id text not null,
+        key_id text not null,
+        profile text not null,
+        format text not null,
+        stream bigint not null,
+        units bigint not null,
+        period_id text not null,
+        admitted_at_ms bigint not null,
+        state text not null,
+        charged bigint not null,
+        due_mark bigint,
+        attempts text,
+        input_tokens bigint,
+        output_tokens bigint,
+        cached_tokens bigint,
+        reasoning_tokens bigint,
+        usage_source text,
+        error_code text,
+        first_content_ms bigint,
+        total_ms bigint
+      )`,
+      // By the time of admission, because that is what the sliding minute counts; an id is minted earlier.
+      `create index requests_by_account on requests (account_id, admitted_at_ms)`,
+      `create table usage (
+        account_id text not null,
+        period_id text not null,
+        used bigint not null,
+        primary key (account_id, period_id)
+      )`,
+      `create table revisions (id bigint primary key, value bigint not null)`,
+      `insert into revisions (id, value) values (1, 0)`,
+      `create table ledger (name text primary key, value text not null)`,
+    ],
+  },
+]
+
+/** Data that this version must not touch: written by a newer one, or by a migration that was changed afterwards. */
+export class SchemaMismatch extends Error {
+  override readonly name = 'SchemaMismatch'
+}
+
+/**
+ * Brings the schema up to date in one transaction. `lock` must make a second starter wait until that transaction ends.
+ * @throws SchemaMismatch
+ */
+export async function migrate(
+  db: Kysely<Tables>,
+  lock: (transaction: Transaction<Tables>) => Promise<void>,
+  steps: readonly Migration[] = migrations,
+): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    await lock(transaction)
+    await sql
+      .raw(
+        'create table if not exists migrations (name text primary key, checksum text not null, applied_at_ms bigint not null)',
+      )
+      .execute(transaction)
+    const applied = await transaction.selectFrom('migrations').selectAll().orderBy('name').execute()
+    for (const [index, row] of applied.entries()) {
+      const step = steps[index]
+      if (step?.name !== row.name) {
+        throw new SchemaMismatch(
+          `The data was written by a newer version of svc-router (migration "${row.name}" is not known here). Start that version, or a newer one.`,
+        )
+      }
+      if (checksumOf(step) !== row.checksum) {
+        throw new SchemaMismatch(`Migration "${row.name}" is not the one that was applied to this data.`)
+      }
+    }
+    for (const step of steps.slice(applied.length)) {
+      for (const statement of step.statements) await sql.raw(statement).execute(transaction)
+      await transaction
+        .insertInto('migrations')
+        .values({ name: step.name, checksum: checksumOf(step), applied_at_ms: Date.now() })
+        .execute()
+    }
+  })
+}
+
+function checksumOf(migration: Migration): string {
+  return createHash('sha256').update(migration.statements.join(';\n')).digest('hex')
+}

@@ -1,0 +1,110 @@
+import { type Kysely, sql } from 'kysely'
+import { lowestIdAt } from '../domain/ids.ts'
+import type { RequestOutcome, RequestRecord, RequestState } from '../domain/requests.ts'
+import type { Attempt } from '../domain/upstream.ts'
+import type { RequestRow, Tables } from './schema.ts'
+
+/** Which records to list: newest first, those before `beforeId` when it is given. */
+export interface RequestSelection {
+  readonly accountId?: string
+  readonly limit: number
+  readonly beforeId?: string
+}
+
+/** The record of one request, if it is still kept. */
+export async function findRequest(db: Kysely<Tables>, id: string): Promise<RequestRecord | undefined> {
+  const row = await db.selectFrom('requests').selectAll().where('id', '=', id).executeTakeFirst()
+  return row === undefined ? undefined : readRequest(row)
+}
+
+/** Records, newest first: by id, or by the time of admission within one account. */
+export async function listRequests(
+  db: Kysely<Tables>,
+  { accountId, limit, beforeId }: RequestSelection,
+): Promise<readonly RequestRecord[]> {
+  let query = db.selectFrom('requests').selectAll().limit(limit)
+  if (accountId === undefined) {
+    if (beforeId !== undefined) query = query.where('id', '<', beforeId)
+    return (await query.orderBy('id', 'desc').execute()).map(readRequest)
+  }
+  query = query.where('account_id', '=', accountId)
+  if (beforeId !== undefined) {
+    query = query.where(
+      sql<boolean>`(admitted_at_ms, id) < (select admitted_at_ms, id from requests where id = ${beforeId})`,
+    )
+  }
+  return (await query.orderBy('admitted_at_ms', 'desc').orderBy('id', 'desc').execute()).map(readRequest)
+}
+
+/** Units that an account used in a period (`2026-11`); on Postgres those of running requests included. */
+export async function usedUnits(db: Kysely<Tables>, accountId: string, periodId: string): Promise<number> {
+  const row = await db
+    .selectFrom('usage')
+    .select('used')
+    .where('account_id', '=', accountId)
+    .where('period_id', '=', periodId)
+    .executeTakeFirst()
+  return row?.used ?? 0
+}
+
+/**
+ * Forgets at most `limit` of the oldest records made before `timeMs` and says how many: call it again while it gives
+ * `limit`. Units used are not touched. `timeMs` must lie further back than any request can still run.
+ */
+export async function deleteRequestsBefore(db: Kysely<Tables>, timeMs: number, limit: number): Promise<number> {
+  const result = await db
+    .deleteFrom('requests')
+    .where('id', 'in', (inner) =>
+      inner.selectFrom('requests').select('id').where('id', '<', lowestIdAt('req_', timeMs)).orderBy('id').limit(limit),
+    )
+    .executeTakeFirstOrThrow()
+  return Number(result.numDeletedRows)
+}
+
+/** The columns that an outcome fills, the same on both engines. */
+export function outcomeColumns(outcome: RequestOutcome) {
+  const { usage } = outcome
+  return {
+    charged: outcome.charged,
+    attempts: outcome.attempts.length === 0 ? null : JSON.stringify(outcome.attempts),
+    input_tokens: usage?.inputTokens ?? null,
+    output_tokens: usage?.outputTokens ?? null,
+    cached_tokens: usage?.cachedTokens ?? null,
+    reasoning_tokens: usage?.reasoningTokens ?? null,
+    usage_source: usage?.source ?? null,
+    error_code: outcome.errorCode ?? null,
+    first_content_ms: outcome.firstContentMs === undefined ? null : Math.round(outcome.firstContentMs),
+    total_ms: Math.round(outcome.totalMs),
+  }
+}
+
+function readRequest(row: RequestRow): RequestRecord {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    keyId: row.key_id,
+    profile: row.profile,
+    format: row.format,
+    stream: row.stream !== 0,
+    units: row.units,
+    periodId: row.period_id,
+    admittedAtMs: row.admitted_at_ms,
+    state: row.state as RequestState,
+    charged: row.charged,
+    attempts: row.attempts === null ? [] : (JSON.parse(row.attempts) as Attempt[]),
+    totalMs: row.total_ms ?? 0,
+    ...(row.usage_source === null ? undefined : { usage: readUsage(row) }),
+    ...(row.error_code === null ? undefined : { errorCode: row.error_code as NonNullable<RequestRecord['errorCode']> }),
+    ...(row.first_content_ms === null ? undefined : { firstContentMs: row.first_content_ms }),
+  }
+}
+
+function readUsage(row: RequestRow): NonNullable<RequestRecord['usage']> {
+  return {
+    inputTokens: row.input_tokens ?? 0,
+    outputTokens: row.output_tokens ?? 0,
+    cachedTokens: row.cached_tokens ?? 0,
+    reasoningTokens: row.reasoning_tokens ?? 0,
+    source: row.usage_source as 'counted' | 'estimated',
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * The tables as Kysely sees them, the same on both engines: text and whole numbers only. Booleans are 0 and 1, times
+ * are epoch milliseconds, lists are JSON text.
+ */
+export interface Tables {
+  accounts: AccountRow
+  keys: KeyRow
+  upstreams: UpstreamRow
+  requests: RequestRow
+  usage: UsageRow
+  revisions: RevisionRow
+  ledger: LedgerRow
+  migrations: MigrationRow
+}
+
+export interface AccountRow {
+  id: string
+  name: string
+  plan_id: string
+  suspended: number
+  created_at_ms: number
+}
+
+export interface KeyRow {
+  id: string
+  account_id: string
+  name: string
+  hint: string
+  /** HMAC of the key in base64url (contract 6); unique. */
+  digest: string
+  state: string
+  ends_at_ms: number | null
+  created_at_ms: number
+  revoked_at_ms: number | null
+}
+
+export interface UpstreamRow {
+  id: string
+  account_id: string
+  provider: string
+  model: string
+  base_url: string | null
+  format: string | null
+  auth_header: string | null
+  sealed_credential: string | null
+  credential_hint: string | null
+  position: number
+  created_at_ms: number
+}
+
+export interface RequestRow {
+  id: string
+  account_id: string
+  key_id: string
+  profile: string
+  format: string
+  stream: number
+  units: number
+  period_id: string
+  admitted_at_ms: number
+  state: string
+  charged: number
+  /**
+   * Only while it is open whether a charged answer left: the number that the next delivery mark had when the charge
+   * was decided. Null once nothing is open.
+   */
+  due_mark: number | null
+  attempts: string | null
+  input_tokens: number | null
+  output_tokens: number | null
+  cached_tokens: number | null
+  reasoning_tokens: number | null
+  usage_source: string | null
+  error_code: string | null
+  first_content_ms: number | null
+  total_ms: number | null
+}
+
+/** Units of the month of one account. On Postgres they include those of requests that still run. */
+export interface UsageRow {
+  account_id: string
+  period_id: string
+  used: number
+}
+
+/** One row: it moves with every change of accounts, keys or upstreams, and is the lock that puts those in a row. */
+export interface RevisionRow {
+  id: number
+  value: number
+}
+
+/** What a ledger remembers about itself, by name. */
+export interface LedgerRow {
+  name: string
+  value: string
+}
+
+export interface MigrationRow {
+  name: string
+  checksum: string
+  applied_at_ms: number
+}

@@ -1,0 +1,49 @@
+import type { Kysely } from 'kysely'
+import type { AccountStore } from '../accounts/ports.ts'
+import type { RequestRecord } from '../domain/requests.ts'
+import type { KeyStore } from '../gateway/ports.ts'
+import { addAccount, findAccount, listAccounts, setPlan } from './accounts.ts'
+import { addKey, findByDigest, findKey, listKeys, revokeKey, rotateKey } from './keys.ts'
+import { deleteRequestsBefore, findRequest, listRequests, type RequestSelection, usedUnits } from './requests.ts'
+import { readRevision } from './revision.ts'
+import type { Tables } from './schema.ts'
+import { addUpstream, listUpstreams, removeUpstream } from './upstreams.ts'
+
+/** Reads of what the ledger wrote, and its retention. */
+export interface RequestStore {
+  findRequest(id: string): Promise<RequestRecord | undefined>
+  listRequests(selection: RequestSelection): Promise<readonly RequestRecord[]>
+  usedUnits(accountId: string, periodId: string): Promise<number>
+  deleteRequestsBefore(timeMs: number, limit: number): Promise<number>
+}
+
+/** Everything that is kept, on either engine. `close` ends the database that it was made from. */
+export interface Store extends AccountStore, KeyStore, RequestStore {
+  close(): Promise<void>
+}
+
+/** Joins the queries of one open database to the ports that they serve. */
+export function createStore(db: Kysely<Tables>): Store {
+  return {
+    addAccount: (account) => addAccount(db, account),
+    findAccount: (id) => findAccount(db, id),
+    listAccounts: (limit) => listAccounts(db, limit),
+    setPlan: (accountId, planId) => setPlan(db, accountId, planId),
+    addKey: (key, digest, maxKeys) => addKey(db, key, digest, maxKeys),
+    findKey: (keyId) => findKey(db, keyId),
+    listKeys: (accountId, limit) => listKeys(db, accountId, limit),
+    rotateKey: (oldKeyId, nowMs, endsAtMs, next, nextDigest) =>
+      rotateKey(db, oldKeyId, nowMs, endsAtMs, next, nextDigest),
+    revokeKey: (keyId, nowMs) => revokeKey(db, keyId, nowMs),
+    addUpstream: (upstream, maxUpstreams) => addUpstream(db, upstream, maxUpstreams),
+    listUpstreams: (accountId) => listUpstreams(db, accountId),
+    removeUpstream: (accountId, upstreamId) => removeUpstream(db, accountId, upstreamId),
+    find: (digest) => findByDigest(db, digest),
+    revision: () => readRevision(db),
+    findRequest: (id) => findRequest(db, id),
+    listRequests: (selection) => listRequests(db, selection),
+    usedUnits: (accountId, periodId) => usedUnits(db, accountId, periodId),
+    deleteRequestsBefore: (timeMs, limit) => deleteRequestsBefore(db, timeMs, limit),
+    close: () => db.destroy(),
+  }
+}

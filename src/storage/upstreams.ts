@@ -1,0 +1,76 @@
+import type { Kysely } from 'kysely'
+import type { Upstream } from '../domain/accounts.ts'
+import { change } from './revision.ts'
+import type { Tables, UpstreamRow } from './schema.ts'
+
+/** Connects a provider behind all others; false where the account has `maxUpstreams` already. */
+export function addUpstream(
+  db: Kysely<Tables>,
+  upstream: Omit<Upstream, 'position'>,
+  maxUpstreams: number,
+): Promise<boolean> {
+  return change(db, async (transaction) => {
+    const { count, last } = await transaction
+      .selectFrom('upstreams')
+      .select((row) => [row.fn.countAll<number>().as('count'), row.fn.max<number | null>('position').as('last')])
+      .where('account_id', '=', upstream.accountId)
+      .executeTakeFirstOrThrow()
+    if (count >= maxUpstreams) return false
+    await transaction
+      .insertInto('upstreams')
+      .values({
+        id: upstream.id,
+        account_id: upstream.accountId,
+        provider: upstream.provider,
+        model: upstream.model,
+        base_url: upstream.baseUrl,
+        format: upstream.format,
+        auth_header: upstream.authHeader,
+        sealed_credential: upstream.sealedCredential,
+        credential_hint: upstream.credentialHint,
+        position: (last ?? 0) + 1,
+        created_at_ms: Math.floor(upstream.createdAtMs),
+      })
+      .execute()
+    return true
+  })
+}
+
+/** An account's providers in the order in which they are tried. Their number is bounded by `addUpstream`. */
+export async function listUpstreams(db: Kysely<Tables>, accountId: string): Promise<readonly Upstream[]> {
+  const rows = await db
+    .selectFrom('upstreams')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .orderBy('position')
+    .execute()
+  return rows.map(readUpstream)
+}
+
+/** Disconnects a provider; false where the account has none of that id. */
+export function removeUpstream(db: Kysely<Tables>, accountId: string, upstreamId: string): Promise<boolean> {
+  return change(db, async (transaction) => {
+    const result = await transaction
+      .deleteFrom('upstreams')
+      .where('id', '=', upstreamId)
+      .where('account_id', '=', accountId)
+      .executeTakeFirstOrThrow()
+    return result.numDeletedRows > 0n
+  })
+}
+
+function readUpstream(row: UpstreamRow): Upstream {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    provider: row.provider,
+    model: row.model,
+    baseUrl: row.base_url,
+    format: row.format as Upstream['format'],
+    authHeader: row.auth_header,
+    sealedCredential: row.sealed_credential,
+    credentialHint: row.credential_hint,
+    position: row.position,
+    createdAtMs: row.created_at_ms,
+  }
+}

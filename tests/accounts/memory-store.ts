@@ -1,0 +1,77 @@
+import type { AccountStore } from '../../src/accounts/ports.ts'
+import type { Account, StoredKey, Upstream } from '../../src/domain/accounts.ts'
+
+/** An AccountStore in memory. `digests` shows what was stored instead of keys. */
+export class MemoryStore implements AccountStore {
+  readonly accounts: Account[] = []
+  keys: StoredKey[] = []
+  upstreams: Upstream[] = []
+  readonly digests = new Map<string, string>()
+
+  addAccount(account: Account): Promise<void> {
+    this.accounts.push(account)
+    return Promise.resolve()
+  }
+  findAccount(id: string): Promise<Account | undefined> {
+    return Promise.resolve(this.accounts.find((account) => account.id === id))
+  }
+  listAccounts(limit: number): Promise<readonly Account[]> {
+    return Promise.resolve(this.accounts.slice(0, limit))
+  }
+  setPlan(accountId: string, planId: string): Promise<boolean> {
+    const index = this.accounts.findIndex((account) => account.id === accountId)
+    if (index < 0) return Promise.resolve(false)
+    this.accounts[index] = { ...this.accounts[index]!, planId }
+    return Promise.resolve(true)
+  }
+  addKey(key: StoredKey, digest: string, maxKeys: number): Promise<boolean> {
+    if (this.keys.filter((known) => known.accountId === key.accountId && known.state !== 'revoked').length >= maxKeys)
+      return Promise.resolve(false)
+    this.keys.push(key)
+    this.digests.set(key.id, digest)
+    return Promise.resolve(true)
+  }
+  findKey(keyId: string): Promise<StoredKey | undefined> {
+    return Promise.resolve(this.keys.find((key) => key.id === keyId))
+  }
+  listKeys(accountId: string, limit: number): Promise<readonly StoredKey[]> {
+    return Promise.resolve(
+      this.keys
+        .filter((key) => key.accountId === accountId)
+        .toReversed()
+        .slice(0, limit),
+    )
+  }
+  rotateKey(oldKeyId: string, nowMs: number, endsAtMs: number, next: StoredKey, nextDigest: string): Promise<boolean> {
+    const old = this.keys.find((key) => key.id === oldKeyId)
+    if (old?.state !== 'active') return Promise.resolve(false)
+    const isOver = endsAtMs <= nowMs
+    this.#replace({ ...old, state: isOver ? 'revoked' : 'retiring', endsAtMs, revokedAtMs: isOver ? nowMs : null })
+    this.keys.push(next)
+    this.digests.set(next.id, nextDigest)
+    return Promise.resolve(true)
+  }
+  revokeKey(keyId: string, nowMs: number): Promise<boolean> {
+    const key = this.keys.find((known) => known.id === keyId)
+    if (key === undefined || key.state === 'revoked') return Promise.resolve(false)
+    this.#replace({ ...key, state: 'revoked', revokedAtMs: nowMs })
+    return Promise.resolve(true)
+  }
+  addUpstream(upstream: Omit<Upstream, 'position'>, maxUpstreams: number): Promise<boolean> {
+    const mine = this.upstreams.filter((known) => known.accountId === upstream.accountId)
+    if (mine.length >= maxUpstreams) return Promise.resolve(false)
+    this.upstreams.push({ ...upstream, position: mine.length })
+    return Promise.resolve(true)
+  }
+  listUpstreams(accountId: string): Promise<readonly Upstream[]> {
+    return Promise.resolve(this.upstreams.filter((upstream) => upstream.accountId === accountId))
+  }
+  removeUpstream(accountId: string, upstreamId: string): Promise<boolean> {
+    const before = this.upstreams.length
+    this.upstreams = this.upstreams.filter((upstream) => upstream.accountId !== accountId || upstream.id !== upstreamId)
+    return Promise.resolve(this.upstreams.length < before)
+  }
+  #replace(key: StoredKey): void {
+    this.keys = this.keys.map((known) => (known.id === key.id ? key : known))
+  }
+}

@@ -1,0 +1,108 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize, relative } from 'node:path'
+import { expect, test } from 'vitest'
+
+/** Who may import whom, besides itself, and why. Type-only imports count. A file of `src/` itself is its own layer. */
+const layers: Readonly<Record<string, { imports: readonly string[]; packages: readonly string[]; because: string }>> = {
+  domain: {
+    imports: [],
+    packages: ['node:crypto', 'node:util', 'node:zlib'],
+    because: 'it says what the service is, and must be readable and testable without anything else',
+  },
+  formats: { imports: ['domain'], packages: ['node:buffer', 'node:crypto'], because: 'translations are pure' },
+  gateway: {
+    imports: ['domain', 'formats'],
+    packages: [],
+    because: 'the data plane decides over ports that it declares; what serves them is joined in app.ts',
+  },
+  accounts: { imports: ['domain'], packages: [], because: 'the control plane decides over ports that it declares' },
+  providers: {
+    imports: ['domain', 'formats', 'gateway/ports.ts'],
+    packages: ['undici', 'node:*'],
+    because: 'an adapter: it serves the gateway and knows no other adapter',
+  },
+  storage: {
+    imports: ['domain', 'gateway/ports.ts', 'accounts/ports.ts'],
+    packages: ['kysely', 'pg', 'node:*'],
+    because: 'an adapter: it serves both planes and knows no other adapter',
+  },
+  http: {
+    imports: ['domain', 'formats', 'gateway'],
+    packages: ['node:*'],
+    because: 'an adapter: it drives the data plane and no more',
+  },
+  config: {
+    imports: ['domain', 'formats/format.ts', 'gateway/ports.ts', 'providers/registry.ts', 'providers/timeouts.ts'],
+    packages: ['yaml', 'zod', 'node:*'],
+    because: 'settings are checked against the tables that give them meaning',
+  },
+  cli: {
+    imports: ['domain', 'accounts', 'config', 'providers/registry.ts'],
+    packages: ['node:*'],
+    because: 'commands drive the control plane; the parts behind it are given by main.ts',
+  },
+}
+/** The composition root and the binary may import everything: joining is what they are for. */
+const roots = ['app.ts', 'open-storage.ts', 'open-providers.ts', 'main.ts']
+const free = ['log.ts', '../package.json']
+
+const source = join(import.meta.dirname, '..', 'src')
+const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+const importOf = /^(?:import|export)\b[^'"]*?from\s+'([^']+)'|\bimport\(\s*'([^']+)'|\bnew URL\(\s*'([^']+)'|^import\s+'([^']+)'/gm
+
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(source, file), 'utf8')
+  return Array.from(text.matchAll(importOf), (match) => (match[1] ?? match[2] ?? match[3] ?? match[4])!)
+}
+
+/** What is wrong with one import, or undefined. */
+function breach(file: string, imported: string): string | undefined {
+  const [layer = ''] = file.split('/')
+  const rule = layers[layer]
+  if (rule === undefined) return undefined
+  if (!imported.startsWith('.')) {
+    const isAllowed = rule.packages.includes(imported) || (rule.packages.includes('node:*') && imported.startsWith('node:'))
+    return isAllowed ? undefined : `${file} imports ${imported}: ${layer} may use ${rule.packages.join(', ') || 'no package'}, because ${rule.because}`
+  }
+  const target = normalize(join(dirname(file), imported))
+  const [targetLayer = ''] = target.split('/')
+  const isAllowed = targetLayer === layer || rule.imports.includes(targetLayer) || rule.imports.includes(target) || free.includes(target)
+  return isAllowed ? undefined : `${file} imports ${target}: ${layer} may import ${rule.imports.join(', ') || 'nothing else'}, because ${rule.because}`
+}
+
+test('every folder imports only what its row allows', () => {
+  const breaches = files.flatMap((file) => importsOf(file).map((imported) => breach(file, imported))).filter(Boolean)
+  expect(breaches).toEqual([])
+})
+
+test('every folder of src has a row, and every file outside a folder is a root', () => {
+  for (const file of files) {
+    const [layer = ''] = file.split('/')
+    expect(layer in layers || roots.includes(layer) || free.includes(layer), `${file} has no place`).toBe(true)
+  }
+})
+
+test('the rules catch what they are for', () => {
+  expect(breach('domain/x.ts', '../gateway/ports.ts')).toContain('nothing else')
+  expect(breach('storage/x.ts', '../gateway/gateway.ts')).toContain('gateway/ports.ts')
+  expect(breach('http/x.ts', '../storage/store.ts')).toContain('may import')
+  expect(breach('providers/x.ts', '../storage/store.ts')).toContain('knows no other adapter')
+  expect(breach('gateway/x.ts', 'undici')).toContain('no package')
+  expect(breach('gateway/routing/x.ts', '../ports.ts')).toBeUndefined()
+})
+
+test('a file is read at one sight: at most 300 lines, and no folder is a drawer for everything', () => {
+  for (const file of files) {
+    const lines = readFileSync(join(source, file), 'utf8').split('\n').length
+    expect(lines, file).toBeLessThanOrEqual(301)
+    expect(relative('.', file)).not.toMatch(/(^|\/)(utils?|helpers?|common|services?|managers?|types)(\/|\.ts$)/)
+  }
+})
+
+test('no code decides by the name of a vendor', () => {
+  const vendors = /(?:===|!==|case)\s*['"](openai|azure-openai|openrouter|groq|together|mistral|deepseek|xai|gemini|ollama|vllm|anthropic)['"]/
+  for (const file of files) {
+    const text = readFileSync(join(source, file), 'utf8')
+    expect(vendors.exec(text)?.[0], file).toBeUndefined()
+  }
+})

@@ -1,0 +1,127 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+const runner = fileURLToPath(new URL('../../bin/run.mjs', import.meta.url))
+const program = fileURLToPath(new URL('../../bin/svc-router.mjs', import.meta.url))
+const bootUrl = new URL('../../bin/boot.mjs', import.meta.url).href
+const timeoutMs = 20_000
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-router-boot-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Runs a piece of code that has boot.mjs as `b` and prints JSON. */
+function evaluate(code: string, env: Record<string, string> = {}): { value: unknown; err: string } {
+  const source = `import * as b from ${JSON.stringify(bootUrl)}; const folder = ${JSON.stringify(folder)}; console.log(JSON.stringify(await (async () => { ${code} })()))`
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', source], {
+    encoding: 'utf8',
+    timeout: timeoutMs,
+    env: { ...process.env, ...env },
+  })
+  return { value: stdout === '' ? undefined : JSON.parse(stdout), err: stderr }
+}
+
+function writeLocks(wanted: Record<string, object>, installed: Record<string, object> | undefined): void {
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify({ packages: { '': { name: 'x' }, ...wanted } }))
+  if (installed === undefined) return
+  mkdirSync(join(folder, 'node_modules'), { recursive: true })
+  writeFileSync(join(folder, 'node_modules', '.package-lock.json'), JSON.stringify({ packages: installed }))
+}
+
+const a = { version: '1.0.0', integrity: 'sha512-a' }
+
+test.each([
+  ['nothing is installed', { 'node_modules/a': a }, undefined, true, false],
+  ['everything is', { 'node_modules/a': a }, { 'node_modules/a': a }, true, true],
+  ['another version is', { 'node_modules/a': a }, { 'node_modules/a': { ...a, version: '1.0.1' } }, true, false],
+  ['other content is', { 'node_modules/a': a }, { 'node_modules/a': { ...a, integrity: 'sha512-b' } }, true, false],
+  ['one is missing', { 'node_modules/a': a, 'node_modules/b': a }, { 'node_modules/a': a }, true, false],
+  ['an optional one is missing', { 'node_modules/a': { ...a, optional: true } }, {}, true, true],
+  ['a development one is missing for the tests', { 'node_modules/a': { ...a, dev: true } }, {}, true, false],
+  ['a development one is missing for the service', { 'node_modules/a': { ...a, dev: true } }, {}, false, true],
+])('packages are known to be there or not: %s', (_name, wanted, installed, dev, expected) => {
+  writeLocks(wanted, installed)
+  expect(evaluate(`return b.isInstalled(folder, ${dev})`).value).toBe(expected)
+})
+
+test('missing packages are announced in one line, and a failed installation says what to do', () => {
+  writeLocks({ 'node_modules/a': a }, undefined)
+  // An npm that cannot reach its registry.
+  writeFileSync(join(folder, 'npm'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+  const { value, err } = evaluate(
+    'await b.boot(() => b.ensurePackages({ dev: true, folder })); return process.exitCode',
+    { PATH: `${folder}:${process.env['PATH']}` },
+  )
+  expect(value).toBe(1)
+  expect(err.trim().split('\n')).toEqual([
+    'svc-router: installing packages (npm ci), once …',
+    'svc-router: the packages could not be installed. Check the network and the npm registry, then run: npm ci --ignore-scripts',
+  ])
+})
+
+test('a published package has no lock and installs nothing', () => {
+  expect(evaluate('b.ensurePackages({ dev: true, folder }); return "ok"')).toEqual({ value: 'ok', err: '' })
+})
+
+test('where there is no pinned Node, this one is used if it is new enough, and else it is said what to do', () => {
+  expect(evaluate('return b.findNode({ folder, version: "24.12.0" }) === process.execPath').value).toBe(true)
+  expect(evaluate('return b.findNode({ folder, version: "26.0.0" }) === process.execPath').value).toBe(true)
+  expect(
+    evaluate('try { b.findNode({ folder, version: "24.11.9" }) } catch (error) { return error.message }').value,
+  ).toMatch(/^this is Node 24\.11\.9, and svc-router needs Node 24\.12 or newer .*nodejs\.org/)
+})
+
+test('a command gets its arguments and the pinned Node, and its exit code is passed on', () => {
+  const script = 'console.log(JSON.stringify([process.argv.slice(1), process.version])); process.exitCode = 7'
+  const { status, stdout } = spawnSync(process.execPath, [runner, 'node', '-e', script, 'one', 'two words'], {
+    encoding: 'utf8',
+    timeout: timeoutMs,
+  })
+  expect(status).toBe(7)
+  expect(JSON.parse(stdout)).toEqual([['one', 'two words'], process.version])
+})
+
+test('a command that is not there is one sentence and 1', () => {
+  const { status, stderr } = spawnSync(process.execPath, [runner, 'no-such-command-here'], {
+    encoding: 'utf8',
+    timeout: timeoutMs,
+  })
+  expect([status, stderr]).toEqual([1, 'svc-router: there is no command no-such-command-here\n'])
+})
+
+test('SIGTERM reaches the command, which ends as it likes', async () => {
+  const script =
+    'process.on("SIGTERM", () => { console.log("bye"); process.exit(5) }); setInterval(() => {}, 1000); console.log("up")'
+  const child = spawn(process.execPath, [runner, 'node', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  try {
+    let said = ''
+    child.stdout.on('data', (chunk: Buffer) => {
+      said += chunk.toString()
+      if (said === 'up\n') child.kill('SIGTERM')
+    })
+    const [code] = (await once(child, 'close', { signal: AbortSignal.timeout(timeoutMs) })) as [number | null]
+    expect([code, said]).toEqual([5, 'up\nbye\n'])
+  } finally {
+    child.kill('SIGKILL')
+  }
+})
+
+test('the program runs the sources as they are and gives the exit codes of its commands', () => {
+  const say = (...args: string[]) =>
+    spawnSync(process.execPath, [program, ...args], { encoding: 'utf8', timeout: timeoutMs, cwd: folder })
+  expect(say('version')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^svc-router /) as string })
+  expect(say('versoin')).toMatchObject({
+    status: 2,
+    stdout: '',
+    stderr: expect.stringContaining('did you mean') as string,
+  })
+  expect(say('start', '--config', 'none.yaml').status).toBe(3)
+  expect(say('keys', 'list').status).toBe(1)
+})

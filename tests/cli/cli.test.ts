@@ -1,0 +1,366 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { commands } from '../../src/cli/commands.ts'
+import { isWellFormedKey } from '../../src/domain/keys.ts'
+import type { RequestRecord } from '../../src/domain/requests.ts'
+import { Harness } from './harness.ts'
+
+let cli: Harness
+beforeEach(() => {
+  cli = new Harness()
+})
+afterEach(() => cli.remove())
+
+const record: RequestRecord = {
+  id: 'req_1',
+  accountId: 'acc_1',
+  keyId: 'key_1',
+  profile: 'svc-router/frontier',
+  format: 'openai-chat',
+  stream: true,
+  units: 1,
+  charged: 1,
+  attempts: [
+    { backend: 'a', outcome: 'server_error', status: 503, ms: 11 },
+    { backend: 'b', outcome: 'answered', status: 200, ms: 40.4, upstreamRequestId: 'up-1' },
+  ],
+  usage: { inputTokens: 3, outputTokens: 5, cachedTokens: 0, reasoningTokens: 0, source: 'estimated' },
+  firstContentMs: 30,
+  totalMs: 52,
+  state: 'done',
+  admittedAtMs: Date.UTC(2026, 10, 20),
+  periodId: '2026-11',
+}
+
+describe('every command', () => {
+  test.each(commands.map(({ name }) => name))(
+    '%s explains itself, by --help and by help, and touches nothing',
+    async (name) => {
+      const byOption = await cli.say(...name.split(' '), '--help')
+      const byCommand = await cli.say('help', ...name.split(' '))
+      expect(byOption).toEqual({ code: 0, out: byCommand.out, err: '' })
+      expect(byOption.out).toContain(`Usage: npx svc-router ${name}`)
+      expect(byOption.out).toContain('--json')
+      expect(cli.seen).toEqual([])
+    },
+  )
+
+  test.each([[], ['help'], ['--help']])('without a command there is an overview of all', async (...args) => {
+    const { code, out } = await cli.say(...args)
+    expect(code).toBe(0)
+    for (const { name } of commands) expect(out).toContain(`  ${name}`)
+  })
+
+  test('version says its own and Node’s', async () => {
+    expect(await cli.say('version')).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^svc-router \d+\.\d+\.\d+$/) as string,
+    })
+    expect(JSON.parse((await cli.say('version', '--json')).out)).toEqual({
+      version: expect.any(String) as string,
+      node: process.versions.node,
+    })
+  })
+})
+
+describe('a mistake in the line ends with 2 and the next command', () => {
+  test.each([
+    [['stort'], 'did you mean "npx svc-router start"?'],
+    [['keys', 'crate'], 'did you mean "npx svc-router keys create"?'],
+    [['keys'], 'one of: keys create, keys list, keys rotate, keys revoke'],
+    [['frobnicate'], 'npx svc-router help'],
+    [['keys', 'create', '--nam', 'x'], 'did you mean --name?'],
+    [['keys', 'create', '--name'], '--name NAME'],
+    [['keys', 'create', '--json=yes'], '--json'],
+    [['keys', 'create', 'laptop'], 'npx svc-router help keys create'],
+    [['keys', 'rotate'], 'npx svc-router keys list'],
+    [['keys', 'rotate', 'key_1', '--overlap', '2h'], '--overlap 24h'],
+    [['keys', 'revoke', 'key_1'], 'keys revoke key_1 --yes'],
+    [['accounts', 'create'], 'accounts create NAME'],
+    [['accounts', 'plan', 'local'], 'accounts plan ACCOUNT PLAN'],
+    [['requests', '--limit', '0'], '--limit 10'],
+    [['start', '--port', '70000'], '--port 10'],
+    [['upstream', 'add', 'opnai', '--model', 'm'], 'did you mean "openai"?'],
+    [['upstream', 'add', 'openai'], '--model gpt-5.1'],
+    [['upstream', 'add', 'custom', '--model', 'm'], '--base-url https://'],
+    [['upstream', 'add', 'ollama', '--model', 'm', '--base-url', 'localhost:11434'], '--base-url https://'],
+    [['upstream', 'add', 'ollama', '--model', 'm', '--format', 'soap'], '--format openai-chat'],
+    [['upstream', 'remove', 'ups_1'], 'upstream remove ups_1 --yes'],
+  ])('%j', async (args, fix) => {
+    const { code, out, err } = await cli.say(...args)
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toMatch(/^error: .+\n {2}= fix: .+$/)
+    expect(err).toContain(fix)
+    expect(cli.seen).toEqual([])
+  })
+
+  test.each([['--api-key', 'made-up-secret-1'], ['--token=made-up-secret-1'], ['made-up-secret-1']])(
+    'a secret among the arguments is refused and not repeated: %s',
+    async (...args) => {
+      const { code, err } = await cli.say('upstream', 'add', 'openai', '--model', 'm', ...args)
+      expect(code).toBe(2)
+      expect(err).not.toContain('made-up-secret-1')
+    },
+  )
+
+  test('with --json an error is JSON on standard error', async () => {
+    const { out, err } = await cli.say('stort', '--json')
+    expect(out).toBe('')
+    expect(JSON.parse(err)).toMatchObject({ error: { message: 'there is no such command', exit_code: 2 } })
+  })
+
+  test('colours are only where they are wanted', async () => {
+    cli.colors = true
+    expect((await cli.say('stort')).err).toContain('\u001B[31m')
+    expect((await cli.say('stort', '--no-color')).err).not.toContain('\u001B')
+  })
+})
+
+describe('keys', () => {
+  beforeEach(async () => {
+    await cli.say('accounts', 'create', 'local', '--plan', 'max')
+  })
+
+  test('create prints the key alone on standard output, and the next command on standard error', async () => {
+    const { code, out, err } = await cli.say('keys', 'create', '--name', 'laptop')
+    expect([code, isWellFormedKey(out)]).toEqual([0, true])
+    expect(err).toContain('shown this once')
+    expect(err).toContain(`npx svc-router keys list --data ${cli.dataDir}`)
+    expect(err).not.toContain(out)
+  })
+
+  test('list shows hints and states and no key; with --json the same as data', async () => {
+    const { out: key } = await cli.say('keys', 'create', '--name', 'laptop')
+    const table = await cli.say('keys', 'list')
+    expect(table.out).toMatch(/^ID +NAME +KEY +STATE/)
+    expect(table.out).toMatch(/laptop +sk_svc_....….... +active/)
+    const data = await cli.say('keys', 'list', '--json')
+    expect(JSON.parse(data.out)).toMatchObject([{ name: 'laptop', state: 'active' }])
+    expect(data.err).toBe('')
+    expect(table.out + data.out).not.toContain(key)
+  })
+
+  test('rotate, then revoke', async () => {
+    const made = JSON.parse((await cli.say('keys', 'create', '--json')).out) as { id: string; key: string }
+    const next = JSON.parse((await cli.say('keys', 'rotate', made.id, '--overlap', '1h', '--json')).out) as {
+      id: string
+      key: string
+      replaces: string
+    }
+    expect(next.replaces).toBe(made.id)
+    expect(isWellFormedKey(next.key)).toBe(true)
+    expect(await cli.say('keys', 'revoke', made.id, '--yes')).toMatchObject({ code: 0, out: made.id })
+    expect(await cli.say('keys', 'revoke', made.id, '--yes')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('revoked before') as string,
+    })
+    expect(await cli.say('keys', 'rotate', 'key_unknown')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('keys list') as string,
+    })
+    expect(cli.store.keys.map(({ state }) => state)).toEqual(['revoked', 'active'])
+  })
+
+  test('names from people cannot steer the terminal', async () => {
+    cli.store.accounts.push({ ...cli.store.accounts[0]!, id: 'acc_evil', name: 'evil\u001B[2J\u202E' })
+    expect((await cli.say('accounts', 'list')).out).toContain('evil?[2J?')
+  })
+
+  test('the store is closed, whatever happens', async () => {
+    cli.seen.length = 0
+    await cli.say('keys', 'create')
+    await cli.say('keys', 'create', '--account', 'nobody')
+    expect(cli.seen).toEqual(['open', 'close', 'open', 'close'])
+  })
+})
+
+describe('accounts', () => {
+  test('without any, commands say how to make one', async () => {
+    expect(await cli.say('keys', 'list')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('npx svc-router accounts create NAME') as string,
+    })
+  })
+
+  test('new ones are on the default plan, and change to plans that exist', async () => {
+    await cli.say('accounts', 'create', 'team')
+    expect(cli.store.accounts).toMatchObject([{ name: 'team', planId: 'free' }])
+    expect(JSON.parse((await cli.say('accounts', 'plan', 'team', 'pro', '--json')).out)).toMatchObject({
+      name: 'team',
+      planId: 'pro',
+    })
+    expect(await cli.say('accounts', 'plan', 'team', 'pra')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('did you mean "pro"?') as string,
+    })
+    expect((await cli.say('accounts', 'list')).out).toMatch(/team +pro +open/)
+  })
+
+  test('the only one is meant, or the local one among several, or else --account says which', async () => {
+    await cli.say('accounts', 'create', 'one')
+    expect((await cli.say('keys', 'create')).code).toBe(0)
+    await cli.say('accounts', 'create', 'two')
+    expect(await cli.say('keys', 'create')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--account NAME') as string,
+    })
+    expect((await cli.say('keys', 'create', '--account', 'two')).code).toBe(0)
+    await cli.say('accounts', 'create', 'local')
+    await cli.say('keys', 'create')
+    expect(cli.store.keys.map(({ accountId }) => cli.store.accounts.find(({ id }) => id === accountId)?.name)).toEqual([
+      'one',
+      'two',
+      'local',
+    ])
+  })
+})
+
+describe('upstream', () => {
+  const secret = 'made-up-credential-of-the-tests'
+  beforeEach(async () => {
+    await cli.say('accounts', 'create', 'local')
+  })
+
+  test('a credential comes from standard input or from a named variable, and is printed nowhere', async () => {
+    cli.stdin = `${secret}\n`
+    const first = await cli.say('upstream', 'add', 'openai', '--model', 'gpt-5.1', '--json')
+    cli.stdin = ''
+    cli.env['MY_KEY'] = secret
+    const second = await cli.say(
+      'upstream',
+      'add',
+      'azure-openai',
+      '--model',
+      'm',
+      '--base-url',
+      'https://x.example.com/openai/v1?api-version=1',
+      '--credential-env',
+      'MY_KEY',
+    )
+    const list = await cli.say('upstream', 'list')
+    const asData = await cli.say('upstream', 'list', '--json')
+    expect([first.code, second.code]).toEqual([0, 0])
+    expect(second.err).toContain(`upstream test ${second.out}`)
+    for (const { out, err } of [first, second, list, asData])
+      expect(out + err).not.toMatch(/made-up-credential|sealed ups/)
+    expect(
+      cli.store.upstreams.map(({ provider, sealedCredential }) => [
+        provider,
+        sealedCredential?.endsWith(String(secret.length)),
+      ]),
+    ).toEqual([
+      ['openai', true],
+      ['azure-openai', true],
+    ])
+    expect(list.out).toMatch(/openai +gpt-5\.1 +…ests/)
+  })
+
+  test('a provider that can do without a credential is not asked for one', async () => {
+    expect((await cli.say('upstream', 'add', 'ollama', '--model', 'm')).code).toBe(0)
+    expect(cli.store.upstreams[0]?.sealedCredential).toBeNull()
+  })
+
+  test('where none came, the next command names the usual variable', async () => {
+    for (const isTty of [true, false]) {
+      cli.stdinIsTty = isTty
+      expect(await cli.say('upstream', 'add', 'openai', '--model', 'm')).toMatchObject({
+        code: 2,
+        err: expect.stringContaining('--credential-env OPENAI_API_KEY') as string,
+      })
+    }
+    expect(
+      await cli.say('upstream', 'add', 'openai', '--model', 'm', '--credential-env', 'sk-made-up-123456'),
+    ).toMatchObject({ code: 2, err: expect.not.stringContaining('sk-made') as string })
+  })
+
+  test.each([
+    ['answered', 0],
+    ['rejected_credentials', 4],
+    ['unreachable', 5],
+    ['timeout', 5],
+    ['rejected_content', 1],
+  ] as const)('a test that ends as %s ends with %d', async (outcome, code) => {
+    await cli.say('upstream', 'add', 'ollama', '--model', 'm')
+    cli.test = { outcome, ms: 3 }
+    const result = await cli.say('upstream', 'test')
+    expect(result.code).toBe(code)
+    expect(result.out).toContain(outcome)
+    expect(result.err).toContain('npx svc-router')
+    expect(JSON.parse((await cli.say('upstream', 'test', cli.store.upstreams[0]!.id, '--json')).out)).toMatchObject([
+      { outcome, provider: 'ollama' },
+    ])
+  })
+
+  test('an unknown one can be neither tested nor removed', async () => {
+    expect((await cli.say('upstream', 'test', 'ups_x')).code).toBe(1)
+    expect((await cli.say('upstream', 'remove', 'ups_x', '--yes')).code).toBe(1)
+    await cli.say('upstream', 'add', 'ollama', '--model', 'm')
+    expect((await cli.say('upstream', 'remove', cli.store.upstreams[0]!.id, '--yes')).code).toBe(0)
+    expect(cli.store.upstreams).toEqual([])
+  })
+})
+
+describe('requests', () => {
+  test('one is shown with its attempts', async () => {
+    cli.records.push(record)
+    const { code, out } = await cli.say('request', 'req_1')
+    expect(code).toBe(0)
+    expect(out).toMatch(/attempt 1 +a, server_error, 503, 11 ms/)
+    expect(out).toMatch(/attempt 2 +b, answered, 200, 40 ms, up-1/)
+    expect(out).toMatch(/tokens +3 in, 5 out \(estimated\)/)
+    expect(JSON.parse((await cli.say('request', 'req_1', '--json')).out)).toEqual(record)
+    expect(await cli.say('request', 'req_2')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('npx svc-router requests') as string,
+    })
+  })
+
+  test('the latest of all accounts or of one', async () => {
+    await cli.say('accounts', 'create', 'team')
+    const mine = { ...record, id: 'req_2', accountId: cli.store.accounts[0]!.id }
+    cli.records.push(record, mine, record)
+    expect(JSON.parse((await cli.say('requests', '--json', '--limit', '2')).out)).toEqual([record, mine])
+    expect(JSON.parse((await cli.say('requests', '--json', '--account', 'team')).out)).toEqual([mine])
+    expect((await cli.say('requests')).out).toMatch(/req_1 .* done +a:server_error b:answered +1 +52 ms/)
+  })
+})
+
+describe('configuration', () => {
+  test('check prints what is in effect, and writes nothing', async () => {
+    const { code, out, err } = await cli.say('check')
+    expect([code, cli.seen]).toEqual([0, []])
+    expect(out).toContain('pepper: "********"')
+    expect(err).toContain('npx svc-router start')
+    expect(JSON.parse((await cli.say('check', '--json')).out)).toMatchObject({ mode: 'local', default_plan: 'free' })
+  })
+
+  test('a broken one ends every command with 3, all problems and the next command', async () => {
+    const path = join(cli.folder, 'mine.yaml')
+    writeFileSync(path, 'mode: prod\nlisten: {prot: 1}')
+    for (const name of [['check'], ['start'], ['keys', 'list']]) {
+      const { code, out, err } = await cli.say(...name, '--config', path)
+      expect([code, out]).toEqual([3, ''])
+      expect(err).toContain(`${path}:1:7`)
+      expect(err).toContain(`${path}:2:10`)
+      expect(err).toContain('2 problems in the configuration. Mend them, then: npx svc-router check')
+    }
+    const { err } = await cli.say('check', '--config', path, '--json')
+    expect(JSON.parse(err)).toMatchObject({
+      error: {
+        exit_code: 3,
+        problems: [
+          { line: 1, column: 7 },
+          { line: 2, column: 10 },
+        ],
+      },
+    })
+  })
+
+  test('a named file that is missing ends with 3', async () => {
+    expect(await cli.say('start', '--config', join(cli.folder, 'none.yaml'))).toMatchObject({
+      code: 3,
+      err: expect.stringContaining('there is no file') as string,
+    })
+  })
+})

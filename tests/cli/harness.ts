@@ -1,0 +1,94 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { CliPorts, RunningApp, Terminal, UpstreamTest } from '../../src/cli/ports.ts'
+import { run } from '../../src/cli/run.ts'
+import { withPort } from '../../src/config/config.ts'
+import { systemClock } from '../../src/domain/clock.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+import type { RequestRecord } from '../../src/domain/requests.ts'
+import { MemoryStore } from '../accounts/memory-store.ts'
+
+export interface Spoken {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+/** The command line over a store in memory, in a folder of its own. */
+export class Harness {
+  readonly folder = mkdtempSync(join(tmpdir(), 'svc-router-cli-'))
+  readonly dataDir = join(this.folder, 'data')
+  readonly store = new MemoryStore()
+  readonly records: RequestRecord[] = []
+  env: Record<string, string> = {}
+  stdin = ''
+  stdinIsTty = false
+  colors = false
+  /** What the store or the app throws when it is opened. */
+  openFailure: Error | undefined
+  startFailure: Error | undefined
+  test: UpstreamTest = { outcome: 'answered', status: 200, ms: 12.4 }
+  readonly seen: string[] = []
+
+  async say(...args: readonly string[]): Promise<Spoken> {
+    const out: string[] = []
+    const err: string[] = []
+    const terminal: Terminal = {
+      env: this.env,
+      colors: this.colors,
+      stdinIsTty: this.stdinIsTty,
+      out: (text) => void out.push(text),
+      err: (text) => void err.push(text),
+      readStdin: () => Promise.resolve(this.stdin),
+      onStop: (stop) => void setImmediate(stop),
+    }
+    const code = await run(args.length === 0 ? [] : [...args, '--data', this.dataDir], terminal, this.#ports())
+    return { code, out: out.join('\n'), err: err.join('\n') }
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  #ports(): CliPorts {
+    return {
+      clock: systemClock(),
+      random: systemRandom(),
+      openStore: async () => {
+        if (this.openFailure !== undefined) throw this.openFailure
+        this.seen.push('open')
+        return {
+          accounts: this.store,
+          requests: {
+            find: (id) => Promise.resolve(this.records.find((record) => record.id === id)),
+            list: (limit, accountId) =>
+              Promise.resolve(
+                this.records
+                  .filter((record) => accountId === undefined || record.accountId === accountId)
+                  .slice(0, limit),
+              ),
+          },
+          close: () => {
+            this.seen.push('close')
+            return Promise.resolve()
+          },
+        }
+      },
+      startApp: async (config): Promise<RunningApp> => {
+        if (this.startFailure !== undefined) throw this.startFailure
+        this.seen.push('start')
+        return {
+          config: withPort(config, config.listen.port === 0 ? 4242 : config.listen.port),
+          stopped: new Promise(() => {}),
+          stop: () => {
+            this.seen.push('stop')
+            return Promise.resolve()
+          },
+        }
+      },
+      sealer: () => (accountId, id, secret) => `sealed ${accountId} ${id} ${secret.reveal().length}`,
+      testUpstream: () => Promise.resolve(this.test),
+    }
+  }
+}

@@ -1,0 +1,295 @@
+import { expect, test } from 'vitest'
+import { errorOf } from './config-load.ts'
+
+interface Row {
+  readonly name: string
+  readonly text: string
+  readonly env?: Record<string, string>
+  /** `line:column` of each problem in the order in which they are told; `-` for one without a place. */
+  readonly places: readonly string[]
+  /** A part of the fix of each problem. */
+  readonly fixes: readonly string[]
+}
+
+const production = {
+  SVC_ROUTER_PEPPER: 'made-up-pepper-of-the-tests',
+  SVC_ROUTER_SEALING_KEY: Buffer.alloc(32, 7).toString('base64'),
+}
+
+const rows: readonly Row[] = [
+  {
+    name: 'an unknown setting is answered with the nearest one',
+    text: 'lisen: {}',
+    places: ['1:1'],
+    fixes: ['did you mean "listen"?'],
+  },
+  {
+    name: 'an unknown setting inside a group',
+    text: 'listen:\n  prot: 8787',
+    places: ['2:3'],
+    fixes: ['did you mean "port"?'],
+  },
+  {
+    name: 'an unknown setting that is near nothing lists what is known',
+    text: 'edge_gate:\n  something_else: 1',
+    places: ['2:3'],
+    fixes: ['known here: enabled'],
+  },
+  {
+    name: 'an unknown setting inside an entry of a map',
+    text: 'backends:\n  a:\n    provider: ollama\n    model: m\n    modle: x',
+    places: ['5:5'],
+    fixes: ['did you mean "model"?'],
+  },
+  {
+    name: 'a setting by the name that it has elsewhere',
+    text: 'backends:\n  a:\n    provider: ollama\n    model: m\n    api_key: abc',
+    places: ['5:5'],
+    fixes: ['did you mean "credential_env"?'],
+  },
+  {
+    name: 'a number in quotes',
+    text: 'listen:\n  port: "8787"',
+    places: ['2:9'],
+    fixes: ['expected a whole number from 0 to 65535'],
+  },
+  {
+    name: 'a number out of range',
+    text: 'listen: {port: 70000}',
+    places: ['1:16'],
+    fixes: ['expected a whole number from 0 to 65535'],
+  },
+  { name: 'a switch that is no switch', text: 'simulated: maybe', places: ['1:12'], fixes: ['expected true or false'] },
+  {
+    name: 'a duration without its unit',
+    text: 'keep_alive: 10',
+    places: ['1:13'],
+    fixes: ['expected a duration such as'],
+  },
+  { name: 'a duration that is too short', text: 'keep_alive: 10ms', places: ['1:13'], fixes: ['at least 100ms'] },
+  {
+    name: 'a size with a unit that is none',
+    text: 'limits: {body: 16MB}',
+    places: ['1:16'],
+    fixes: ['expected a size such as'],
+  },
+  { name: 'a mode that is none', text: 'mode: prod', places: ['1:7'], fixes: ['expected local or production'] },
+  {
+    name: 'a list where settings are expected',
+    text: 'listen:\n  - 1',
+    places: ['2:3'],
+    fixes: ['expected settings, indented'],
+  },
+  { name: 'a text where a map is expected', text: 'plans: none', places: ['1:8'], fixes: ['expected a map'] },
+  {
+    name: 'a URL with another scheme',
+    text: 'app_url: ftp://example.com',
+    places: ['1:10'],
+    fixes: ['an http or https URL'],
+  },
+  {
+    name: 'a required setting that is missing',
+    text: 'plans:\n  gold:\n    name: Gold\n    requests_per_minute: 5',
+    places: ['2:3'],
+    fixes: ['add "requests_per_month:"'],
+  },
+  {
+    name: 'a name that cannot be one',
+    text: 'profiles:\n  My Profile: {}',
+    places: ['2:3'],
+    fixes: ['in small letters'],
+  },
+  {
+    name: 'a provider that does not exist',
+    text: 'backends:\n  a: {provider: opnai, model: m}',
+    places: ['2:17'],
+    fixes: ['did you mean "openai"?'],
+  },
+  {
+    name: 'a preset that does not exist',
+    text: 'providers:\n  a: {preset: lama-cpp}',
+    places: ['2:15'],
+    fixes: ['did you mean "llama-cpp"?'],
+  },
+  {
+    name: 'a preset without a base URL of its own',
+    text: 'providers:\n  a: {preset: custom}',
+    places: ['2:3'],
+    fixes: ['add "base_url'],
+  },
+  {
+    name: 'such a preset used by its name',
+    text: 'backends:\n  a: {provider: custom, model: m}',
+    places: ['2:17'],
+    fixes: ['declare it'],
+  },
+  {
+    name: 'the simulated preset is not to be had by name',
+    text: 'backends:\n  a: {provider: simulated, model: m}',
+    places: ['2:17'],
+    fixes: ['known here: openai'],
+  },
+  {
+    name: 'a profile with a backend that does not exist',
+    text: 'backends:\n  fast: {provider: ollama, model: m}\nprofiles:\n  my/one:\n    backends: [fast, fats]',
+    places: ['5:22'],
+    fixes: ['did you mean "fast"?'],
+  },
+  {
+    name: 'a profile that lists a backend twice',
+    text: 'backends:\n  b: {provider: ollama, model: m}\nprofiles:\n  my/one: {backends: [b, b]}',
+    places: ['4:26'],
+    fixes: ['list it once'],
+  },
+  { name: 'the fusion profile', text: 'profiles:\n  svc-router/fusion: {}', places: ['2:3'], fixes: ['remove it'] },
+  {
+    name: 'a default plan that does not exist',
+    text: 'plans:\n  gold: {name: Gold, requests_per_minute: 5, requests_per_month: 9}\ndefault_plan: golf',
+    places: ['3:15'],
+    fixes: ['did you mean "gold"?'],
+  },
+  {
+    name: 'a backend without the credential that its provider asks for',
+    text: 'backends:\n  a: {provider: openai, model: m}',
+    places: ['2:3'],
+    fixes: ['add "credential_env: NAME"'],
+  },
+  {
+    name: 'an account without a credential',
+    text: 'backends:\n  a: {provider: ollama, model: m, account: local}',
+    places: ['2:35'],
+    fixes: ['add "credential_env"'],
+  },
+  {
+    name: 'a credential whose variable is not set',
+    text: 'backends:\n  a: {provider: openai, model: m, credential_env: OPENAI_API_KEY}',
+    places: ['2:51'],
+    fixes: ['export OPENAI_API_KEY='],
+  },
+  { name: 'the same setting twice', text: 'mode: local\nmode: local', places: ['2:1'], fixes: ['keep one of the two'] },
+  { name: 'a tab for indentation', text: 'listen:\n\tport: 1', places: ['2:1'], fixes: ['indent with spaces'] },
+  { name: 'two documents', text: 'mode: local\n---\nmode: local', places: ['2:1'], fixes: ['keep one document'] },
+  { name: 'a file that is a list', text: '- mode', places: ['1:1'], fixes: ['"name: value"'] },
+  {
+    name: 'production without an app URL',
+    text: 'mode: production',
+    env: production,
+    places: ['-'],
+    fixes: ['add "app_url: https://…"'],
+  },
+  {
+    name: 'production without secrets',
+    text: 'mode: production\napp_url: https://app.example.com',
+    places: ['-', '-'],
+    fixes: ['export SVC_ROUTER_PEPPER=', 'export SVC_ROUTER_SEALING_KEY='],
+  },
+  {
+    name: 'production with simulated providers',
+    text: 'app_url: https://app.example.com\nsimulated: true',
+    env: { ...production, NODE_ENV: 'production' },
+    places: ['2:12'],
+    fixes: ['remove this line'],
+  },
+  {
+    name: 'production with a credential of nobody',
+    text: 'app_url: https://app.example.com\nbackends:\n  a: {provider: openai, model: m, credential_env: OPENAI_API_KEY}',
+    env: { ...production, SVC_ROUTER_MODE: 'production', OPENAI_API_KEY: 'made-up' },
+    places: ['3:3'],
+    fixes: ['add "account: NAME"'],
+  },
+  {
+    name: 'a pepper that is too short',
+    text: 'secrets:\n  pepper_env: PEPPER',
+    env: { PEPPER: 'short' },
+    places: ['2:15'],
+    fixes: ['at least 16 characters'],
+  },
+  {
+    name: 'a sealing key of another length',
+    text: '',
+    env: { SVC_ROUTER_SEALING_KEY: 'c2hvcnQ=' },
+    places: ['-'],
+    fixes: ['openssl rand -base64 32'],
+  },
+  {
+    name: 'a previous pepper that is not set',
+    text: 'secrets:\n  previous_pepper_env: OLD',
+    places: ['2:24'],
+    fixes: ['export OLD='],
+  },
+  {
+    name: 'a database variable that holds no URL',
+    text: 'database:\n  url_env: DATABASE_URL',
+    env: { DATABASE_URL: 'mysql://x' },
+    places: ['2:12'],
+    fixes: ['postgres://'],
+  },
+  {
+    name: 'a mode variable that is neither',
+    text: '',
+    env: { SVC_ROUTER_MODE: 'staging' },
+    places: ['-'],
+    fixes: ['SVC_ROUTER_MODE'],
+  },
+]
+
+test.each(rows)('$name', ({ text, env = {}, places, fixes }) => {
+  const { problems, message } = errorOf(text, { env })
+  expect(problems.map(({ place }) => (place === undefined ? '-' : `${place.line}:${place.column}`))).toEqual(places)
+  expect(problems).toHaveLength(fixes.length)
+  for (const [index, fix] of fixes.entries()) expect(problems[index]?.fix).toContain(fix)
+  for (const place of places.filter((shown) => shown !== '-')) expect(message).toContain(`svc-router.yaml:${place}\n`)
+})
+
+test('every problem is told at once, in the order of the file, wrong shapes and dangling names together', () => {
+  const { problems } = errorOf(
+    'listen:\n  prot: 1\nmode: prod\nbackends:\n  a: {provider: opnai, model: m}\nprofiles:\n  my/one:\n    backends: [b]\nkeep_alive: 1',
+  )
+  expect(problems.map(({ place }) => place?.line)).toEqual([2, 3, 5, 8, 9])
+})
+
+test('what is wrong with an entry does not make the names that point to it dangle', () => {
+  const { problems } = errorOf('backends:\n  a: {provider: ollama}\nprofiles:\n  my/one: {backends: [a]}')
+  expect(problems.map(({ what }) => what)).toEqual(['"model" is missing in backends.a'])
+})
+
+test('the offending text is shown with a caret below it', () => {
+  expect(errorOf('listen:\n  prot: 8787').message).toMatch(
+    /error: unknown setting "prot" in listen\n {2}--> .*svc-router\.yaml:2:3\n2 \| {3}prot: 8787\n {2}\| {3}\^\^\^\^\n {2}= fix: did you mean "port"\?/,
+  )
+})
+
+const secrets = [
+  'sk-madeup1234567890',
+  'gsk_madeupmadeup1234567',
+  'c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=',
+  '0123456789abcdef0123456789abcdef',
+  'https://user:hunter2@example.com/v1',
+  'sk-proj-Ab1'.padEnd(40, 'x'),
+]
+
+test.each(secrets)('a secret in the file is an error that does not repeat it: %s', (secret) => {
+  for (const setting of ['credential_env', 'api_key', 'model']) {
+    const { problems, message } = errorOf(
+      `backends:\n  a:\n    provider: openai\n    ${setting}: ${secret} # ${secret}`,
+    )
+    expect(problems.map(({ what }) => what)).toContain('a secret stands in the file')
+    expect(message).not.toContain(secret)
+    expect(message).not.toContain('hunter2')
+  }
+})
+
+test('a value that should be the name of a variable and is none is not repeated', () => {
+  expect(errorOf('secrets:\n  pepper_env: hunter2').message).not.toContain('hunter2')
+})
+
+test.each([
+  'meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8',
+  'anthropic/claude-sonnet-4.5',
+  'gpt-oss:20b',
+  'accounts/fireworks/models/qwen3-235b-a22b-instruct-2507',
+])('the name of a model is not taken for a secret: %s', (model) => {
+  expect(() => errorOf(`backends:\n  a: {provider: ollama, model: "${model}"}`)).toThrow(
+    'the configuration was accepted',
+  )
+})

@@ -1,0 +1,237 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Conversation, JsonObject } from '../../src/domain/conversation.ts'
+import { UpstreamError } from '../../src/domain/upstream.ts'
+import type { Format } from '../../src/formats/format.ts'
+import { formatById, formats } from '../../src/formats/formats.ts'
+import { arbitraryAnswer, arbitraryConversation } from '../formats/arbitraries.ts'
+import {
+  contentOf,
+  contextOf,
+  parseSse,
+  readStream,
+  recordedRequests,
+  targetOf,
+  writeStream,
+} from '../formats/exchange.ts'
+
+const all = Object.values(formats)
+const plain: Conversation = {
+  profile: 'svc-router/frontier',
+  stream: true,
+  turns: [{ role: 'user', parts: [{ type: 'text', text: 'hi' }] }],
+  tools: [],
+  sampling: {},
+  streamUsage: true,
+  hints: {},
+}
+
+/** As a body travels: as text. */
+function sent(body: JsonObject): JsonObject {
+  return JSON.parse(JSON.stringify(body)) as JsonObject
+}
+
+describe.each(all)('the format $id', (format) => {
+  test('is found by its id and has a path', () => {
+    expect(formatById(format.id)).toBe(format)
+    expect(format.path).toMatch(/^\/[a-z/]+$/)
+  })
+
+  test('has recordings of real clients', () => {
+    expect(recordedRequests().filter(({ path }) => path === `/v1${format.path}`).length).toBeGreaterThan(10)
+  })
+
+  test('reads back the request that it wrote', () => {
+    fc.assert(
+      fc.property(arbitraryConversation(format.id), (conversation) => {
+        const { turns, tools, toolChoice, parallelToolCalls, outputFormat, stream } = conversation
+        const read = format.readRequest(sent(format.writeRequest(conversation, targetOf(conversation))))
+        expect(read.turns).toEqual(turns)
+        expect(read.tools).toEqual(tools)
+        expect(read.toolChoice).toEqual(toolChoice)
+        expect(read.parallelToolCalls).toBe(parallelToolCalls)
+        expect(read.outputFormat).toEqual(outputFormat)
+        expect(read.stream).toBe(stream)
+        expect(read.profile).toBe('backend-model')
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('reads back the stream that it wrote', () => {
+    fc.assert(
+      fc.property(arbitraryAnswer(), (events) => {
+        const read = readStream(format, writeStream(format, events, contextOf(plain)))
+        expect(read.finished).toBe(true)
+        expect(contentOf(read.events)).toEqual(contentOf(events))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('reads back the whole answer that it wrote', () => {
+    fc.assert(
+      fc.property(arbitraryAnswer(), (events) => {
+        const reader = format.readAnswer()
+        const read = reader.readWhole(sent(format.writeAnswer(contextOf(plain)).writeWhole(events)))
+        expect(reader.finished).toBe(true)
+        expect(contentOf(read)).toEqual(contentOf(events))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('never calls a stream finished that was cut anywhere before its last content', () => {
+    fc.assert(
+      fc.property(arbitraryAnswer(), fc.nat(), (events, place) => {
+        const whole = events.findIndex(({ type }) => type === 'finish')
+        const writer = format.writeAnswer(contextOf(plain))
+        const text = events
+          .slice(0, place % (whole + 1))
+          .map((event) => writer.writeEvents([event]))
+          .join('')
+        const read = readStream(format, text)
+        expect(read.finished).toBe(false)
+        expect(contentOf(read.events).reasons).toEqual([])
+      }),
+    )
+  })
+
+  test('writes nothing before there is content', () => {
+    const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0, reasoningTokens: 0, source: 'counted' } as const
+    const writer = format.writeAnswer(contextOf(plain))
+    expect(
+      writer.writeEvents([
+        { type: 'start', id: 'x', model: 'y' },
+        { type: 'usage', usage },
+      ]),
+    ).toBe('')
+    expect(writer.writeEvents([])).toBe('')
+  })
+
+  test('names the profile as the model, and never the backend', () => {
+    const events = [
+      { type: 'start', id: 'backend-id', model: 'backend-model' },
+      { type: 'text', text: 'x' },
+      { type: 'finish', reason: 'stop' },
+    ] as const
+    const stream = writeStream(format, events, contextOf(plain))
+    const whole = JSON.stringify(format.writeAnswer(contextOf(plain)).writeWhole(events))
+    for (const text of [stream, whole]) {
+      expect(text).not.toContain('backend-')
+      expect(text).toContain('"model":"svc-router/frontier"')
+    }
+  })
+
+  test('ends a broken stream with an error and [DONE], so that no reader takes it for complete', () => {
+    const failure = { code: 'upstream_broken', type: 'server_error', message: 'It broke off.', param: null }
+    for (const before of [[], [{ type: 'text', text: 'Hel' }]] as const) {
+      const writer = format.writeAnswer(contextOf(plain))
+      const text = writer.writeEvents(before) + writer.writeFailure(failure)
+      expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
+      expect(text).toContain('It broke off.')
+      expect(() => readStream(format, text)).toThrow(UpstreamError)
+    }
+  })
+
+  test('keeps a stream alive before, in and behind content without changing what it says', () => {
+    const events = [
+      { type: 'text', text: 'a' },
+      { type: 'text', text: 'b' },
+      { type: 'finish', reason: 'stop' },
+    ] as const
+    const writer = format.writeAnswer(contextOf(plain))
+    let text = writer.writeKeepAlive() + writer.writeKeepAlive()
+    for (const event of events) text += writer.writeEvents([event]) + writer.writeKeepAlive()
+    text += writer.writeEnd()
+    expect(contentOf(readStream(format, text).events)).toEqual(contentOf(events))
+  })
+
+  test('refuses data that is not its own with a category, never with the data', () => {
+    for (const data of [
+      '',
+      '{',
+      'null',
+      '[]',
+      '"x"',
+      '<html>secret</html>',
+      '{"error":{"message":"secret"}}',
+      '{"error":"secret"}',
+    ]) {
+      const thrown = caught(() => format.readAnswer().readEvent(data))
+      expect(thrown).toBeInstanceOf(UpstreamError)
+      expect(String(thrown)).not.toContain('secret')
+    }
+    for (const body of [{}, { error: { message: 'secret' } }, { choices: 'x', output: 'x' }]) {
+      expect(caught(() => format.readAnswer().readWhole(body))).toBeInstanceOf(UpstreamError)
+    }
+  })
+
+  test('tells the categories of errors inside an answer apart', () => {
+    const outcomeOf = (code: string | number): unknown =>
+      (caught(() => format.readAnswer().readEvent(JSON.stringify({ error: { code, message: 'x' } }))) as UpstreamError)
+        .outcome
+    expect(outcomeOf('context_length_exceeded')).toBe('context_too_long')
+    expect(outcomeOf('rate_limit_exceeded')).toBe('rate_limited')
+    expect(outcomeOf(429)).toBe('rate_limited')
+    expect(outcomeOf('constructor')).toBe('server_error')
+  })
+
+  test('takes keys such as __proto__ for nothing special', () => {
+    const body =
+      '{"model":"m","messages":[{"role":"user","content":"x","__proto__":{"name":1}}],"input":[{"role":"user","content":"x","__proto__":{"type":1}}],"__proto__":{"stream":true,"temperature":"hot"},"metadata":{"__proto__":{"a":"b"},"constructor":"c"}}'
+    const conversation = format.readRequest(JSON.parse(body) as JsonObject)
+    expect(conversation.stream).toBe(false)
+    expect(conversation.sampling).toEqual({})
+    for (const other of all) other.writeRequest(conversation, targetOf(conversation))
+    expect(({} as JsonObject)['stream']).toBeUndefined()
+  })
+
+  test('reads and writes 200,000 turns without running out of stack', () => {
+    const messages = Array.from({ length: 200_000 }, () => ({ role: 'user', content: [{ type: 'text', text: 'x' }] }))
+    const conversation = format.readRequest({ model: 'm', messages, input: messages })
+    expect(conversation.turns).toHaveLength(200_000)
+    for (const other of all) other.writeRequest(conversation, targetOf(conversation))
+  })
+})
+
+describe.each(all.flatMap((backend) => all.map((client) => ({ backend, client }))))(
+  'an answer from $backend.id to $client.id',
+  ({ backend, client }: { backend: Format; client: Format }) => {
+    test('says the same, streamed', () => {
+      fc.assert(
+        fc.property(arbitraryAnswer(), (events) => {
+          const reader = backend.readAnswer()
+          const writer = client.writeAnswer(contextOf(plain))
+          let text = ''
+          for (const { data } of parseSse(writeStream(backend, events, contextOf(plain)))) {
+            text += writer.writeEvents(reader.readEvent(data))
+          }
+          expect(reader.finished).toBe(true)
+          expect(contentOf(readStream(client, text + writer.writeEnd()).events)).toEqual(contentOf(events))
+        }),
+        { numRuns: 200 },
+      )
+    })
+
+    test('says the same, whole', () => {
+      fc.assert(
+        fc.property(arbitraryAnswer(), (events) => {
+          const whole = sent(backend.writeAnswer(contextOf(plain)).writeWhole(events))
+          const translated = client.writeAnswer(contextOf(plain)).writeWhole(backend.readAnswer().readWhole(whole))
+          expect(contentOf(client.readAnswer().readWhole(sent(translated)))).toEqual(contentOf(events))
+        }),
+        { numRuns: 200 },
+      )
+    })
+  },
+)
+
+function caught(run: () => unknown): unknown {
+  try {
+    run()
+  } catch (error) {
+    return error
+  }
+  throw new Error('nothing was thrown')
+}

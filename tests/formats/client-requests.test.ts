@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/domain/conversation.ts'
+import { ServiceError } from '../../src/domain/errors.ts'
+import type { Format } from '../../src/formats/format.ts'
+import { formats } from '../../src/formats/formats.ts'
+import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
+import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
+import { recordedRequests, targetOf, type RecordedRequest } from './exchange.ts'
+
+const recorded = recordedRequests()
+
+/** The format of a recording; undefined for those that bring no body of ours to read. */
+function formatOf({ path, body }: RecordedRequest): Format | undefined {
+  if (body === undefined) return undefined
+  if (path === '(websocket message)') return openaiResponses
+  return Object.values(formats).find((format) => path === `/v1${format.path}`)
+}
+
+const readable = recorded.flatMap((request) => {
+  const format = formatOf(request)
+  return format === undefined || request.body === undefined ? [] : [{ ...request, body: request.body, format }]
+})
+
+function read(file: string): { format: Format; body: JsonObject } {
+  return readable.find((request) => request.file === file)!
+}
+
+describe('recorded client requests', () => {
+  test('are 52, of which all but these three bring a body of a format that we speak', () => {
+    expect(recorded).toHaveLength(52)
+    const others = recorded.filter((request) => formatOf(request) === undefined).map(({ file }) => file)
+    expect(others.sort()).toEqual(['claude-code-messages.json', 'codex-ws-upgrade.json', 'openai-models-list.json'])
+  })
+
+  test.each(readable)('$file is accepted', ({ format, body }) => {
+    const conversation = format.readRequest(body)
+    expect(conversation.profile).toBe(body['model'])
+    expect(conversation.stream).toBe(body['stream'] ?? false)
+    expect(conversation.turns.length).toBeGreaterThan(0)
+  })
+
+  test.each(readable)(
+    '$file is translated to every format, or refused for what is kept elsewhere',
+    ({ format, body }) => {
+      const conversation = format.readRequest(body)
+      const { previousResponseId, references } = conversation.hints
+      for (const other of Object.values(formats)) {
+        const write = (): JsonObject => other.writeRequest(conversation, targetOf(conversation))
+        if (previousResponseId === undefined && references === undefined) {
+          const written = JSON.parse(JSON.stringify(write())) as JsonObject
+          expect(written['model']).toBe('backend-model')
+          expect(other.readRequest(written).turns.length).toBeGreaterThan(0)
+          continue
+        }
+        const code = previousResponseId === undefined ? 'item_not_found' : 'previous_response_not_found'
+        const param = previousResponseId === undefined ? 'input' : 'previous_response_id'
+        expect(write).toThrow(
+          expect.objectContaining({ code, facts: expect.objectContaining({ param }) as unknown }) as Error,
+        )
+      }
+    },
+  )
+
+  test('of Codex keep all tools: functions, the children of namespaces, custom tools and hosted ones', () => {
+    const { body } = read('codex-custom-tool-output.json')
+    const { tools } = openaiResponses.readRequest(body)
+    expect(tools.filter(({ type }) => type === 'function')).toHaveLength(12)
+    expect(tools.filter((tool) => tool.type !== 'hosted' && tool.namespace === 'multi_agent_v1')).toHaveLength(5)
+    expect(tools).toContainEqual(expect.objectContaining({ type: 'custom', name: 'apply_patch' }))
+    expect(tools.at(-1)).toEqual({ type: 'hosted', declaration: { type: 'web_search', external_web_access: false } })
+  })
+
+  test('of Codex bring tools in additional_tools items too', () => {
+    const { body } = read('codex-additional-tools-responses-lite.json')
+    const { tools, turns } = openaiResponses.readRequest(body)
+    expect(tools.filter((tool) => tool.type !== 'hosted' && tool.namespace === 'functions')).toHaveLength(3)
+    expect(tools.filter((tool) => tool.type !== 'hosted' && tool.namespace === 'collaboration')).toHaveLength(6)
+    expect(turns).toHaveLength(6)
+  })
+
+  test('of the SDKs may attach the fusion tool, which no provider ever sees', () => {
+    const { body } = read('openai-chat-fusion-tool.json')
+    const conversation = openaiChat.readRequest(body)
+    expect(conversation.fusionTool).toEqual({ type: 'svc-router:fusion' })
+    expect(conversation.tools).toEqual([])
+    const written = openaiResponses.writeRequest(conversation, targetOf(conversation))
+    expect(written).not.toHaveProperty('tools')
+    expect(written).not.toHaveProperty('tool_choice')
+  })
+
+  test('of Codex with parallel calls become one assistant message with text and both calls', () => {
+    const { body } = read('codex-reasoning-parallel-calls.json')
+    const conversation = openaiResponses.readRequest(body)
+    const { messages } = openaiChat.writeRequest(conversation, targetOf(conversation, { replaysReasoning: false }))
+    expect((messages as JsonObject[]).slice(-3)).toEqual([
+      {
+        role: 'assistant',
+        content: 'Let me look.',
+        tool_calls: [
+          { id: 'call_abc2', type: 'function', function: { name: 'exec_command', arguments: '{"cmd":"true"}' } },
+          { id: 'call_abc3', type: 'function', function: { name: 'exec_command', arguments: '{"cmd":"echo 2"}' } },
+        ],
+      },
+      { role: 'tool', tool_call_id: 'call_abc2', content: '(102 characters of text)' },
+      { role: 'tool', tool_call_id: 'call_abc3', content: '(104 characters of text)' },
+    ])
+  })
+
+  test('with encrypted reasoning never carry it into another format', () => {
+    const sealed = readable.filter(({ body }) => JSON.stringify(body).includes('"encrypted_content":"'))
+    expect(sealed.length).toBeGreaterThanOrEqual(3)
+    for (const { format, body } of sealed) {
+      const conversation = format.readRequest(body)
+      for (const other of Object.values(formats)) {
+        const written = JSON.stringify(other.writeRequest(conversation, targetOf(conversation)))
+        expect(written).not.toMatch(/"ENC\d?"|encrypted_content/)
+      }
+    }
+  })
+
+  test('are refused in our own words only', () => {
+    const { body } = read('openai-chat-basic.json')
+    expect(() => openaiChat.readRequest({ ...body, stream: 'yes' })).toThrow(ServiceError)
+  })
+})

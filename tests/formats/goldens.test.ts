@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest'
+import type { AnswerEvent, Conversation, JsonObject } from '../../src/domain/conversation.ts'
+import type { Format } from '../../src/formats/format.ts'
+import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
+import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
+import { contextOf, createdAt, golden, parseSse, readStream, writeStream } from './exchange.ts'
+
+const model = 'svc-router/frontier'
+const weather = { name: 'get_weather', parameters: { type: 'object', properties: {} } }
+const chat = openaiChat.readRequest({ model, messages: [], stream: true, stream_options: { include_usage: true } })
+const responses = openaiResponses.readRequest({ model, input: 'hi', stream: true })
+const responsesWithTool = openaiResponses.readRequest({ model, input: 'hi', tools: [{ type: 'function', ...weather }] })
+
+/** Names every id by its prefix and the order of its first appearance: the same id must stay the same everywhere. */
+function withPlainIds(text: string): string {
+  const seen = new Map<string, string>()
+  return text.replaceAll(/\b(chatcmpl|resp|msg|fc|rs)_\w+/g, (id, prefix: string) => {
+    if (!seen.has(id)) seen.set(id, `${prefix}_${seen.size}`)
+    return seen.get(id)!
+  })
+}
+
+function framesOf(text: string): unknown[] {
+  return parseSse(withPlainIds(text)).map(({ event, data }) => ({
+    event,
+    data: data === '[DONE]' ? data : (JSON.parse(data) as JsonObject),
+  }))
+}
+
+const streams: [string, Format, Conversation][] = [
+  ['chat-text.sse', openaiChat, chat],
+  ['chat-tool-call.sse', openaiChat, chat],
+  ['response-text.sse', openaiResponses, responses],
+  ['response-function-call.sse', openaiResponses, responsesWithTool],
+  ['response-reasoning.sse', openaiResponses, responses],
+]
+
+describe('the checked golden streams', () => {
+  test.each(streams)('%s: what is read from it is written the same', (name, format, conversation) => {
+    const { events, finished } = readStream(format, golden(name))
+    expect(finished).toBe(true)
+    // Sealed reasoning is known when it ends: the event that opens the item cannot have it yet.
+    const expected = golden(name).replace(
+      '"content":[],"encrypted_content":"ENC"}}\n\nevent: response.reasoning',
+      '"content":[]}}\n\nevent: response.reasoning',
+    )
+    expect(framesOf(writeStream(format, events, contextOf(conversation)))).toEqual(framesOf(expected))
+  })
+
+  test('response-failed.sse: a stream that broke ends the same', () => {
+    const [before = ''] = golden('response-failed.sse').split('event: error')
+    const { events, finished } = readStream(openaiResponses, before)
+    expect(finished).toBe(false)
+    const writer = openaiResponses.writeAnswer(contextOf(responses))
+    const failure = { code: 'server_error', type: 'server_error', message: 'upstream exploded', param: null }
+    const written = writer.writeEvents(events) + writer.writeFailure(failure)
+    expect(framesOf(written)).toEqual(framesOf(golden('response-failed.sse')))
+    expect(() => readStream(openaiResponses, golden('response-failed.sse'))).toThrow('server_error')
+  })
+
+  test.each([
+    ['chat.json', openaiChat, chat],
+    ['response.json', openaiResponses, responses],
+  ] as const)('%s: what is read from it is written the same', (name, format, conversation) => {
+    const reader = format.readAnswer()
+    const events = reader.readWhole(JSON.parse(golden(name)) as JsonObject)
+    expect(reader.finished).toBe(true)
+    const written = JSON.stringify(format.writeAnswer(contextOf(conversation)).writeWhole(events))
+    expect(JSON.parse(withPlainIds(written))).toEqual(JSON.parse(withPlainIds(golden(name))))
+  })
+
+  test.each(streams)('%s: cut behind any event before its end, it is never finished', (name, format) => {
+    const frames = golden(name).split(/(?<=\n\n)/)
+    const terminal = frames.findIndex((frame) => /"finish_reason":"|"type":"response.completed"/.test(frame))
+    expect(terminal).toBeGreaterThan(2)
+    for (let count = 0; count <= frames.length; count++) {
+      const { finished, events } = readStream(format, frames.slice(0, count).join(''))
+      expect(finished).toBe(count > terminal)
+      expect(events.some((event) => event.type === 'finish')).toBe(count > terminal)
+    }
+  })
+
+  test.each(streams)('%s: one frame is one event with its data on one line', (name, format, conversation) => {
+    const { events } = readStream(format, golden(name))
+    const writer = format.writeAnswer(contextOf(conversation))
+    for (const event of events) {
+      const written = writer.writeEvents([event])
+      if (written !== '') expect(written).toMatch(/^(?:(?:event: \S+\n)?data: .+\n\n)+$/)
+    }
+    expect(writer.writeEnd()).toMatch(/data: \[DONE\]\n\n$/)
+  })
+
+  test('every golden was made at the time that the tests use', () => {
+    const events: AnswerEvent[] = readStream(openaiChat, golden('chat-text.sse')).events
+    expect(events[0]).toEqual({ type: 'start', id: 'chatcmpl_00005613528419', model })
+    expect(golden('chat.json')).toContain(String(createdAt))
+  })
+})

@@ -1,0 +1,459 @@
+import { describe, expect, test } from 'vitest'
+import type { AnswerEvent, JsonObject } from '../../src/domain/conversation.ts'
+import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
+import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
+import { contextOf, dataOf, parseSse, targetOf, writeStream } from './exchange.ts'
+
+/** The keys that the Open Responses suite asks of every response object (wire 1.2), `completed_at` to `metadata`. */
+const responseKeys = `id object created_at completed_at status background error incomplete_details instructions
+  max_output_tokens max_tool_calls model output parallel_tool_calls previous_response_id prompt_cache_key reasoning
+  safety_identifier service_tier store temperature text tool_choice tools top_logprobs top_p presence_penalty
+  frequency_penalty truncation usage metadata`.split(/\s+/)
+
+const model = 'svc-router/frontier'
+const plain = openaiResponses.readRequest({ model, input: 'hi', stream: true })
+const usage = { inputTokens: 11, outputTokens: 7, cachedTokens: 3, reasoningTokens: 2, source: 'counted' } as const
+
+const everything: AnswerEvent[] = [
+  { type: 'start' },
+  { type: 'reasoning', text: 'Let me ' },
+  { type: 'reasoning', text: 'think.' },
+  { type: 'reasoning_end' },
+  { type: 'text', text: 'I will ' },
+  { type: 'text', text: 'look.' },
+  {
+    type: 'annotation',
+    annotation: { type: 'url_citation', url: 'https://example.com', title: 't', start_index: 0, end_index: 1 },
+  },
+  { type: 'refusal', text: 'Not that.' },
+  { type: 'call', index: 0, kind: 'function', id: 'call_a', name: 'first' },
+  { type: 'call_arguments', index: 0, text: '{"a"' },
+  { type: 'call_arguments', index: 0, text: ':1}' },
+  { type: 'call', index: 1, kind: 'custom', id: 'call_b', name: 'patch' },
+  { type: 'call_arguments', index: 1, text: 'free text' },
+  { type: 'finish', reason: 'tool_calls' },
+  { type: 'usage', usage },
+]
+
+function streamed(events: readonly AnswerEvent[], body: JsonObject = {}): JsonObject[] {
+  const conversation = openaiResponses.readRequest({ model, input: 'hi', stream: true, ...body })
+  return dataOf(writeStream(openaiResponses, events, contextOf(conversation)))
+}
+
+function typesOf(frames: readonly JsonObject[]): unknown[] {
+  return frames.map(({ type }) => type)
+}
+
+function toChat(input: readonly JsonObject[], body: JsonObject = {}, replaysReasoning = false): JsonObject {
+  const conversation = openaiResponses.readRequest({ model, input, ...body })
+  return openaiChat.writeRequest(conversation, targetOf(conversation, { replaysReasoning }))
+}
+
+const call = (id: string, name = 'look'): JsonObject => ({
+  type: 'function_call',
+  call_id: id,
+  name,
+  arguments: '{"x":1}',
+})
+const output = (id: string, value: unknown = 'done'): JsonObject =>
+  ({ type: 'function_call_output', call_id: id, output: value }) as JsonObject
+const user = { role: 'user', content: 'go' }
+
+describe('pitfall 1: one id for the whole response', () => {
+  test('created, every event between and completed carry the same response id', () => {
+    const ids = streamed(everything).flatMap(({ response }) => (response ? [(response as JsonObject)['id']] : []))
+    expect(ids).toHaveLength(3)
+    expect(new Set(ids)).toEqual(new Set(['resp_0123456789']))
+  })
+
+  test('an input in the form of a list is not lost', () => {
+    const { turns } = openaiResponses.readRequest({ model, input: [user, { role: 'assistant', content: 'ok' }, user] })
+    expect(turns.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
+  })
+})
+
+describe('pitfall 2: what the model said at once is one assistant message', () => {
+  test('text and parallel calls are merged, and their outputs follow in the order of the calls', () => {
+    const { messages } = toChat([
+      user,
+      { role: 'assistant', content: 'Both.' },
+      call('a'),
+      call('b'),
+      output('b', 'B'),
+      output('a', 'A'),
+    ])
+    expect(messages).toEqual([
+      { role: 'user', content: 'go' },
+      {
+        role: 'assistant',
+        content: 'Both.',
+        tool_calls: ['a', 'b'].map((id) => ({
+          id,
+          type: 'function',
+          function: { name: 'look', arguments: '{"x":1}' },
+        })),
+      },
+      { role: 'tool', tool_call_id: 'a', content: 'A' },
+      { role: 'tool', tool_call_id: 'b', content: 'B' },
+    ])
+  })
+
+  test('an output that came late still follows its call directly, and a missing one is told as aborted', () => {
+    const { messages } = toChat([user, call('a'), call('b'), { role: 'user', content: 'wait' }, output('a')])
+    expect((messages as JsonObject[]).map(({ role, content }) => [role, content])).toEqual([
+      ['user', 'go'],
+      ['assistant', null],
+      ['tool', 'done'],
+      ['tool', 'aborted'],
+      ['user', 'wait'],
+    ])
+  })
+
+  test('ids that come again in a later turn are answered in order', () => {
+    const { messages } = toChat([user, call('a'), output('a', '1'), user, call('a'), output('a', '2')])
+    const results = (messages as JsonObject[]).filter(({ role }) => role === 'tool')
+    expect(results.map(({ content }) => content)).toEqual(['1', '2'])
+  })
+
+  test.each([
+    { where: 'without its call', input: [user, output('a')] },
+    { where: 'before its call', input: [user, output('a'), call('a')] },
+    { where: 'given twice', input: [user, call('a'), output('a'), output('a')] },
+  ])('an output $where is refused', ({ input }) => {
+    expect(() => toChat(input)).toThrow(
+      expect.objectContaining({
+        code: 'invalid_request',
+        facts: expect.objectContaining({ param: 'input' }) as unknown,
+      }) as Error,
+    )
+  })
+})
+
+describe('pitfall 3: text and calls are one choice', () => {
+  test('of a whole chat answer, with the reason tool_calls', () => {
+    const conversation = openaiChat.readRequest({ model, messages: [user] })
+    const { choices } = openaiChat.writeAnswer(contextOf(conversation)).writeWhole(everything)
+    expect(choices).toHaveLength(1)
+    expect(choices).toMatchObject([
+      {
+        index: 0,
+        finish_reason: 'tool_calls',
+        message: {
+          content: 'I will look.',
+          tool_calls: [
+            { id: 'call_a' },
+            { id: 'call_b', type: 'custom', custom: { name: 'patch', input: 'free text' } },
+          ],
+        },
+      },
+    ])
+  })
+
+  test('of a stream: every chunk is about choice 0', () => {
+    const conversation = openaiChat.readRequest({ model, messages: [user], stream: true })
+    const chunks = dataOf(writeStream(openaiChat, everything, contextOf(conversation)))
+    const choices = chunks.flatMap((chunk) => chunk['choices'] as JsonObject[])
+    expect(new Set(choices.map(({ index }) => index))).toEqual(new Set([0]))
+    expect(choices.filter(({ finish_reason: reason }) => reason !== null)).toHaveLength(1)
+    expect(chunks.every((chunk) => !('usage' in chunk))).toBe(true)
+  })
+})
+
+describe('pitfall 7: no type of tool is a 400', () => {
+  const tools = [
+    { type: 'web_search', external_web_access: false },
+    { type: 'local_shell' },
+    { type: 'mcp', server_label: 'x' },
+    { type: 'vendor:thing', anything: [1] },
+    { type: 'namespace', name: 'n', tools: [{ type: 'something_new' }] },
+  ]
+
+  test('unknown ones are kept, and dropped where they cannot be served', () => {
+    const conversation = openaiResponses.readRequest({ model, input: 'hi', tools, tool_choice: 'required' })
+    expect(conversation.tools).toHaveLength(5)
+    expect(conversation.tools.every(({ type }) => type === 'hosted')).toBe(true)
+    for (const format of [openaiChat, openaiResponses]) {
+      const body = format.writeRequest(conversation, targetOf(conversation))
+      expect(body).not.toHaveProperty('tools')
+      expect(body).not.toHaveProperty('tool_choice')
+    }
+  })
+
+  test('on chat neither', () => {
+    expect(openaiChat.readRequest({ model, messages: [user], tools }).tools).toHaveLength(5)
+  })
+
+  test('nor is a type of item, or of content', () => {
+    const input = [
+      { type: 'web_search_call', id: 'ws_1' },
+      { type: 'compaction', encrypted_content: 'x' },
+      { type: 'acme:note' },
+    ]
+    const odd = {
+      role: 'user',
+      content: [
+        { type: 'hologram', data: 'x' },
+        { type: 'input_text', text: 'go' },
+      ],
+    }
+    expect(openaiResponses.readRequest({ model, input: [...input, odd] }).turns).toEqual([
+      { role: 'user', parts: [{ type: 'text', text: 'go' }] },
+    ])
+  })
+})
+
+describe('pitfall 10: indexes and item ids', () => {
+  const frames = streamed(everything)
+
+  test('are numbered from 0 without gaps', () => {
+    expect(frames.map(({ sequence_number: number }) => number)).toEqual(frames.map((_, index) => index))
+    const added = frames.filter(({ type }) => type === 'response.output_item.added')
+    expect(added.map((frame) => frame['output_index'])).toEqual([0, 1, 2, 3])
+  })
+
+  test('are the same in added, deltas, done and the final output', () => {
+    const { output } = frames.at(-1)!['response'] as { output: JsonObject[] }
+    expect(output.map(({ type }) => type)).toEqual(['reasoning', 'message', 'function_call', 'custom_tool_call'])
+    expect(new Set(output.map(({ id }) => id)).size).toBe(4)
+    for (const frame of frames) {
+      if (typeof frame['item_id'] === 'string')
+        expect(frame['item_id']).toBe(output[frame['output_index'] as number]!['id'])
+      if (frame['type'] === 'response.output_item.added') {
+        expect((frame['item'] as JsonObject)['id']).toBe(output[frame['output_index'] as number]!['id'])
+      }
+      if (frame['type'] === 'response.output_item.done')
+        expect(frame['item']).toEqual(output[frame['output_index'] as number])
+    }
+    expect(output.map(({ id }) => (id as string).replace(/_.*/, ''))).toEqual(['rs', 'msg', 'fc', 'ctc'])
+  })
+
+  test('of a message with text and refusal count its parts', () => {
+    const parts = frames.filter(({ type }) => type === 'response.content_part.added')
+    expect(parts.map((frame) => frame['content_index'])).toEqual([0, 1])
+  })
+})
+
+describe('parallel calls whose arguments come mixed', () => {
+  const open = (index: number, kind: 'function' | 'custom'): AnswerEvent => ({
+    type: 'call',
+    index,
+    kind,
+    id: `c${index}`,
+    name: 'f',
+  })
+  const piece = (index: number, text: string): AnswerEvent => ({ type: 'call_arguments', index, text })
+  const finish: AnswerEvent = { type: 'finish', reason: 'tool_calls' }
+
+  test.each([
+    { what: 'a function whose arguments so far only look complete', kind: 'function', pieces: ['{"a":{}', '}'] },
+    { what: 'a custom tool whose input so far happens to be JSON', kind: 'custom', pieces: ['{}', ' and more'] },
+    { what: 'a function with space behind its arguments', kind: 'function', pieces: ['{}', ' \n'] },
+  ] as const)('lose nothing: $what', ({ kind, pieces }) => {
+    const events = [
+      open(0, kind),
+      piece(0, pieces[0]),
+      open(1, 'function'),
+      piece(0, pieces[1]),
+      piece(1, '{}'),
+      finish,
+    ]
+    const { output } = streamed(events).at(-1)!['response'] as { output: JsonObject[] }
+    expect(output.map((item) => ((item['arguments'] ?? item['input']) as string).trim())).toEqual([
+      pieces.join('').trim(),
+      '{}',
+    ])
+  })
+
+  test('are done one by one where each is complete before the next', () => {
+    const types = typesOf(streamed([open(0, 'function'), piece(0, '{}'), open(1, 'function'), piece(1, '{}'), finish]))
+    expect(types.filter((type) => (type as string).includes('output_item'))).toEqual([
+      'response.output_item.added',
+      'response.output_item.done',
+      'response.output_item.added',
+      'response.output_item.done',
+    ])
+  })
+
+  test('are a broken answer where something follows complete arguments', () => {
+    const events = [open(0, 'function'), piece(0, '{}'), open(1, 'function'), piece(0, '{}'), finish]
+    expect(() => streamed(events)).toThrow('broken')
+  })
+})
+
+describe('pitfall 11: every lifecycle event is there, in order', () => {
+  test('for reasoning, message and calls', () => {
+    expect(typesOf(streamed(everything))).toEqual([
+      'response.created',
+      'response.in_progress',
+      'response.output_item.added',
+      'response.reasoning_summary_part.added',
+      'response.reasoning_summary_text.delta',
+      'response.reasoning_summary_text.delta',
+      'response.reasoning_summary_text.done',
+      'response.reasoning_summary_part.done',
+      'response.output_item.done',
+      'response.output_item.added',
+      'response.content_part.added',
+      'response.output_text.delta',
+      'response.output_text.delta',
+      'response.output_text.annotation.added',
+      'response.output_text.done',
+      'response.content_part.done',
+      'response.content_part.added',
+      'response.refusal.delta',
+      'response.refusal.done',
+      'response.content_part.done',
+      'response.output_item.done',
+      'response.output_item.added',
+      'response.function_call_arguments.delta',
+      'response.function_call_arguments.delta',
+      'response.function_call_arguments.done',
+      'response.output_item.done',
+      'response.output_item.added',
+      'response.custom_tool_call_input.delta',
+      'response.custom_tool_call_input.done',
+      'response.output_item.done',
+      'response.completed',
+    ])
+  })
+
+  test('and the name of each event is its type', () => {
+    for (const { event, data } of parseSse(writeStream(openaiResponses, everything, contextOf(plain)))) {
+      if (data !== '[DONE]') expect(event).toBe((JSON.parse(data) as JsonObject)['type'])
+    }
+  })
+
+  test('an answer that was cut short is incomplete, and so is its last item', () => {
+    const frames = streamed([
+      { type: 'reasoning', text: 'Hm.' },
+      { type: 'text', text: 'Half' },
+      { type: 'finish', reason: 'length' },
+    ])
+    const { type, response } = frames.at(-1)!
+    expect(type).toBe('response.incomplete')
+    expect(response).toMatchObject({
+      status: 'incomplete',
+      completed_at: null,
+      incomplete_details: { reason: 'max_output_tokens' },
+      output: [{ type: 'reasoning' }, { type: 'message', status: 'incomplete' }],
+    })
+  })
+
+  test('usage behind the end is in the final event, with its details', () => {
+    expect(streamed(everything).at(-1)!['response']).toMatchObject({
+      usage: {
+        input_tokens: 11,
+        input_tokens_details: { cached_tokens: 3, cache_write_tokens: 0 },
+        output_tokens: 7,
+        output_tokens_details: { reasoning_tokens: 2 },
+        total_tokens: 18,
+      },
+    })
+  })
+
+  test('every response object has all keys of the convention', () => {
+    const writer = openaiResponses.writeAnswer(contextOf(plain))
+    const failure = { code: 'c', type: 't', message: 'm', param: null }
+    const broken = dataOf(writer.writeKeepAlive() + writer.writeKeepAlive() + writer.writeFailure(failure))
+    const whole = openaiResponses.writeAnswer(contextOf(plain)).writeWhole(everything)
+    const objects = [...streamed(everything), ...broken].flatMap(({ response }) => (response ? [response] : []))
+    expect(responseKeys).toHaveLength(31)
+    expect(typesOf(broken)).toEqual([
+      'response.created',
+      'response.in_progress',
+      'response.in_progress',
+      'error',
+      'response.failed',
+    ])
+    for (const response of [...objects, whole]) expect(Object.keys(response).sort()).toEqual([...responseKeys].sort())
+  })
+
+  test('a response repeats what was asked for, and of its tools only functions', () => {
+    const parameters = { type: 'object', properties: {} }
+    const asked = {
+      instructions: 'Be brief.',
+      temperature: 0.5,
+      metadata: { a: 'b' },
+      user: 'u',
+      store: false,
+      max_output_tokens: 9,
+      reasoning: { effort: 'low' },
+      text: { verbosity: 'low' },
+      tool_choice: { type: 'function', name: 'f' },
+      tools: [{ type: 'function', name: 'f', parameters }, { type: 'web_search' }, { type: 'custom', name: 'c' }],
+    }
+    expect(streamed(everything, asked)[0]!['response']).toMatchObject({
+      ...asked,
+      reasoning: { effort: 'low', summary: null },
+      text: { format: { type: 'text' }, verbosity: 'low' },
+      tools: [{ type: 'function', name: 'f', description: null, parameters, strict: null }],
+    })
+  })
+})
+
+describe('pitfall 12: images in tool outputs', () => {
+  const image = { type: 'input_image', image_url: 'data:image/png;base64,AAAA', detail: 'original' }
+
+  test('come as one user message behind the last output, never as text', () => {
+    const { messages } = toChat([
+      user,
+      call('a'),
+      call('b'),
+      output('a', [image]),
+      output('b', [{ type: 'input_text', text: 'seen' }, image]),
+    ])
+    expect((messages as JsonObject[]).slice(2)).toEqual([
+      { role: 'tool', tool_call_id: 'a', content: '[image]' },
+      { role: 'tool', tool_call_id: 'b', content: 'seen' },
+      {
+        role: 'user',
+        content: [0, 1].map(() => ({
+          type: 'image_url',
+          image_url: { url: 'data:image/png;base64,AAAA', detail: 'high' },
+        })),
+      },
+    ])
+  })
+
+  test('stay where they are on Responses', () => {
+    const conversation = openaiResponses.readRequest({ model, input: [user, call('a'), output('a', [image])] })
+    const { input } = openaiResponses.writeRequest(conversation, targetOf(conversation))
+    expect((input as JsonObject[])[2]).toEqual({ type: 'function_call_output', call_id: 'a', output: [image] })
+  })
+})
+
+describe('pitfall 13: reasoning is never told as text', () => {
+  const thought = {
+    type: 'reasoning',
+    id: 'rs_1',
+    summary: [{ type: 'summary_text', text: 'secret thought' }],
+    encrypted_content: 'SEALED',
+  }
+
+  test('and a turn of nothing but reasoning leaves no message at all', () => {
+    const body = toChat([user, thought, user])
+    expect(body['messages']).toEqual([user, user])
+    expect(JSON.stringify(body)).not.toMatch(/secret thought|SEALED/)
+  })
+
+  test('and where the backend wants it back it has a field of its own', () => {
+    const { messages } = toChat([user, thought, { role: 'assistant', content: 'Hi.' }], {}, true)
+    expect((messages as JsonObject[])[1]).toEqual({
+      role: 'assistant',
+      content: 'Hi.',
+      reasoning_content: 'secret thought',
+    })
+  })
+
+  test('and of a backend it reaches the client as reasoning', () => {
+    const reader = openaiChat.readAnswer()
+    const chunk = {
+      choices: [{ index: 0, delta: { reasoning_content: 'Hm.', content: 'Hi.' }, finish_reason: 'stop' }],
+    }
+    const { output } = openaiResponses.writeAnswer(contextOf(plain)).writeWhole(reader.readEvent(JSON.stringify(chunk)))
+    expect(output).toMatchObject([
+      { type: 'reasoning', summary: [{ type: 'summary_text', text: 'Hm.' }] },
+      { type: 'message', content: [{ type: 'output_text', text: 'Hi.' }] },
+    ])
+  })
+})

@@ -1,0 +1,258 @@
+import { describe, expect, test } from 'vitest'
+import type { AnswerEvent, JsonObject } from '../../src/domain/conversation.ts'
+import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
+import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
+import { contentOf } from './exchange.ts'
+
+type Data = JsonObject | '[DONE]'
+
+function read(format: typeof openaiChat, data: readonly Data[]): { events: AnswerEvent[]; finished: boolean } {
+  const reader = format.readAnswer()
+  const events = data.flatMap((item) => [...reader.readEvent(item === '[DONE]' ? item : JSON.stringify(item))])
+  return { events, finished: reader.finished }
+}
+
+const chunk = (delta: JsonObject, reason: string | null = null, more: JsonObject = {}): JsonObject => ({
+  id: 'c',
+  model: 'm',
+  choices: [{ index: 0, delta, finish_reason: reason }],
+  ...more,
+})
+const tool = (fields: JsonObject): JsonObject => chunk({ tool_calls: [fields] })
+const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
+const counted = { inputTokens: 3, outputTokens: 4, cachedTokens: 0, reasoningTokens: 0, source: 'counted' }
+
+describe('a chat stream', () => {
+  test('is finished by a reason, or by [DONE] where the backend gives none', () => {
+    expect(read(openaiChat, [chunk({ content: 'x' })]).finished).toBe(false)
+    expect(read(openaiChat, [chunk({ content: 'x' }), chunk({}, 'stop')]).finished).toBe(true)
+    const { events, finished } = read(openaiChat, [chunk({ content: 'x' }), '[DONE]'])
+    expect(finished).toBe(true)
+    expect(contentOf(events).reasons).toEqual(['stop'])
+    expect(() => read(openaiChat, ['[DONE]'])).toThrow('broken')
+  })
+
+  test.each([
+    ['with the reason', [chunk({ content: 'x' }), chunk({}, 'stop', { usage }), '[DONE]']],
+    ['behind the reason', [chunk({ content: 'x' }), chunk({}, 'stop'), { choices: [], usage }, '[DONE]']],
+    ['behind [DONE]', [chunk({ content: 'x' }), chunk({}, 'stop'), '[DONE]', { choices: [], usage }]],
+    ['in every chunk', [chunk({ content: 'x' }, null, { usage }), chunk({}, 'stop', { usage }), '[DONE]']],
+  ] as [string, Data[]][])('may bring its usage %s', (_, data) => {
+    const { events } = read(openaiChat, data)
+    expect(contentOf(events).usage).toEqual(counted)
+    expect(contentOf(events).reasons).toEqual(['stop'])
+  })
+
+  test('that counts nothing has no usage, so that it is estimated', () => {
+    const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
+    expect(contentOf(read(openaiChat, [chunk({ content: 'x' }, 'stop', { usage: none })]).events).usage).toBeUndefined()
+  })
+
+  test('says one reason, whatever word the backend has for it', () => {
+    const reasonOf = (reason: string, delta: JsonObject = {}): unknown =>
+      contentOf(read(openaiChat, [chunk(delta, reason), chunk({}, 'stop')]).events).reasons
+    expect(reasonOf('max_tokens')).toEqual(['length'])
+    expect(reasonOf('end_turn')).toEqual(['stop'])
+    expect(reasonOf('content_filter')).toEqual(['content_filter'])
+    const call = { tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } }] }
+    expect(reasonOf('stop', call)).toEqual(['tool_calls'])
+    expect(reasonOf('tool_calls')).toEqual(['stop'])
+    expect(() => reasonOf('error')).toThrow('server_error')
+  })
+
+  test.each([
+    [
+      'numbered well',
+      [
+        { index: 0, id: 'a', function: { name: 'f', arguments: '' } },
+        { index: 0, function: { arguments: '{"x":1}' } },
+        { index: 1, id: 'b', function: { name: 'g', arguments: '{}' } },
+      ],
+    ],
+    [
+      'without numbers',
+      [
+        { id: 'a', function: { name: 'f', arguments: '{"x"' } },
+        { function: { arguments: ':1}' } },
+        { id: 'b', function: { name: 'g', arguments: '{}' } },
+      ],
+    ],
+    [
+      'all numbered 0',
+      [
+        { index: 0, id: 'a', function: { name: 'f', arguments: '{"x":1}' } },
+        { index: 0, id: 'b', function: { name: 'g', arguments: '{}' } },
+      ],
+    ],
+    [
+      'with id and name in each piece',
+      [
+        { index: 0, id: 'a', function: { name: 'f', arguments: '{"x"' } },
+        { index: 0, id: 'a', function: { name: 'f', arguments: ':1}' } },
+        { index: 1, id: 'b', function: { name: 'g', arguments: '{}' } },
+      ],
+    ],
+    [
+      'mixed',
+      [
+        { index: 0, id: 'a', function: { name: 'f', arguments: '{"x"' } },
+        { index: 1, id: 'b', function: { name: 'g', arguments: '{' } },
+        { index: 0, function: { arguments: ':1}' } },
+        { index: 1, function: { arguments: '}' } },
+      ],
+    ],
+    [
+      'with arguments as objects',
+      [
+        { index: 0, id: 'a', function: { name: 'f', arguments: { x: 1 } } },
+        { index: 1, id: 'b', function: { name: 'g', arguments: {} } },
+      ],
+    ],
+  ] as [string, JsonObject[]][])('may have parallel calls %s', (_, entries) => {
+    const { calls } = contentOf(read(openaiChat, [...entries.map(tool), chunk({}, 'tool_calls')]).events)
+    expect(calls).toMatchObject([
+      { id: 'a', name: 'f', arguments: '{"x":1}' },
+      { id: 'b', name: 'g', arguments: '{}' },
+    ])
+  })
+
+  test('may have reasoning under either name, or in blocks', () => {
+    const reasoning = (delta: JsonObject): string =>
+      contentOf(read(openaiChat, [chunk(delta, 'stop')]).events).reasoning
+    expect(reasoning({ reasoning_content: 'a' })).toBe('a')
+    expect(reasoning({ reasoning: 'a', content: '' })).toBe('a')
+    expect(
+      reasoning({
+        content: [
+          { type: 'thinking', thinking: [{ type: 'text', text: 'a' }] },
+          { type: 'text', text: 'b' },
+        ],
+      }),
+    ).toBe('a')
+  })
+
+  test('may bring chunks of other kinds, which say nothing', () => {
+    const { events } = read(openaiChat, [
+      { choices: [], prompt_filter_results: [] },
+      { object: 'ping' },
+      chunk({ content: 'x' }, 'stop'),
+    ])
+    expect(events.map(({ type }) => type)).toEqual(['start', 'text', 'finish'])
+  })
+
+  test('of several choices tells the first', () => {
+    const second = { choices: [{ index: 1, delta: { content: 'other' }, finish_reason: 'stop' }] }
+    const { events, finished } = read(openaiChat, [chunk({ content: 'x' }), second])
+    expect(contentOf(events).text).toBe('x')
+    expect(finished).toBe(false)
+  })
+
+  test('with an error inside throws its category', () => {
+    expect(() => read(openaiChat, [chunk({ content: 'x' }), { error: { message: 'm', code: 502 } }])).toThrow(
+      'server_error',
+    )
+    expect(() => read(openaiChat, [{ object: 'error', message: 'm', code: 'context_length_exceeded' }])).toThrow(
+      'context_too_long',
+    )
+    expect(() => read(openaiChat, [{ choices: [], error: { type: 'rate_limit_error' } }])).toThrow('rate_limited')
+  })
+
+  test('of pieces of calls that opened before reading began says nothing of them', () => {
+    const { events } = read(openaiChat, [tool({ index: 0, function: { arguments: '{}' } }), chunk({}, 'tool_calls')])
+    expect(events.map(({ type }) => type)).toEqual(['start', 'finish'])
+  })
+})
+
+describe('a responses stream', () => {
+  const added = (index: number, item: JsonObject): JsonObject => ({
+    type: 'response.output_item.added',
+    output_index: index,
+    item,
+  })
+  const done = (index: number, item: JsonObject): JsonObject => ({
+    type: 'response.output_item.done',
+    output_index: index,
+    item,
+  })
+  const completed = (more: JsonObject = {}): JsonObject => ({
+    type: 'response.completed',
+    response: { status: 'completed', output: [], ...more },
+  })
+  const message = {
+    type: 'message',
+    role: 'assistant',
+    content: [{ type: 'output_text', text: 'Hi.', annotations: [] }],
+  }
+
+  test('without deltas is told from the items, or from the final event', () => {
+    const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}', namespace: 'n' }
+    for (const data of [
+      [added(0, message), done(0, message), done(1, call), completed()],
+      [completed({ output: [message, call] })],
+    ]) {
+      const content = contentOf(read(openaiResponses, data).events)
+      expect(content).toMatchObject({
+        text: 'Hi.',
+        calls: [{ id: 'c', name: 'f', namespace: 'n', arguments: '{}' }],
+        reasons: ['tool_calls'],
+      })
+    }
+  })
+
+  test('is not told twice where deltas, items and the final event all have the text', () => {
+    const delta = { type: 'response.output_text.delta', output_index: 0, delta: 'Hi.' }
+    const { events } = read(openaiResponses, [
+      added(0, message),
+      delta,
+      done(0, message),
+      completed({ output: [message] }),
+      '[DONE]',
+    ])
+    expect(contentOf(events)).toMatchObject({ text: 'Hi.', reasons: ['stop'] })
+  })
+
+  test('tells reasoning once: the summary, or else the raw text', () => {
+    const item = { type: 'reasoning', summary: [] }
+    const summary = (index: number, delta: string): JsonObject[] => [
+      { type: 'response.reasoning_summary_part.added', output_index: 0, summary_index: index },
+      { type: 'response.reasoning_summary_text.delta', output_index: 0, summary_index: index, delta },
+    ]
+    const raw = { type: 'response.reasoning_text.delta', output_index: 0, delta: 'raw' }
+    const reasoningOf = (data: JsonObject[]): string =>
+      contentOf(read(openaiResponses, [added(0, item), ...data]).events).reasoning
+    expect(reasoningOf([...summary(0, 'a'), raw, ...summary(1, 'b')])).toBe('a\n\nb')
+    expect(reasoningOf([raw, raw])).toBe('rawraw')
+  })
+
+  test('ends early as length or content_filter', () => {
+    const incomplete = (reason: string): JsonObject => ({
+      type: 'response.incomplete',
+      response: { status: 'incomplete', incomplete_details: { reason }, output: [] },
+    })
+    expect(contentOf(read(openaiResponses, [incomplete('max_output_tokens')]).events).reasons).toEqual(['length'])
+    expect(contentOf(read(openaiResponses, [incomplete('content_filter')]).events).reasons).toEqual(['content_filter'])
+  })
+
+  test('that failed throws its category', () => {
+    const failed = (code: string): JsonObject => ({
+      type: 'response.failed',
+      response: { status: 'failed', error: { code, message: 'm' } },
+    })
+    expect(() => read(openaiResponses, [failed('context_length_exceeded')])).toThrow('context_too_long')
+    expect(() => read(openaiResponses, [failed('rate_limit_exceeded')])).toThrow('rate_limited')
+    expect(() => read(openaiResponses, [failed('server_error')])).toThrow('server_error')
+    expect(() => read(openaiResponses, [{ type: 'error', code: 'rate_limit_exceeded', message: 'm' }])).toThrow(
+      'rate_limited',
+    )
+    expect(() => openaiResponses.readAnswer().readWhole({ status: 'in_progress', output: [] })).toThrow('broken')
+  })
+
+  test('may bring events that we do not know', () => {
+    const odd = [
+      { type: 'response.web_search_call.searching', output_index: 0 },
+      { type: 'keepalive' },
+      { type: 'acme:progress' },
+    ]
+    expect(read(openaiResponses, odd).events).toEqual([])
+  })
+})

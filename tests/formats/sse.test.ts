@@ -1,0 +1,125 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { UpstreamError } from '../../src/domain/upstream.ts'
+import { SseReader, type SseEvent } from '../../src/formats/sse.ts'
+import { golden } from './exchange.ts'
+
+const mebibyte = 1024 * 1024
+
+function read(chunks: readonly (Uint8Array | string)[]): SseEvent[] {
+  const reader = new SseReader()
+  return [...chunks.flatMap((chunk) => reader.push(chunk)), ...reader.end()]
+}
+
+function bytes(text: string): Buffer {
+  return Buffer.from(text, 'utf8')
+}
+
+/** Cuts the bytes at these places, in any order and with repetitions. */
+function cut(whole: Buffer, places: readonly number[]): Buffer[] {
+  const sorted = places.map((place) => place % (whole.length + 1)).sort((a, b) => a - b)
+  return [0, ...sorted].map((from, index) => whole.subarray(from, sorted[index] ?? whole.length))
+}
+
+describe('server-sent events', () => {
+  test('have a name where one is given, and their data lines joined', () => {
+    expect(read([bytes('event: ping\ndata: a\ndata:b\ndata\n\ndata:  c\n\n')])).toEqual([
+      { event: 'ping', data: 'a\nb\n' },
+      { data: ' c' },
+    ])
+  })
+
+  test('end their lines with LF, CR or CRLF, even mixed', () => {
+    const expected = [{ event: 'x', data: '1' }, { data: '2' }]
+    for (const end of ['\n', '\r', '\r\n']) {
+      expect(read([bytes(`event: x${end}data: 1${end}${end}data: 2${end}${end}`)])).toEqual(expected)
+    }
+    expect(read([bytes('event: x\rdata: 1\r\n\ndata: 2\n\r')])).toEqual(expected)
+  })
+
+  test('leave out comments, ids, retry times and events without data', () => {
+    expect(read([bytes(': keep-alive\n\nid: 7\nretry: 10\nevent: lost\n\ndata: x\n\n')])).toEqual([{ data: 'x' }])
+  })
+
+  test('may begin with a byte order mark, whole or in pieces', () => {
+    const marked = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), bytes('data: x\n\n')])
+    expect(read([marked])).toEqual([{ data: 'x' }])
+    expect(read(Array.from(marked, (byte) => Uint8Array.of(byte)))).toEqual([{ data: 'x' }])
+    expect(read([bytes('data: x\n\n\ufeffdata: y\n\n')])).toEqual([{ data: 'x' }])
+  })
+
+  test('carry [DONE] like any other data, even where the stream ends without an empty line', () => {
+    expect(read([bytes('data: [DONE]\n\n')])).toEqual([{ data: '[DONE]' }])
+    expect(read([bytes('data: [DONE]\n')])).toEqual([{ data: '[DONE]' }])
+    expect(read([bytes('data: [DONE]')])).toEqual([{ data: '[DONE]' }])
+  })
+
+  test('may come as latin1 text, in which each byte is one character', () => {
+    expect(read([bytes('data: grün 🌱\n\n').toString('latin1')])).toEqual([{ data: 'grün 🌱' }])
+  })
+
+  test('are the same for every split of the bytes', () => {
+    const line = fc.oneof(
+      fc.string({ unit: 'binary' }).map((text) => `data: ${text.replaceAll(/[\r\n]/g, '')}`),
+      fc.constantFrom('event: a', 'event:', ': comment', 'data', 'id: 1', '', '', 'nonsense', 'data:ü'),
+    )
+    const stream = fc.array(fc.tuple(line, fc.constantFrom('\n', '\r', '\r\n')), { maxLength: 30 })
+    fc.assert(
+      fc.property(stream, fc.array(fc.nat(), { maxLength: 40 }), (lines, places) => {
+        const whole = bytes(lines.map(([text, end]) => text + end).join(''))
+        expect(read(cut(whole, places))).toEqual(read([whole]))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test.each(['chat-text.sse', 'chat-tool-call.sse', 'response-text.sse', 'response-reasoning.sse'])(
+    'of %s are the same byte by byte',
+    (name) => {
+      const whole = bytes(golden(name))
+      expect(read(Array.from(whole, (byte) => Uint8Array.of(byte)))).toEqual(read([whole]))
+    },
+  )
+})
+
+describe('an event above 1 MiB is refused', () => {
+  const expectBroken = (chunks: readonly (Uint8Array | string)[]): void => {
+    const error = (() => {
+      try {
+        read(chunks)
+        return undefined
+      } catch (thrown) {
+        return thrown
+      }
+    })()
+    expect(error).toBeInstanceOf(UpstreamError)
+    expect(error).toMatchObject({ outcome: 'broken' })
+  }
+
+  test('as one line, whole or in pieces', () => {
+    const long = `data: ${'x'.repeat(mebibyte)}\n\n`
+    expectBroken([bytes(long)])
+    expectBroken(cut(bytes(long), [10, 5000, 900_000]))
+  })
+
+  test('as many lines', () => {
+    expectBroken([bytes(`${`data: ${'x'.repeat(1000)}\n`.repeat(1100)}\n`)])
+  })
+
+  test('as a line that never ends', () => {
+    expectBroken(Array.from({ length: 1025 }, () => 'x'.repeat(1024)))
+  })
+
+  test('but one just below is read, and any number of them', () => {
+    const data = 'x'.repeat(mebibyte - 10)
+    expect(read([bytes(`data: ${data}\n\n`.repeat(3))])).toEqual([{ data }, { data }, { data }])
+  })
+})
+
+test('reading takes time linear in the bytes: a line in 1,000,000 pieces is read within three seconds', () => {
+  const reader = new SseReader()
+  const started = performance.now()
+  for (let index = 0; index < 1_000_000; index++) reader.push('x')
+  expect(reader.push('\n\n')).toEqual([])
+  expect(performance.now() - started).toBeLessThan(3000)
+})

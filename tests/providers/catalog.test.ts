@@ -1,0 +1,312 @@
+import { describe, expect, test } from 'vitest'
+import type { Upstream } from '../../src/domain/accounts.ts'
+import { systemClock } from '../../src/domain/clock.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+import { Secret } from '../../src/domain/secret.ts'
+import type { Backend } from '../../src/gateway/ports.ts'
+import { createBackends, defaultTimeouts, openConfigured } from '../../src/providers/catalog.ts'
+import type { BackendsOptions, ConfiguredBackend } from '../../src/providers/catalog.ts'
+import { testUpstream } from '../../src/providers/probe.ts'
+import { findVendor, vendors } from '../../src/providers/registry.ts'
+import { baseUrlProblem, endpointOf } from '../../src/providers/endpoint.ts'
+import { createVault } from '../../src/providers/vault.ts'
+import { openBackend, openPools, run, simulate } from './support.ts'
+
+const vault = createVault({
+  current: { id: 'k1', key: new Secret<Uint8Array>(new Uint8Array(32).fill(7)) },
+  random: systemRandom(),
+})
+
+function upstream(row: Partial<Upstream> & { id: string; accountId: string }): Upstream {
+  return {
+    provider: 'custom',
+    model: 'm',
+    baseUrl: 'http://127.0.0.1:9/v1',
+    format: null,
+    authHeader: null,
+    sealedCredential: vault.seal(row.accountId, row.id, new Secret(`made-up-${row.id}`)),
+    credentialHint: null,
+    position: 0,
+    createdAtMs: 0,
+    ...row,
+  }
+}
+
+const profile = (id: string, backends: string[]): BackendsOptions['profiles'][number] => ({
+  id,
+  description: '',
+  backends,
+  premium: false,
+  quotaUnits: 1,
+})
+const local = (id: string, more: Partial<ConfiguredBackend> = {}): ConfiguredBackend => ({
+  id,
+  provider: 'ollama',
+  model: 'm',
+  ...more,
+})
+
+function open(
+  configured: ConfiguredBackend[],
+  rows: Record<string, Upstream[]> = {},
+  more: Partial<BackendsOptions> = {},
+) {
+  let reads = 0
+  const backends = createBackends({
+    profiles: [
+      profile(
+        'svc-router/frontier',
+        configured.map(({ id }) => id),
+      ),
+      profile('other', configured.map(({ id }) => id).toReversed()),
+    ],
+    configured,
+    upstreamsOf: async (accountId) => {
+      reads += 1
+      return rows[accountId] ?? []
+    },
+    vault,
+    pools: openPools(),
+    ...more,
+  })
+  const idsFor = async (profileId: string, accountId: string): Promise<string[]> =>
+    (await backends.forProfile(profileId, accountId)).map(({ id }) => id)
+  return { backends, idsFor, reads: () => reads }
+}
+
+describe('which backends serve whom', () => {
+  test("an account's own upstreams come first in their order, then configured ones in the profile's order", async () => {
+    const { idsFor } = open([local('a'), local('b')], {
+      acc_1: [upstream({ id: 'ups_2', accountId: 'acc_1' }), upstream({ id: 'ups_1', accountId: 'acc_1' })],
+    })
+    expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual(['ups_2', 'ups_1', 'a', 'b'])
+    expect(await idsFor('svc-router/frontier', 'acc_2')).toEqual(['a', 'b'])
+    expect(await idsFor('other', 'acc_1')).toEqual(['b', 'a'])
+    expect(await idsFor('unknown', 'acc_1')).toEqual([])
+  })
+
+  test('a configured credential serves its own account only, and without one it serves nobody', async () => {
+    const credential = new Secret('made-up')
+    const { idsFor } = open([
+      local('mine', { credential, account: 'acc_1' }),
+      local('nobody', { credential }),
+      local('all'),
+      local('private', { account: 'acc_2' }),
+    ])
+    expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual(['mine', 'all'])
+    expect(await idsFor('svc-router/frontier', 'acc_2')).toEqual(['all', 'private'])
+  })
+
+  test('simulated backends serve only while nothing real does', async () => {
+    const simulated: ConfiguredBackend = {
+      id: 'alpha',
+      provider: 'simulated',
+      model: 'm',
+      baseUrl: 'http://127.0.0.1:9/v1',
+    }
+    const rows = { acc_1: [upstream({ id: 'ups_1', accountId: 'acc_1' })] }
+    const { idsFor } = open([simulated], rows)
+    expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual(['ups_1'])
+    expect(await idsFor('svc-router/frontier', 'acc_2')).toEqual(['alpha'])
+  })
+
+  test('a row of another account is never served, whatever the store gives', async () => {
+    const { idsFor } = open([], { acc_1: [upstream({ id: 'ups_9', accountId: 'acc_2' })] })
+    expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual([])
+  })
+
+  test('upstreams are read once, without a promise afterwards, until they are forgotten', async () => {
+    const rows: Record<string, Upstream[]> = { acc_1: [upstream({ id: 'ups_1', accountId: 'acc_1' })] }
+    const { backends, idsFor, reads } = open([], rows)
+    await Promise.all([idsFor('svc-router/frontier', 'acc_1'), idsFor('svc-router/frontier', 'acc_1')])
+    expect(reads()).toBe(1)
+    expect(Array.isArray(backends.forProfile('svc-router/frontier', 'acc_1'))).toBe(true)
+    rows.acc_1!.push(upstream({ id: 'ups_2', accountId: 'acc_1' }))
+    expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual(['ups_1'])
+    backends.forget('acc_1')
+    expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual(['ups_1', 'ups_2'])
+    backends.forget()
+    await idsFor('svc-router/frontier', 'acc_1')
+    expect(reads()).toBe(3)
+  })
+
+  test('what is forgotten while it is being read is read again', async () => {
+    let finish!: (rows: Upstream[]) => void
+    let reads = 0
+    const { backends, idsFor } = open(
+      [],
+      {},
+      {
+        upstreamsOf: () => {
+          reads += 1
+          return reads === 1 ? new Promise((resolve) => (finish = resolve)) : Promise.resolve([])
+        },
+      },
+    )
+    const early = idsFor('svc-router/frontier', 'acc_1')
+    backends.forget('acc_1')
+    expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual([])
+    finish([upstream({ id: 'ups_1', accountId: 'acc_1' })])
+    expect(await early).toEqual(['ups_1'])
+    expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual([])
+  })
+
+  test('a store that cannot answer throws, and is asked again', async () => {
+    let broken = true
+    const { idsFor } = open(
+      [local('a')],
+      {},
+      {
+        upstreamsOf: () => (broken ? Promise.reject(new Error('made up')) : Promise.resolve([])),
+      },
+    )
+    await expect(idsFor('svc-router/frontier', 'acc_1')).rejects.toThrow('made up')
+    broken = false
+    expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual(['a'])
+  })
+
+  test('at most maxCachedAccounts accounts are kept, those used last', async () => {
+    const { idsFor, reads } = open([], {}, { maxCachedAccounts: 2 })
+    for (const account of ['a', 'b', 'a', 'c', 'a']) await idsFor('svc-router/frontier', account)
+    expect(reads()).toBe(3)
+    await idsFor('svc-router/frontier', 'b')
+    expect(reads()).toBe(4)
+  })
+
+  test('one upstream that cannot be used fails by itself and leaves the others alone', async () => {
+    const { backends } = open([local('a')], {
+      acc_1: [
+        upstream({
+          id: 'swapped',
+          accountId: 'acc_1',
+          sealedCredential: vault.seal('acc_2', 'swapped', new Secret('x')),
+        }),
+        upstream({ id: 'no-url', accountId: 'acc_1', baseUrl: null }),
+        upstream({ id: 'unknown', accountId: 'acc_1', provider: 'constructor', baseUrl: null }),
+        upstream({
+          id: 'unsendable',
+          accountId: 'acc_1',
+          sealedCredential: vault.seal('acc_1', 'unsendable', new Secret('a\nb')),
+        }),
+      ],
+    })
+    const list = await backends.forProfile('svc-router/frontier', 'acc_1')
+    expect(list.map(({ id }) => id)).toEqual(['swapped', 'no-url', 'unknown', 'unsendable', 'a'])
+    const outcomes = await Promise.all(list.slice(0, 4).map(async (backend) => (await run(backend)).error?.outcome))
+    expect(outcomes).toEqual(['rejected_credentials', 'unreachable', 'unreachable', 'unreachable'])
+    const aborted = list[0]!.call(
+      { body: '', stream: false, requestId: 'r' },
+      { onHead: fail, onData: fail, onEnd: fail, onError: fail },
+    )
+    aborted.abort()
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  })
+
+  test('an own upstream sends its own credential in its own header to its own server', async () => {
+    const provider = await simulate({ capture: true })
+    const row = upstream({
+      id: 'ups_1',
+      accountId: 'acc_1',
+      baseUrl: provider.baseUrl,
+      authHeader: 'X-Api-Key',
+      format: 'openai-responses',
+    })
+    const { backends } = open([], { acc_1: [row] })
+    const [backend] = await backends.forProfile('svc-router/frontier', 'acc_1')
+    await run(backend!, '{"model":"m","input":"hi"}')
+    const [seen] = provider.captured()
+    expect([seen?.path, seen?.headers['x-api-key'], seen?.headers.authorization]).toEqual([
+      '/v1/responses',
+      'made-up-ups_1',
+      undefined,
+    ])
+  })
+})
+
+function fail(): never {
+  throw new Error('nothing may be told')
+}
+
+describe('what a backend is made of', () => {
+  test('what is not configured comes from the vendor, and timeouts from contract 5.5', () => {
+    const pools = openPools()
+    const plain = openConfigured({ id: 'a', provider: 'mistral', model: 'm' }, pools)
+    expect(plain).toMatchObject({
+      id: 'a',
+      failureDomain: 'mistral',
+      format: 'openai-chat',
+      simulated: false,
+      timeouts: defaultTimeouts,
+      dialect: vendors.mistral.dialect,
+    })
+    expect('contextWindow' in plain).toBe(false)
+    const reasons = openConfigured(
+      { id: 'b', provider: 'openai', model: 'm', reasoning: true, contextWindow: 1000, timeouts: { idleMs: 5 } },
+      pools,
+    )
+    expect(reasons).toMatchObject({
+      format: 'openai-responses',
+      contextWindow: 1000,
+      timeouts: { ...defaultTimeouts, firstContentMs: 120_000, idleMs: 5 },
+    })
+    const moved = openConfigured({ id: 'c', provider: 'vllm', model: 'm', baseUrl: 'http://10.0.0.5:8000/v1' }, pools)
+    expect(moved.failureDomain).toBe('vllm 10.0.0.5:8000')
+    expect(() => openConfigured({ id: 'd', provider: 'custom', model: 'm' }, pools)).toThrow(
+      'The backend d needs a base URL.',
+    )
+  })
+
+  test('every vendor has a usable row', () => {
+    for (const [id, vendor] of Object.entries(vendors)) {
+      expect(findVendor(id)).toBe(vendor)
+      expect(vendor.formats.length).toBeGreaterThan(0)
+      expect(vendor.credential === 'required').toBe(vendor.keyVariable !== null)
+      if (vendor.baseUrl === null) continue
+      expect(baseUrlProblem(vendor.baseUrl)).toBeUndefined()
+      expect(vendor.baseUrl.startsWith('https:') || vendor.credential !== 'required').toBe(true)
+      expect(endpointOf(vendor.baseUrl, 'openai-chat').path.endsWith('/chat/completions')).toBe(true)
+    }
+    expect(findVendor('toString')).toBeUndefined()
+  })
+})
+
+describe('testUpstream', () => {
+  const clock = systemClock()
+  const probe = (backend: Backend): ReturnType<typeof testUpstream> =>
+    testUpstream(backend, { clock, requestId: 'req_test' })
+
+  test.each(['openai-chat', 'openai-responses'] as const)(
+    'one tiny %s call says that it works, how long it took and which model answered',
+    async (format) => {
+      const provider = await simulate({ capture: true })
+      const result = await probe(
+        openBackend(openPools(), provider.baseUrl, { format, model: 'model-7', dialect: vendors.openai.dialect }),
+      )
+      expect(result).toMatchObject({ ok: true, outcome: 'answered', status: 200, model: 'model-7' })
+      expect(result.ms).toBeLessThan(5_000)
+      const body = JSON.parse(provider.captured()[0]!.body) as Record<string, unknown>
+      expect(body[format === 'openai-chat' ? 'max_completion_tokens' : 'max_output_tokens']).toBe(16)
+      expect(provider.counts().requests).toBe(1)
+    },
+  )
+
+  test.each([
+    [{ do: 'status', status: 401 }, 'rejected_credentials', 401],
+    [{ do: 'status', status: 403 }, 'rejected_credentials', 403],
+    [{ do: 'status', status: 404 }, 'rejected_content', 404],
+    [{ do: 'status', status: 429 }, 'rate_limited', 429],
+    [{ do: 'status', status: 503 }, 'server_error', 503],
+    [{ do: 'status', status: 302 }, 'broken', 302],
+    [{ do: 'context_length_exceeded' }, 'context_too_long', 400],
+    [{ do: 'html' }, 'broken', 200],
+    [{ do: 'empty' }, 'broken', 200],
+    [{ do: 'cut' }, 'reset', 200],
+    [{ do: 'reset' }, 'reset', undefined],
+    [{ do: 'answer', length: 2_000_000 }, 'answered', 200],
+  ] as const)('%j is %s', async (step, outcome, status) => {
+    const provider = await simulate()
+    provider.script([step])
+    const result = await probe(openBackend(openPools(), provider.baseUrl))
+    expect([result.outcome, result.status, result.ok]).toEqual([outcome, status, outcome === 'answered'])
+  })
+})

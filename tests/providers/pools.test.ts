@@ -1,0 +1,269 @@
+import { createServer as createTlsServer } from 'node:https'
+import { performance } from 'node:perf_hooks'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { Secret } from '../../src/domain/secret.ts'
+import { isPublicAddress } from '../../src/providers/public-address.ts'
+import { makeCertificate } from './certificate.ts'
+import { listen, openBackend, openPools, record, run, serveHttp, serveTcp, simulate, sleep, until } from './support.ts'
+
+/** What the model said, from a whole chat answer or a stream. */
+function saidIn(text: string): string {
+  const pieces = text.startsWith('{') ? [text] : text.split('\n\n').map((event) => event.slice('data: '.length))
+  return pieces
+    .filter((piece) => piece.startsWith('{'))
+    .map((piece) => {
+      const [choice] = (
+        JSON.parse(piece) as { choices: { message?: { content: string }; delta?: { content?: string } }[] }
+      ).choices
+      return choice?.message?.content ?? choice?.delta?.content ?? ''
+    })
+    .join('')
+}
+
+describe('the bound on connections', () => {
+  test('1,000 calls at once over 64 connections all end well, with 64 connections at most', async () => {
+    const provider = await simulate()
+    const pools = openPools({ maxConnections: 64, maxWaiting: 1000, waitMs: 20_000 })
+    const backend = openBackend(pools, provider.baseUrl)
+    const bodies = Array.from({ length: 1000 }, (_, index) =>
+      JSON.stringify({
+        model: 'm',
+        stream: index % 2 === 0,
+        messages: [{ role: 'user', content: `number ${index}.` }],
+      }),
+    )
+    const recordings = await Promise.all(bodies.map((body) => run(backend, body)))
+    expect(recordings.filter(({ steps }) => steps.join() !== 'head,data,end')).toEqual([])
+    expect(recordings.filter(({ text }, index) => !saidIn(text).includes(`You said: "number ${index}."`))).toEqual([])
+    expect(provider.counts()).toMatchObject({ requests: 1000, connections: 64, open: 0 })
+    expect(pools.counts().open).toBe(0)
+  })
+
+  test('calls beyond the queue fail at once, calls that wait too long fail, calls that leave the queue are forgotten', async () => {
+    const provider = await simulate()
+    provider.script([{ do: 'silence', repeat: true }])
+    const pools = openPools({ maxConnections: 1, maxWaiting: 2, waitMs: 120 })
+    const backend = openBackend(pools, provider.baseUrl)
+    const running = record(backend)
+    const startedAtMs = performance.now()
+    const waits = record(backend)
+    const leaves = record(backend)
+    const refused = await run(backend)
+    expect(refused.error?.outcome).toBe('unreachable')
+    expect(performance.now() - startedAtMs).toBeLessThan(100)
+    leaves.call.abort()
+    await waits.ended
+    expect(waits.error?.outcome).toBe('timeout')
+    expect(performance.now() - startedAtMs).toBeGreaterThan(110)
+    expect([leaves.steps, running.steps, pools.counts().open]).toEqual([[], [], 1])
+    provider.script([])
+    const next = run(backend)
+    running.call.abort()
+    expect((await next).steps).toEqual(['head', 'data', 'end'])
+  })
+
+  test('the connection that was used last is used next, so that the others may go', async () => {
+    const ports: number[] = []
+    const { baseUrl } = await serveHttp((request, response) => {
+      request.resume()
+      ports.push(request.socket.remotePort!)
+      setTimeout(() => response.end('{}'), 10)
+    })
+    const backend = openBackend(openPools(), baseUrl)
+    await Promise.all([run(backend), run(backend), run(backend)])
+    ports.length = 0
+    for (let round = 0; round < 5; round++) await run(backend)
+    expect(new Set(ports).size).toBe(1)
+  })
+
+  test('a connection is closed when the provider closes it, and its place is free', async () => {
+    const { baseUrl, sockets } = await serveHttp((request, response) => {
+      request.resume()
+      response.end('{}')
+    })
+    const pools = openPools()
+    const backend = openBackend(pools, baseUrl)
+    await run(backend)
+    expect(pools.counts().connections).toBe(1)
+    for (const socket of sockets) socket.destroy()
+    await until(() => pools.counts().connections === 0)
+    expect((await run(backend)).steps).toEqual(['head', 'data', 'end'])
+  })
+})
+
+describe('the bound on pools', () => {
+  test('the pool that was not used for longest goes; a call that runs on it finishes and its backend works on', async () => {
+    const provider = await simulate()
+    const pools = openPools({ maxPools: 3 })
+    const backendOf = (word: string): ReturnType<typeof openBackend> =>
+      openBackend(pools, provider.baseUrl, { credential: new Secret(word) })
+    provider.script([{ do: 'answer', words: 50, tokenDelayMs: 5 }])
+    const oldest = backendOf('oldest')
+    const running = record(oldest, '{"stream":true}', true)
+    await running.firstData()
+    for (let index = 0; index < 20; index++) {
+      expect((await run(backendOf(`other-${index}`))).steps).toEqual(['head', 'data', 'end'])
+    }
+    expect(pools.counts().pools).toBe(4)
+    await running.ended
+    expect(running.steps).toEqual(['head', 'data', 'end'])
+    expect(running.text).toContain('[DONE]')
+    expect(pools.counts()).toEqual({ pools: 3, connections: 3, open: 0 })
+    expect((await run(oldest)).steps).toEqual(['head', 'data', 'end'])
+    expect(pools.counts().pools).toBe(3)
+  })
+})
+
+describe('closing', () => {
+  test('close waits for calls that run and refuses new ones', async () => {
+    const provider = await simulate()
+    const pools = openPools()
+    const backend = openBackend(pools, provider.baseUrl)
+    provider.script([{ do: 'answer', words: 20, tokenDelayMs: 10 }])
+    const running = record(backend, '{"stream":true}', true)
+    await running.firstData()
+    const closing = pools.close(5_000)
+    const refused = await run(backend)
+    expect([refused.steps, refused.error?.outcome]).toEqual([['error'], 'unreachable'])
+    await closing
+    expect(running.steps).toEqual(['head', 'data', 'end'])
+    expect(pools.counts()).toEqual({ pools: 0, connections: 0, open: 0 })
+  })
+
+  test('close ends calls that run longer than the limit, with an error for each', async () => {
+    const provider = await simulate()
+    provider.script([{ do: 'stall', afterEvents: 1 }, { do: 'silence' }, { do: 'silence' }])
+    const pools = openPools({ maxConnections: 2 })
+    const backend = openBackend(pools, provider.baseUrl)
+    const calls = [record(backend, '{"stream":true}', true), record(backend), record(backend)]
+    await until(() => provider.counts().open === 2)
+    const startedAtMs = performance.now()
+    await pools.close(80)
+    expect(performance.now() - startedAtMs).toBeLessThan(1_000)
+    await Promise.all(calls.map((call) => call.ended))
+    expect(calls.map((call) => call.steps.filter((step) => step === 'error' || step === 'end'))).toEqual([
+      ['error'],
+      ['error'],
+      ['error'],
+    ])
+    await until(() => provider.counts().open === 0)
+    expect(pools.counts()).toEqual({ pools: 0, connections: 0, open: 0 })
+  })
+
+  test('close with nothing open is done at once', async () => {
+    await openPools().close(10_000)
+  })
+})
+
+describe('TLS', () => {
+  test('a certificate that is not trusted is refused, a trusted one for that name is accepted and its session resumed', async () => {
+    const { cert, key } = makeCertificate()
+    const resumed: boolean[] = []
+    const server = createTlsServer({ cert, key }, (request, response) => {
+      request.resume()
+      resumed.push((request.socket as unknown as { isSessionReused(): boolean }).isSessionReused())
+      response.setHeader('connection', 'close')
+      response.end('{}')
+    })
+    const port = await listen(server)
+    onTestFinished(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const untrusted = await run(openBackend(openPools(), `https://localhost:${port}`))
+    expect(untrusted.error?.outcome).toBe('unreachable')
+    const pools = openPools({ ca: cert })
+    expect((await run(openBackend(pools, `https://127.0.0.1:${port}`))).error?.outcome).toBe('unreachable')
+    const backend = openBackend(pools, `https://localhost:${port}`)
+    expect((await run(backend)).steps).toEqual(['head', 'data', 'end'])
+    await sleep(20)
+    expect((await run(backend)).steps).toEqual(['head', 'data', 'end'])
+    expect(resumed).toEqual([false, true])
+  })
+})
+
+describe('publicOnly', () => {
+  test.each([
+    'http://127.0.0.1:',
+    'http://[::1]:',
+    'http://[::ffff:127.0.0.1]:',
+    'http://localhost:',
+    'http://0x7f.1:',
+    'http://2130706433:',
+  ])('%s is unreachable and no connection is opened', async (start) => {
+    let connections = 0
+    const { port } = await serveTcp(() => (connections += 1))
+    const { error } = await run(openBackend(openPools({ publicOnly: true }), `${start}${port}`))
+    await sleep(20)
+    expect([error?.outcome, connections]).toEqual(['unreachable', 0])
+  })
+
+  test.each(['http', 'https'])('a name that is rebound to loopback gets no byte over %s', async (protocol) => {
+    const seen: Buffer[] = []
+    let connections = 0
+    const { port } = await serveTcp((socket) => {
+      connections += 1
+      socket.on('data', (chunk: Buffer) => seen.push(chunk))
+    })
+    const lookup = (
+      _host: string,
+      _options: unknown,
+      callback: (error: null, addresses: { address: string; family: number }[]) => void,
+    ): void => callback(null, [{ address: '127.0.0.1', family: 4 }])
+    const pools = openPools({ publicOnly: true, lookup })
+    const { error } = await run(openBackend(pools, `${protocol}://provider.example:${port}`))
+    await sleep(30)
+    expect([error?.outcome, connections, seen]).toEqual(['unreachable', 1, []])
+  })
+
+  test('only addresses that anyone can reach are public', () => {
+    const forbidden = [
+      '0.0.0.0',
+      '10.1.2.3',
+      '100.64.0.1',
+      '100.100.100.200',
+      '127.0.0.1',
+      '127.255.255.255',
+      '168.63.129.16',
+      '169.254.169.254',
+      '172.16.0.1',
+      '172.31.255.255',
+      '192.0.0.192',
+      '192.168.1.1',
+      '198.18.0.1',
+      '224.0.0.1',
+      '255.255.255.255',
+      '::',
+      '::1',
+      '::ffff:10.0.0.1',
+      '::ffff:169.254.169.254',
+      '::ffff:7f00:1',
+      '::127.0.0.1',
+      '64:ff9b::7f00:1',
+      'fe80::1',
+      'fc00::1',
+      'fd00:ec2::254',
+      'ff02::1',
+      '2001::1',
+      '2001:db8::1',
+      '2002:7f00:1::1',
+      '100::1',
+      '',
+      'localhost',
+      '1.2.3',
+      '127.0.0.1%lo',
+    ]
+    const allowed = [
+      '1.1.1.1',
+      '8.8.8.8',
+      '172.32.0.1',
+      '100.128.0.1',
+      '169.253.0.1',
+      '::ffff:8.8.8.8',
+      '2606:4700::1111',
+      '2a00:1450::1',
+    ]
+    expect(forbidden.filter(isPublicAddress)).toEqual([])
+    expect(allowed.filter((address) => !isPublicAddress(address))).toEqual([])
+  })
+})

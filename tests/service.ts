@@ -1,0 +1,135 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import { createAccount } from '../src/accounts/accounts.ts'
+import { createKey, revokeKey, rotateKey, type MintedKey } from '../src/accounts/keys.ts'
+import type { ControlPlane } from '../src/accounts/control-plane.ts'
+import { startApp, type App } from '../src/app.ts'
+import { loadConfig } from '../src/config/load.ts'
+import type { Config } from '../src/config/config.ts'
+import type { Account } from '../src/domain/accounts.ts'
+import { systemClock } from '../src/domain/clock.ts'
+import type { ServiceEvent } from '../src/domain/events.ts'
+import { systemRandom } from '../src/domain/random.ts'
+import { startSimulatedProvider, type SimulatedProvider } from '../src/providers/simulated.ts'
+import { openSqlite } from '../src/storage/open-sqlite.ts'
+import { createStore, type Store } from '../src/storage/store.ts'
+
+export interface ServiceOptions {
+  /** Formats of the simulated providers behind `svc-router/frontier`, in order. Default: three of openai-chat. */
+  readonly formats?: readonly ('openai-chat' | 'openai-responses')[]
+  /** Durations as in the configuration. */
+  readonly timeouts?: Readonly<Record<string, string>>
+  /** Anything else of the configuration file. */
+  readonly settings?: Readonly<Record<string, unknown>>
+}
+
+const names = ['alpha', 'beta', 'gamma', 'delta']
+
+/** The real service over real sockets and a real data folder, with simulated providers that a test can script. */
+export class Service {
+  readonly app: App
+  readonly config: Config
+  readonly providers: readonly SimulatedProvider[]
+  readonly store: Store
+  readonly plane: ControlPlane
+  readonly events: ServiceEvent[]
+  readonly folder: string
+  /** An account on the plan `max`, and its key. */
+  account!: Account
+  key!: string
+
+  private constructor(parts: Pick<Service, 'app' | 'config' | 'providers' | 'store' | 'plane' | 'events' | 'folder'>) {
+    this.app = parts.app
+    this.config = parts.config
+    this.providers = parts.providers
+    this.store = parts.store
+    this.plane = parts.plane
+    this.events = parts.events
+    this.folder = parts.folder
+  }
+
+  static async start(options: ServiceOptions = {}): Promise<Service> {
+    const { formats = ['openai-chat', 'openai-chat', 'openai-chat'], timeouts, settings } = options
+    const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
+    const providers = await Promise.all(formats.map((_, index) => startSimulatedProvider({ name: names[index]!, capture: true })))
+    const file = {
+      listen: { port: 0 },
+      data: join(folder, 'data'),
+      providers: Object.fromEntries(
+        providers.map(({ name, baseUrl }, index) => [name, { preset: 'custom', base_url: baseUrl, format: formats[index] }]),
+      ),
+      backends: Object.fromEntries(
+        providers.map(({ name }) => [name, { provider: name, model: `model-of-${name}`, ...(timeouts === undefined ? {} : { timeouts }) }]),
+      ),
+      ...settings,
+    }
+    const path = join(folder, 'svc-router.yaml')
+    writeFileSync(path, stringify(file))
+    const random = systemRandom()
+    const clock = systemClock()
+    const given = loadConfig({ path, explicit: true, overrides: {}, env: {}, random, localSecrets: 'make' })
+    const events: ServiceEvent[] = []
+    const app = await startApp(given, { log: (event) => void events.push(event), clock, random })
+    const store = createStore(await openSqlite(given.dataDir))
+    const plane: ControlPlane = { store, clock, random, pepper: given.secrets.pepper }
+    const service = new Service({ app, config: app.config, providers, store, plane, events, folder })
+    const { account, key } = await service.addAccount('tester', 'max')
+    service.account = account
+    service.key = key
+    return service
+  }
+
+  get baseUrl(): string {
+    return this.config.baseUrl
+  }
+
+  get origin(): string {
+    return new URL(this.baseUrl).origin
+  }
+
+  async addAccount(name: string, plan: string): Promise<{ account: Account; key: string; stored: MintedKey['stored'] }> {
+    const account = await createAccount(this.plane, name, plan, this.config.plans)
+    const { key, stored } = await createKey(this.plane, account.id, 'test')
+    return { account, key: key.reveal(), stored }
+  }
+
+  revoke(keyId: string): Promise<unknown> {
+    return revokeKey(this.plane, keyId)
+  }
+
+  rotate(keyId: string): Promise<unknown> {
+    return rotateKey(this.plane, keyId, 'now')
+  }
+
+  /** A POST of JSON below the base URL. */
+  post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+    return fetch(`${this.baseUrl}${path}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${this.key}`,
+        'content-type': 'application/json',
+        'user-agent': 'svc-router-tests/1.0',
+        ...headers,
+      },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
+  }
+
+  chat(extra: Record<string, unknown> = {}, headers: Record<string, string> = {}): Promise<Response> {
+    const messages = [{ role: 'user', content: 'Say hello.' }]
+    return this.post('/chat/completions', { model: 'svc-router/frontier', messages, ...extra }, headers)
+  }
+
+  responses(extra: Record<string, unknown> = {}, headers: Record<string, string> = {}): Promise<Response> {
+    return this.post('/responses', { model: 'svc-router/frontier', input: 'Say hello.', ...extra }, headers)
+  }
+
+  async stop(): Promise<void> {
+    await this.app.stop()
+    await this.store.close()
+    await Promise.all(this.providers.map((provider) => provider.close()))
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
