@@ -4,7 +4,7 @@ import { join } from 'node:path'
 const repository = join(import.meta.dirname, '..')
 const program = join(repository, 'src', 'main.ts')
 /** The largest that the configuration takes. A run that wants more in any minute gets 429s, and is reported as failed. */
-const requestsPerMinute = 100_000
+const requestsPerMinute = 10_000_000
 const requestsPerMonth = 1_000_000_000
 
 /** How the real program is started on a port with a provider at `upstreamPort`: the arguments for `node`. */

@@ -3,16 +3,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { createAccount } from '../src/accounts/accounts.ts'
+import { addUpstream } from '../src/accounts/upstreams.ts'
 import { createKey, revokeKey, rotateKey, type MintedKey } from '../src/accounts/keys.ts'
 import type { ControlPlane } from '../src/accounts/control-plane.ts'
 import { startApp, type App } from '../src/app.ts'
 import { loadConfig } from '../src/config/load.ts'
 import type { Config } from '../src/config/config.ts'
 import type { Account } from '../src/domain/accounts.ts'
+import { sealingKeys } from '../src/config/sealing-keys.ts'
 import { systemClock } from '../src/domain/clock.ts'
 import type { ServiceEvent } from '../src/domain/events.ts'
-import { systemRandom } from '../src/domain/random.ts'
+import { systemRandom, type RandomBytes } from '../src/domain/random.ts'
+import { Secret } from '../src/domain/secret.ts'
 import { startSimulatedProvider, type SimulatedProvider } from '../src/providers/simulated.ts'
+import { createVault } from '../src/providers/vault.ts'
 import { openSqlite } from '../src/storage/open-sqlite.ts'
 import { createStore, type Store } from '../src/storage/store.ts'
 
@@ -23,6 +27,8 @@ export interface ServiceOptions {
   readonly timeouts?: Readonly<Record<string, string>>
   /** Anything else of the configuration file. */
   readonly settings?: Readonly<Record<string, unknown>>
+  /** The service's randomness, for making it fail. */
+  readonly random?: RandomBytes
 }
 
 const names = ['alpha', 'beta', 'gamma', 'delta']
@@ -51,7 +57,7 @@ export class Service {
   }
 
   static async start(options: ServiceOptions = {}): Promise<Service> {
-    const { formats = ['openai-chat', 'openai-chat', 'openai-chat'], timeouts, settings } = options
+    const { formats = ['openai-chat', 'openai-chat', 'openai-chat'], timeouts, settings, random = systemRandom() } = options
     const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
     const providers = await Promise.all(formats.map((_, index) => startSimulatedProvider({ name: names[index]!, capture: true })))
     const file = {
@@ -67,7 +73,6 @@ export class Service {
     }
     const path = join(folder, 'svc-router.yaml')
     writeFileSync(path, stringify(file))
-    const random = systemRandom()
     const clock = systemClock()
     const given = loadConfig({ path, explicit: true, overrides: {}, env: {}, random, localSecrets: 'make' })
     const events: ServiceEvent[] = []
@@ -93,6 +98,15 @@ export class Service {
     const account = await createAccount(this.plane, name, plan, this.config.plans)
     const { key, stored } = await createKey(this.plane, account.id, 'test')
     return { account, key: key.reveal(), stored }
+  }
+
+  /** Connects the first provider once more, as the account's own and with a credential of its own. */
+  async connectOwn(credential: string): Promise<void> {
+    const provider = this.providers[0]!
+    const format = this.config.providers[0]?.format ?? 'openai-chat'
+    const draft = { provider: 'custom', model: 'own', baseUrl: provider.baseUrl, format, authHeader: null, credential: new Secret(credential) }
+    const vault = createVault({ ...sealingKeys(this.config.secrets), random: this.plane.random })
+    await addUpstream(this.plane, this.account.id, draft, (accountId, id, secret) => vault.seal(accountId, id, secret))
   }
 
   revoke(keyId: string): Promise<unknown> {

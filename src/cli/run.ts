@@ -56,7 +56,8 @@ function findCommand(args: readonly string[]): {
   if (first === '--version')
     return { command: commands.find((known) => known.name === 'version'), rest: others, help: false }
   if (first === 'help') {
-    const words = others.filter((word) => !word.startsWith('-'))
+    const end = others.findIndex((word) => word.startsWith('-'))
+    const words = end < 0 ? others : others.slice(0, end)
     return words.length === 0
       ? { command: undefined, rest: [], help: true }
       : { ...findNamed(words), rest: [], help: true }

@@ -15,7 +15,7 @@ const defaultPepperEnv = 'SVC_ROUTER_PEPPER'
 const defaultSealingKeyEnv = 'SVC_ROUTER_SEALING_KEY'
 const modeEnv = 'SVC_ROUTER_MODE'
 const defaultLimits: Limits = {
-  bodyBytes: 16 * 1024 ** 2,
+  bodyBytes: 5 * 1024 ** 2,
   headerBytes: 32 * 1024,
   headerMs: 10_000,
   bodyMs: 60_000,

@@ -11,7 +11,7 @@ const maxTextCharacters = 500
 const longestDurationMs = 3_650 * 86_400_000
 const largestSizeBytes = 1024 ** 3
 const maxQuotaUnits = 1000
-const maxPerMinute = 100_000
+const maxPerMinute = 10_000_000
 const maxPerMonth = 1_000_000_000
 const maxContextTokens = 100_000_000
 const maxOpen = 1_000_000
@@ -226,7 +226,7 @@ export const configSchema = group({
       'Three simulated backends that say that they are. By default on in local mode while no backends are configured.',
     ),
   limits: group({
-    body: size(1024).optional().describe('The largest request body. Default 16MiB.'),
+    body: size(1024).optional().describe('The largest request body. Default 5MiB; a larger one can hold every other request up while it is read.'),
     headers: size(1024).optional().describe('The largest request headers. Default 32KiB.'),
     header_time: duration(1000).optional().describe('Until the headers are complete. Default 10s.'),
     body_time: duration(1000).optional().describe('Until the body is complete. Default 60s.'),

@@ -41,11 +41,12 @@ export const errorCatalog = {
   content_rejected: { ...invalid, source: 'provider', message: 'The provider did not accept the content of this request ({status}). Change the request: the same one will be rejected again.' },
   payload_too_large: { ...invalid, status: 413, message: 'The body is larger than {limit}. Send a smaller one.' },
   unsupported_media_type: { ...invalid, status: 415, message: 'The body must be JSON. Send it with "Content-Type: application/json" and without Content-Encoding.' },
+  headers_too_large: { ...invalid, status: 431, message: 'The headers of this request are too large or too many. Send fewer or shorter ones.' },
   request_timeout: { ...invalid, status: 408, retryable: true, message: 'The request did not arrive within {seconds}s. Send it again.' },
   method_not_allowed: { ...invalid, status: 405, message: '{method} is not allowed here. Use {allowed}.' },
   upgrade_required: { ...invalid, status: 426, message: 'WebSockets are not served here yet. Send POST {baseUrl}/responses with "stream": true.' },
   not_found: { ...invalid, status: 404, message: 'Nothing is served at this path. The base URL of the API is {baseUrl}' },
-  model_not_found: { ...invalid, status: 404, message: 'There is no profile "{model}".{suggestion} Profiles: {profiles}.' },
+  model_not_found: { ...invalid, status: 404, message: 'There is no profile {named}.{suggestion} Profiles: {profiles}.' },
 
   plan_required: { status: 403, type: 'permission_error', source: 'client', retryable: false, signals: 'billing', action: 'upgradeUrl', message: '{what} needs a premium plan; this account is on {plan}. Upgrade:' },
   no_provider_connected: { status: 403, type: 'permission_error', source: 'client', retryable: false, signals: 'none', action: 'accountUrl', message: 'No provider is connected for {profile}. Add your own provider credentials:' },
@@ -55,6 +56,7 @@ export const errorCatalog = {
 
   server_is_overloaded: { ...unavailable, source: 'provider', message: 'No backend of {profile} could answer just now. Please try again in {seconds}s.' },
   record_unavailable: { ...unavailable, message: 'This request could not be recorded, so it was not answered and not counted. Please try again in 1s.' },
+  store_unavailable: { ...unavailable, message: 'The account could not be looked up just now. This request was not counted. Please try again in 1s.' },
   server_busy: { ...unavailable, message: 'This server has as many answers under way as it can hold. Please try again in 1s.' },
   upstream_credentials_rejected: { status: 502, type: 'server_error', source: 'provider', retryable: false, signals: 'none', action: 'accountUrl', message: 'Every provider rejected the provider credentials of this account. Your svc-router key is fine. Replace them:' },
   upstream_timeout: { status: 504, type: 'server_error', source: 'provider', retryable: true, signals: 'none', message: 'No backend of {profile} answered before the deadline of {seconds}s. Try again, or send a shorter request.' },

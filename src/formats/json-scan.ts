@@ -13,6 +13,8 @@ export interface JsonLimits {
   readonly maxDepth: number
   /** Bound on commas, colons and brackets together: what `JSON.parse` spends its time on. */
   readonly maxTokens: number
+  /** Bound on the members of all objects together: names that differ are the slowest that `JSON.parse` can be given. */
+  readonly maxMembers: number
 }
 
 const quote = 0x22
@@ -23,6 +25,9 @@ const colon = 0x3a
 const shortStringBytes = 64
 /** Names of fields are kept while they are read; no API has longer ones. */
 const maxKeyBytes = 256
+/** Members of the outermost object and of any other one; no API has a tenth of them. */
+const maxOutermost = 1_000
+const maxOfOneObject = 10_000
 
 /**
  * Looks at JSON while it arrives, before it is parsed: refuses what is too deep or has too many tokens, so that no
@@ -35,6 +40,9 @@ export class JsonScan {
   #offset = 0
   #depth = 0
   #tokens = 0
+  #colons = 0
+  /** Members so far of the object that is open at each depth. */
+  readonly #ofObject: number[] = []
   #inString = false
   #escaped = false
   #keyStart = -1
@@ -78,10 +86,12 @@ export class JsonScan {
       }
       if (byte === comma || byte === colon) {
         this.#countToken()
+        if (byte === colon) this.#countMember()
         if (this.#depth === 1) this.#noteSeparator(byte, this.#offset + index)
       } else if (byte === 0x7b || byte === 0x5b) {
         this.#countToken()
         this.#depth += 1
+        this.#ofObject[this.#depth] = 0
         if (this.#depth > this.#limits.maxDepth) throw tooComplex(`nested more than ${this.#limits.maxDepth} levels deep`)
       } else if (byte === 0x7d || byte === 0x5d) {
         if (this.#depth === 1) this.#noteSeparator(comma, this.#offset + index)
@@ -150,6 +160,15 @@ export class JsonScan {
   #keepKeyByte(byte: number): void {
     if (this.#keyBytes.length >= maxKeyBytes) throw tooComplex(`using a field name of more than ${maxKeyBytes} bytes`)
     this.#keyBytes.push(byte)
+  }
+
+  #countMember(): void {
+    this.#colons += 1
+    const ofThis = (this.#ofObject[this.#depth] ?? 0) + 1
+    this.#ofObject[this.#depth] = ofThis
+    const most = this.#depth <= 1 ? maxOutermost : maxOfOneObject
+    if (ofThis > most) throw tooComplex(`using an object of more than ${most} members`)
+    if (this.#colons > this.#limits.maxMembers) throw tooComplex(`made of more than ${this.#limits.maxMembers} members`)
   }
 
   #countToken(): void {

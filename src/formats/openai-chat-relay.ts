@@ -21,7 +21,13 @@ export const openaiChatRelay: RelayRules = {
     return Array.isArray(data['choices']) && data['choices'].length === 0
   },
 
-  observe() {},
+  observe(data, memory) {
+    if (!Array.isArray(data['choices'])) return
+    memory.finishedChoices ??= new Set()
+    for (const choice of data['choices'].map(asObject)) {
+      if (typeof choice['finish_reason'] === 'string') memory.finishedChoices.add(choice['index'])
+    }
+  },
 
   keepAlive: () => ': keep-alive\n\n',
 

@@ -27,6 +27,8 @@ export interface RelayRules {
 export interface RelayMemory {
   /** The `response` object of `response.created`, on the Responses format. */
   response?: JsonObject
+  /** On chat, the numbers of the choices that have finished: with `n` above 1 the first to finish is not the end. */
+  finishedChoices?: Set<unknown>
   /** The last `sequence_number` that was sent. */
   sequence: number
   /** How many events of our own were put between: later numbers rise by as many. */

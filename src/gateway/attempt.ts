@@ -82,8 +82,9 @@ export class AttemptRun implements UpstreamListener {
       flow.ended(held)
     } else {
       this.#flow = flow
-      flow.write(held)
+      // Before the text, which may be so much that the flow wants a pause.
       this.#call?.resume()
+      flow.write(held)
     }
   }
 
@@ -99,7 +100,11 @@ export class AttemptRun implements UpstreamListener {
   changeLane(lane: Lane): void {
     this.lane = lane
     this.#held = ''
-    for (const chunk of this.#earlyChunks) this.#held += lane.push(chunk)
+    try {
+      for (const chunk of this.#earlyChunks) this.#held += lane.push(chunk)
+    } catch (error) {
+      this.stop(asError(error))
+    }
   }
 
   onHead(head: UpstreamHead): void {
@@ -127,9 +132,14 @@ export class AttemptRun implements UpstreamListener {
     if (this.lane.alive) this.lastEventMs = this.#clock.nowMs()
     if (this.#flow !== undefined) {
       if (text !== '') this.#flow.write(text)
+      if (this.lane.fault !== undefined) this.stop(this.lane.fault)
       return
     }
     this.#held += text
+    if (this.lane.fault !== undefined) {
+      this.stop(this.lane.fault)
+      return
+    }
     if (this.#stream && this.#reject !== undefined) this.#earlyChunks.push(chunk)
     if (this.lane.hasContent) this.#ready()
     if (this.#held.length > maxHeldChars) this.#call?.pause()

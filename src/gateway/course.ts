@@ -41,6 +41,7 @@ export class Course {
   readonly #timers: Timer[] = []
   #gone = false
   #opened = false
+  #settled = false
   /** Makes lanes once we had to begin the stream ourselves: all of them go on with the same response. */
   #ownLane: ((backend: Backend) => Lane) | undefined
   #firstContentMs: number | undefined
@@ -62,6 +63,7 @@ export class Course {
     if (context.conversation.stream) this.#watchSilence()
     budget.requestStarted()
     try {
+      if (this.#gone) throw new UpstreamError('cancelled')
       const run = await this.#failover.firstContent()
       this.#failover.release()
       this.#firstContentMs = this.#elapsedMs()
@@ -76,10 +78,10 @@ export class Course {
   }
 
   async #sendWhole(run: AttemptRun): Promise<RequestOutcome> {
-    const { admission, sink, units } = this.#of
+    const { sink, units } = this.#of
     // Settled first, so that one record says it all; the mark of delivery follows with the first byte.
     const outcome = this.#outcome(units)
-    admission.settle(outcome, this.#gone ? 'none' : 'due')
+    this.#settle(outcome, this.#gone ? 'none' : 'due')
     await this.#durable()
     const send = (text: string): void => this.#sendFirst(() => sink.end(text, run.lane.encoding))
     run.flowTo({ write: send, ended: send, broke: () => {} })
@@ -87,26 +89,41 @@ export class Course {
   }
 
   async #stream(run: AttemptRun): Promise<RequestOutcome> {
-    const { admission, sink, units } = this.#of
+    const { sink, units } = this.#of
     const { clock, keepAliveMs } = this.#parts
     await this.#durable()
     if (this.#gone) throw new UpstreamError('cancelled')
     const end = await new Promise<DeliveryEnd>((resolve) => {
-      const delivery = new Delivery(run, sink, clock, keepAliveMs, resolve)
-      this.#sendFirst(() => run.flowTo(delivery))
+      this.#sendFirst(() => run.flowTo(new Delivery(run, sink, clock, keepAliveMs, resolve)))
     })
     const error = end.whole ? undefined : this.#endReason(end.error)
     if (error !== undefined && !this.#gone) sink.end(run.lane.failure(this.#failure(error)), run.lane.encoding)
     const outcome = this.#outcome(units, this.#gone && !end.whole ? 'client_closed' : error?.code)
-    admission.settle(outcome, 'done')
+    this.#settle(outcome, 'done')
     return outcome
   }
 
-  /** Opens the response and sends its first bytes: between the mark and the bytes nothing else may run (contract 4.4). */
+  /** Opens the response and sends its first bytes: all is prepared before the mark, and leaves right behind it (contract 4.4). */
   #sendFirst(send: () => void): void {
+    const { sink, admission } = this.#of
+    sink.hold()
     this.#open(this.#failover.current?.backend)
-    this.#of.admission.deliver()
     send()
+    try {
+      admission.deliver()
+    } catch (cause) {
+      // What is prepared cannot be taken back from the connection any more.
+      sink.drop()
+      throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
+    }
+    sink.release()
+  }
+
+  #settle(outcome: RequestOutcome, delivery: 'due' | 'done' | 'none'): void {
+    // A whole answer whose record could not be written is settled already, and its charge taken back.
+    if (this.#settled) return
+    this.#settled = true
+    this.#of.admission.settle(outcome, delivery)
   }
 
   #open(backend: Backend | undefined): void {
@@ -127,7 +144,6 @@ export class Course {
     try {
       await written
     } catch (cause) {
-      this.#failover.current?.stop(new UpstreamError('cancelled'))
       throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
     }
   }
@@ -180,11 +196,12 @@ export class Course {
 
   /** Everything that ended the request without a complete answer. */
   #refuse(thrown: unknown): RequestOutcome {
-    const { admission, sink, units } = this.#of
+    const { sink, units } = this.#of
     const error = this.#endReason(thrown)
     const dispatched = this.#failover.current !== undefined
     const outcome = this.#outcome(this.#gone && dispatched ? units : 0, this.#gone ? 'client_closed' : error.code)
-    admission.settle(outcome, 'none')
+    this.#settle(outcome, 'none')
+    this.#failover.current?.stop(new UpstreamError('cancelled'))
     if (this.#gone) return outcome
     if (!this.#opened) throw error
     const failure = this.#failure(error)

@@ -2,14 +2,16 @@ import type { Clock } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { outcomeName, type EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
+import type { Plan } from '../domain/plans.ts'
 import { fusionId, fusionToolType, nearest, type Profile } from '../domain/profiles.ts'
+import type { RequestOpening } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
 import type { Conversation } from '../domain/conversation.ts'
 import type { Format, FormatId } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import { authenticate, type AuthenticationParts } from './authenticate.ts'
 import { Course, type CourseParts } from './course.ts'
-import type { AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
+import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
 import { BackendsHealth } from './routing/health.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
 
@@ -17,6 +19,11 @@ import { RetryBudget } from './routing/retry-budget.ts'
 const longestTotalMs = 3_600_000
 /** A caller that told its own limit reads our error before that limit cuts the connection. */
 const answerBeforeLimitMs = 1_000
+
+/** How names of models look. */
+const modelShape = /^[\w.:/@-]{1,60}$/
+/** How keys begin, ours and other services'. */
+const secretShape = /^(sk|pk|gsk|ghp|xai|AIza|eyJ)[-_A-Za-z0-9]{8}/
 
 export interface GatewayParts {
   readonly clock: Clock
@@ -57,16 +64,16 @@ export class Gateway {
 
   /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */
   async answer(principal: Principal, request: ModelRequest, sink: AnswerSink): Promise<void> {
-    const { clock, backends, ledger, formats, mintId, log } = this.#parts
+    const { clock, formats, mintId, log } = this.#parts
     const conversation = formats(request.format).readRequest(request.body)
     const profile = this.#profileOf(principal, conversation)
-    const usable = await backends.forProfile(profile.id, principal.accountId)
+    const usable = await this.#backendsOf(profile.id, principal.accountId)
     if (usable.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
     const { id, format } = request
     const { accountId, keyId, plan } = principal
     const units = profile.quotaUnits
     const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
-    const admission = await ledger.admit(opening, plan)
+    const admission = await this.#admit(opening, plan)
     const createdAt = Math.floor(clock.nowMs() / 1000)
     const context = { conversation, requestId: id, createdAt, mintId }
     const totalMs = totalMsOf(request, usable)
@@ -86,6 +93,27 @@ export class Gateway {
     })
   }
 
+  /** @throws ServiceError `store_unavailable` */
+  async #backendsOf(profileId: string, accountId: string): Promise<readonly Backend[]> {
+    try {
+      return await this.#parts.backends.forProfile(profileId, accountId)
+    } catch (cause) {
+      this.#parts.log({ event: 'store_failing', reason: cause instanceof Error ? cause.name : 'unknown' })
+      throw new ServiceError('store_unavailable', { retryAfterSeconds: 1, cause })
+    }
+  }
+
+  /** @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`, `record_unavailable` */
+  async #admit(opening: RequestOpening, plan: Plan): Promise<Admission> {
+    try {
+      return await this.#parts.ledger.admit(opening, plan)
+    } catch (cause) {
+      if (cause instanceof ServiceError) throw cause
+      this.#parts.log({ event: 'ledger_failing', reason: cause instanceof Error ? cause.name : 'unknown' })
+      throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
+    }
+  }
+
   /** The profile that was named, where the plan allows it and what is attached (spec 8.3). */
   #profileOf({ plan }: Principal, conversation: Conversation): Profile {
     const { profiles } = this.#parts
@@ -100,10 +128,11 @@ export class Gateway {
     const known = profiles.map(({ id }) => id)
     const near = nearest(name, known)
     const suggestion = near === undefined ? '' : ` Did you mean "${near}"?`
-    const model = name.slice(0, 60).replace(/[^\x20-\x7e]/g, '?')
+    // What is no name of a model could be a prompt or a key that was put into the wrong field: it is not repeated.
+    const named = modelShape.test(name) && !secretShape.test(name) ? `"${name}"` : 'of the name in model'
     throw new ServiceError('model_not_found', {
       param: 'model',
-      words: { model, suggestion, profiles: known.join(', ') },
+      words: { named, suggestion, profiles: known.join(', ') },
     })
   }
 }

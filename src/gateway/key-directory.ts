@@ -10,6 +10,8 @@ const leaseMs = 5_000
 const maxRemembered = 50_000
 /** Look-ups under way at once; beyond them the store counts as not answering. */
 const maxLookups = 256
+/** A store that takes longer than this for an answer counts as not answering. */
+const answerMs = 2_000
 /** Digests that the store does not know are remembered too, so that a client that repeats a dead key costs little. */
 const unknownForMs = 5_000
 
@@ -60,8 +62,7 @@ export class KeyDirectory {
   #lookUp(digest: string): Promise<KeyEntry | undefined> {
     if (this.#lookups.size >= maxLookups) return Promise.reject(new Error('too many key look-ups at once'))
     const revision = this.#revision
-    const lookup = this.#store
-      .find(digest)
+    const lookup = this.#inTime(this.#store.find(digest))
       .then((entry) => {
         // Remembered only where nothing changed while the store was being read.
         if (revision === this.#revision) this.#remember(digest, entry)
@@ -81,6 +82,13 @@ export class KeyDirectory {
     this.#entries.set(digest, { entry, untilMs })
   }
 
+  #inTime<T>(answer: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.after(answerMs, () => reject(new Error('the key store does not answer')))
+      answer.then(resolve, reject).finally(() => timer.cancel())
+    })
+  }
+
   #schedule(): void {
     this.#timer = this.#clock.after(pollMs, () => {
       void this.#poll()
@@ -98,7 +106,7 @@ export class KeyDirectory {
 
   async #confirm(): Promise<void> {
     const askedMs = this.#clock.nowMs()
-    const revision = await this.#store.revision()
+    const revision = await this.#inTime(this.#store.revision())
     if (revision !== this.#revision) {
       const isFirst = this.#revision === undefined
       this.#revision = revision

@@ -143,6 +143,12 @@ export interface AnswerSink {
   write(bytes: string | Uint8Array, encoding?: 'latin1' | 'utf8'): boolean
   /** Ends the answer, with the last bytes if any. */
   end(bytes?: string | Uint8Array, encoding?: 'latin1' | 'utf8'): void
+  /** Gathers everything from here on, so that `release` has nothing left to prepare. */
+  hold(): void
+  /** Sends what was gathered: nothing but one system call lies between the call and the bytes' leaving. */
+  release(): void
+  /** Throws away what was gathered, and closes the connection. */
+  drop(): void
   /** Called when the reader has caught up. */
   onDrain(run: () => void): void
   /** Called once when the caller leaves before the end. */

@@ -11,6 +11,8 @@ const relayedCharsPerToken = 220
 export const charsPerToken = 4
 /** One event may not be longer than this. */
 const maxEventChars = 1024 * 1024
+/** `"sequence_number": 1234567` with the spaces that some put in. */
+const longestSequenceChars = 48
 const done = '[DONE]'
 
 /**
@@ -21,6 +23,7 @@ export class RelayLane implements Lane {
   readonly encoding = 'latin1'
   hasContent = false
   alive = false
+  fault: Error | undefined
   usage: Usage | undefined
   #outputChars = 0
   readonly #rules: RelayRules
@@ -31,6 +34,9 @@ export class RelayLane implements Lane {
   readonly #memory: RelayMemory = { sequence: -1, inserted: 0 }
   #rest = ''
   #hasCarriageReturns = false
+  #isDone = false
+  /** The events that were last passed on without being read. */
+  #passedOn = ''
 
   constructor(rules: RelayRules, reader: AnswerReader, context: AnswerContext, backendCounts: boolean) {
     this.#rules = rules
@@ -41,7 +47,9 @@ export class RelayLane implements Lane {
   }
 
   get finished(): boolean {
-    return this.#reader.finished
+    if (!this.#reader.finished) return false
+    const { finishedChoices } = this.#memory
+    return this.#isDone || finishedChoices === undefined || finishedChoices.size >= (this.#conversation.sampling.choices ?? 1)
   }
 
   get roughTokens(): number {
@@ -61,6 +69,7 @@ export class RelayLane implements Lane {
     this.#outputChars += events.length
     if (this.hasContent && this.#backendCounts && events.charCodeAt(0) !== colon && !this.#rules.notable.test(events)) {
       this.alive = true
+      this.#passedOn = events
       return this.#rename(events)
     }
     return this.#readEach(events)
@@ -75,12 +84,22 @@ export class RelayLane implements Lane {
   }
 
   keepAlive(): string | undefined {
+    this.#readSequence()
     const text = this.#rules.keepAlive(this.#memory)
     return text === undefined ? undefined : asBytes(text)
   }
 
   failure(failure: StreamFailure): string {
+    this.#readSequence()
     return asBytes(this.#rules.failure(failure, this.#memory))
+  }
+
+  /** Reads the number of the last event that was passed on unread: events of our own go on from there. */
+  #readSequence(): void {
+    const at = this.#passedOn.lastIndexOf('"sequence_number"')
+    const number = at < 0 ? undefined : /\d+/.exec(this.#passedOn.slice(at, at + longestSequenceChars))?.[0]
+    this.#passedOn = ''
+    if (number !== undefined) this.#memory.sequence = Number(number) + this.#memory.inserted
   }
 
   #join(text: string): string {
@@ -101,14 +120,26 @@ export class RelayLane implements Lane {
   /** Reads event by event: before content, and wherever something notable stands. */
   #readEach(events: string): string {
     let out = ''
+    this.#passedOn = ''
     this.alive = false
+    const hadContent = this.hasContent
     for (const block of events.split('\n\n')) {
       const data = dataOf(block)
       if (data === undefined) continue
       this.alive = true
       const text = Buffer.from(data, 'latin1').toString('utf8')
-      this.#note(this.#reader.readEvent(text))
-      if (text === done) continue
+      try {
+        this.#note(this.#reader.readEvent(text))
+      } catch (error) {
+        if (!hadContent && !this.finished) throw error
+        // What was said before the fault is still passed on; after a complete answer it does not matter any more.
+        if (!this.finished) this.fault = asError(error)
+        return out
+      }
+      if (text === done) {
+        this.#isDone = true
+        continue
+      }
       // The reader has parsed it, so it is an object.
       const parsed = JSON.parse(text) as JsonObject
       this.#rules.observe(parsed, this.#memory)
@@ -137,6 +168,7 @@ export class TranslationLane implements Lane {
   readonly encoding = 'utf8'
   hasContent = false
   alive = false
+  fault: Error | undefined
   usage: Usage | undefined
   #outputChars = 0
   readonly #sse = new SseReader()
@@ -157,16 +189,23 @@ export class TranslationLane implements Lane {
   }
 
   push(chunk: Buffer): string {
-    let out = ''
     const read = this.#sse.push(chunk)
     this.alive = read.length > 0
+    const hadContent = this.hasContent
+    let all: readonly AnswerEvent[] = []
     for (const { data } of read) {
-      const events = this.#reader.readEvent(data)
-      if (events.length === 0) continue
-      for (const event of events) this.#note(event)
-      out += this.#writer.writeEvents(events)
+      try {
+        const events = this.#reader.readEvent(data)
+        if (events.length > 0) all = all.length === 0 ? events : [...all, ...events]
+      } catch (error) {
+        // Nothing of this was written yet: another backend can go on with the same writer.
+        if (!hadContent && !this.finished) throw error
+        if (!this.finished) this.fault = asError(error)
+        break
+      }
     }
-    return out
+    for (const event of all) this.#note(event)
+    return all.length === 0 ? '' : this.#writer.writeEvents(all)
   }
 
   end(): string {
@@ -190,6 +229,10 @@ export class TranslationLane implements Lane {
 }
 
 const colon = 0x3a
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error('not an error', { cause: error })
+}
 
 /** The UTF-8 bytes of a text, one character each. */
 function asBytes(text: string): string {

@@ -7,7 +7,7 @@ import { charsPerToken } from './stream-lanes.ts'
 
 /** A whole answer may not be longer than this. */
 const maxAnswerBytes = 32 * 1024 * 1024
-const answerLimits = { maxDepth: 200, maxTokens: 2_000_000 }
+const answerLimits = { maxDepth: 200, maxTokens: 2_000_000, maxMembers: 2_000_000 }
 
 /** Gathers a whole answer, checks that it is one, and gives it in the caller's format. */
 export class WholeLane implements Lane {
@@ -15,6 +15,7 @@ export class WholeLane implements Lane {
   hasContent = false
   finished = false
   alive = true
+  readonly fault = undefined
   usage: Usage | undefined
   #outputChars = 0
   readonly #choice: LaneChoice
@@ -76,6 +77,11 @@ function parse(bytes: Buffer): JsonObject {
 
 function renameModel(bytes: Buffer, profile: string): Buffer {
   const scan = new JsonScan(answerLimits)
-  scan.push(bytes)
+  try {
+    scan.push(bytes)
+  } catch {
+    // Too deep or too many pieces: the provider's fault, not the caller's.
+    throw new UpstreamError('broken')
+  }
   return patchMembers(bytes, scan.members, { model: JSON.stringify(profile) })
 }

@@ -11,8 +11,8 @@ import { describeBug } from './bugs.ts'
 import type { Catalog } from './catalog.ts'
 import { passEdgeGate } from './edge-gate.ts'
 import { readJsonBody } from './read-body.ts'
-import { writeRefusal } from './refusals.ts'
-import { rejectDuplicates, statedTimeoutMs } from './request-headers.ts'
+import { refusalBody, writeRefusal } from './refusals.ts'
+import { checkHeaders, statedTimeoutMs } from './request-headers.ts'
 import { sendJson, sendPublic } from './respond.ts'
 import { ResponseSink } from './response-sink.ts'
 import { usageHeaders } from './signals.ts'
@@ -21,6 +21,8 @@ import { usageHeaders } from './signals.ts'
 const uncountedPerMinute = 300
 /** Requests with a bad key from one address, a minute (contract 4.3). */
 const badKeysPerMinute = 120
+/** Of a refused request's body this much is read and thrown away, so that its sender gets to read the refusal. */
+const maxDiscardedBytes = 128 * 1024 * 1024
 
 export interface ApiParts {
   readonly gateway: Gateway
@@ -89,6 +91,12 @@ export class Api {
     return this.#open
   }
 
+  /** What answers the bytes of a connection that are no request: there is nothing to route yet. */
+  refusalOf(error: ServiceError): { readonly requestId: string; readonly body: string } {
+    const requestId = this.#parts.mintRequestId()
+    return { requestId, body: refusalBody(error, { requestId, links: this.#parts.links }) }
+  }
+
   /** Answers one request. Never throws: what is thrown inside becomes its response. */
   handle(request: IncomingMessage, response: ServerResponse): void {
     this.#open += 1
@@ -110,28 +118,26 @@ export class Api {
 
   async #serve(exchange: Exchange): Promise<void> {
     const { request } = exchange
-    const route = this.#routeOf(request)
-    if (route.gated && this.#parts.edgeGate) passEdgeGate(request.headers['user-agent'])
-    if (route.access === 'key') exchange.principal = await this.#authenticate(request)
+    const path = pathOf(request)
+    const route = Object.hasOwn(this.#routes, path) ? this.#routes[path] : undefined
+    checkHeaders(request)
+    if ((route?.gated ?? true) && this.#parts.edgeGate) passEdgeGate(request.headers['user-agent'])
+    // Below /v1/ even what is not there asks for a key first (spec 5.4).
+    if (route?.access === 'key' || path.startsWith('/v1/')) exchange.principal = await this.#authenticate(request)
+    if (route === undefined) throw new ServiceError('not_found', { words: { baseUrl: this.#parts.baseUrl } })
+    this.#checkMethod(request, route)
     await route.handle(exchange)
   }
 
-  #routeOf(request: IncomingMessage): Route {
-    const { url = '', method } = request
-    const query = url.indexOf('?')
-    const path = query < 0 ? url : url.slice(0, query)
-    const route = Object.hasOwn(this.#routes, path) ? this.#routes[path] : undefined
-    if (route === undefined) throw new ServiceError('not_found', { words: { baseUrl: this.#parts.baseUrl } })
+  #checkMethod({ method }: IncomingMessage, route: Route): void {
     const isAllowed = method === route.method || (method === 'HEAD' && route.method === 'GET')
     if (!isAllowed) {
       const shown = /^[A-Z]{1,10}$/.test(method ?? '') ? method! : 'This method'
       throw new ServiceError('method_not_allowed', { words: { method: shown, allowed: route.method } })
     }
-    return route
   }
 
   async #authenticate(request: IncomingMessage): Promise<Principal> {
-    rejectDuplicates(request)
     try {
       return await this.#parts.gateway.authenticate(request.headers.authorization)
     } catch (error) {
@@ -152,10 +158,11 @@ export class Api {
   }
 
   async #models({ response, requestId, principal }: Exchange): Promise<void> {
-    const { gateway, catalog, nowMs } = this.#parts
+    const { catalog, nowMs } = this.#parts
     if (principal === undefined) throw new Error('a key route without a principal')
     this.#uncounted.take(principal.keyId)
-    const signals = await gateway.signals(principal)
+    const signals = await this.#signalsOf(principal)
+    if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
     sendJson(response, requestId, 200, catalog.models(), ['Cache-Control', 'no-store', ...usageHeaders(signals, nowMs())])
   }
 
@@ -170,10 +177,9 @@ export class Api {
     }
     const signals = principal === undefined ? undefined : await this.#signalsOf(principal)
     const isLate = error.code === 'request_timeout'
-    const context = { requestId, links, nowMs: nowMs(), signals, model: request.url?.startsWith('/v1/') ?? false, close: isLate }
+    const context = { requestId, links, nowMs: nowMs(), signals, model: pathOf(request).startsWith('/v1/'), close: isLate }
     writeRefusal(response, error, context)
-    // The rest of a refused body is read and thrown away, so that the caller can read why it was refused.
-    if (!isLate) request.resume()
+    if (!isLate) discardRest(request)
   }
 
   /** A refusal itself could not be written. */
@@ -190,6 +196,21 @@ export class Api {
       return undefined
     }
   }
+}
+
+function pathOf({ url = '' }: IncomingMessage): string {
+  const query = url.indexOf('?')
+  return query < 0 ? url : url.slice(0, query)
+}
+
+/** Callers write their whole body before they read: it is taken, so that they get to read why it was refused. */
+function discardRest(request: IncomingMessage): void {
+  let discarded = 0
+  request.on('data', (chunk: Buffer) => {
+    discarded += chunk.length
+    if (discarded > maxDiscardedBytes) request.destroy()
+  })
+  request.resume()
 }
 
 function modelRoute(handle: Route['handle']): Route {

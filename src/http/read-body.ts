@@ -1,11 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import { isUtf8 } from 'node:buffer'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ServiceError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/conversation.ts'
 import { JsonScan, type JsonMember } from '../formats/json-scan.ts'
 
 /** Bounds on the shape of a body: a conversation nests a few levels, a tool's schema a dozen. */
-const bodyShape = { maxDepth: 128, maxTokens: 300_000 }
+const bodyShape = { maxDepth: 128, maxTokens: 300_000, maxMembers: 60_000 }
+/** A body larger than this is read in several turns of the event loop, so that no turn takes long. */
+const largeBodyBytes = 256 * 1024
 
 export interface JsonBody {
   readonly bytes: Buffer
@@ -47,11 +50,8 @@ export function readJsonBody(request: IncomingMessage, limits: { maxBytes: numbe
     }
     const complete = (): void => {
       finish()
-      try {
-        resolve(parse(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length), scan))
-      } catch (error) {
-        reject(error instanceof Error ? error : new Error('unreadable body'))
-      }
+      const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length)
+      parseInTurns(bytes, scan).then(resolve, reject)
     }
     const cut = (): void => fail(new ServiceError('invalid_json', { words: { where: ': it ended too early' } }))
     const late = (): void => fail(new ServiceError('request_timeout', { words: { seconds: limits.timeoutMs / 1000 } }))
@@ -67,11 +67,22 @@ function checkMediaType({ headers }: IncomingMessage): void {
   if (!isJson || (encoding !== undefined && encoding !== 'identity')) throw new ServiceError('unsupported_media_type')
 }
 
-function parse(bytes: Buffer, scan: JsonScan): JsonBody {
+async function parseInTurns(bytes: Buffer, scan: JsonScan): Promise<JsonBody> {
+  const isLarge = bytes.length > largeBodyBytes
+  if (isLarge) await nextTurn()
   if (!isUtf8(bytes)) throw new ServiceError('invalid_json', { words: { where: ': it is not UTF-8' } })
+  const text = bytes.toString('utf8')
+  if (isLarge) await nextTurn()
+  const body = parse(bytes, text, scan)
+  // What follows writes the body again for a backend, which takes as long as reading it.
+  if (isLarge) await nextTurn()
+  return body
+}
+
+function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
   let body: unknown
   try {
-    body = JSON.parse(bytes.toString('utf8'))
+    body = JSON.parse(text)
   } catch {
     throw new ServiceError('invalid_json', { words: { where: bytes.length === 0 ? ': it is empty' : '' } })
   }

@@ -63,6 +63,7 @@ export function writeRefusal(response: ServerResponse, error: ServiceError, cont
     const { upstream, retryCount = 0 } = error.facts
     headers.push(...reliabilityHeaders({ upstream, retryCount, simulated: false }))
   }
+  if (error.code === 'method_not_allowed') headers.push('Allow', String(error.facts.words?.['allowed']))
   if (context.close) headers.push('Connection', 'close')
   response.writeHead(error.status, headers)
   response.end(body)

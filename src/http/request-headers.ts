@@ -1,11 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import { ServiceError } from '../domain/errors.ts'
 
+/** More headers than any client sends. */
+const maxHeaders = 200
 /** Headers of which a second one could mean something else than the first: Node keeps only one of them. */
 const once = new Set(['authorization', 'content-type', 'content-length', 'host', 'user-agent'])
 
-/** @throws ServiceError `duplicate_header` */
-export function rejectDuplicates({ rawHeaders }: IncomingMessage): void {
+/** Refuses headers that two readers could understand differently. @throws ServiceError `duplicate_header`, `headers_too_large` */
+export function checkHeaders({ rawHeaders }: IncomingMessage): void {
+  if (rawHeaders.length > maxHeaders * 2) throw new ServiceError('headers_too_large')
   let seen = ''
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const raw = rawHeaders[index]!

@@ -8,6 +8,8 @@ export class ResponseSink implements AnswerSink {
   readonly #requestId: string
   readonly #nowMs: () => number
   #head: AnswerHead | undefined
+  #isHeld = false
+  #endsOnRelease = false
 
   constructor(response: ServerResponse, requestId: string, nowMs: () => number) {
     this.#response = response
@@ -22,10 +24,12 @@ export class ResponseSink implements AnswerSink {
 
   write(bytes: string | Uint8Array, encoding: 'latin1' | 'utf8' = 'utf8'): boolean {
     if (this.#response.destroyed) return true
-    const taken = typeof bytes === 'string' ? this.#response.write(bytes, encoding) : this.#response.write(bytes)
-    // Node gathers the writes of one turn and sends them after it; what was marked as delivered must leave now.
-    const { socket } = this.#response
-    while (socket !== null && socket.writableCorked > 0) socket.uncork()
+    // What is held is turned into bytes now, and not between its mark and its leaving.
+    const taken =
+      typeof bytes === 'string' && !this.#isHeld
+        ? this.#response.write(bytes, encoding)
+        : this.#response.write(typeof bytes === 'string' ? Buffer.from(bytes, encoding) : bytes)
+    if (!this.#isHeld) this.#flush()
     return taken
   }
 
@@ -33,8 +37,28 @@ export class ResponseSink implements AnswerSink {
     if (this.#response.destroyed) return
     const last = typeof bytes === 'string' ? Buffer.from(bytes, encoding) : bytes
     if (!this.#response.headersSent && this.#head !== undefined) this.#writeHead(this.#head, last?.length ?? 0)
-    if (last === undefined || last.length === 0) this.#response.end()
+    if (this.#isHeld) {
+      // Node would send at the end at once.
+      if (last !== undefined && last.length > 0) this.#response.write(last)
+      this.#endsOnRelease = true
+    } else if (last === undefined || last.length === 0) this.#response.end()
     else this.#response.end(last)
+  }
+
+  hold(): void {
+    this.#isHeld = true
+    this.#response.socket?.cork()
+  }
+
+  release(): void {
+    this.#isHeld = false
+    if (this.#response.destroyed) return
+    this.#flush()
+    if (this.#endsOnRelease) this.#response.end()
+  }
+
+  drop(): void {
+    this.#response.destroy()
   }
 
   onDrain(run: () => void): void {
@@ -47,6 +71,12 @@ export class ResponseSink implements AnswerSink {
     else response.once('close', () => {
       if (!response.writableEnded) run()
     })
+  }
+
+  /** Node gathers the writes of one turn and sends them after it; what was marked as delivered must leave now. */
+  #flush(): void {
+    const { socket } = this.#response
+    while (socket !== null && socket.writableCorked > 0) socket.uncork()
   }
 
   #writeHead(head: AnswerHead, length: number | undefined): void {

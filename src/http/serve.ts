@@ -1,13 +1,16 @@
-import { createServer, type Server, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { ServiceError } from '../domain/errors.ts'
 import type { Api } from './api.ts'
 
 /** Longer than load balancers keep idle connections, so that they close first and never hit a closing one. */
 const keepAliveMs = 75_000
+/** While draining, connections whose answers have ended are closed this often. */
+const closeIdleMs = 50
 /** How often Node looks for connections that are too slow. */
 const checkMs = 2_000
-/** More headers than any client sends; further ones are refused by Node. */
-const maxHeaders = 200
+/** A caller that takes nothing of a complete answer for this long is given up. */
+const slowReaderMs = 60_000
 
 export interface ServeOptions {
   readonly host: string
@@ -28,6 +31,8 @@ export interface Listening {
 
 /** Listens; `apiOf` is asked at each request, because the API may need to know the port. @throws the system's error when the address is taken or not ours */
 export async function serve(apiOf: () => Api, options: ServeOptions): Promise<Listening> {
+  /** The answer under way on each connection: what is no request any more must not be written into it. */
+  const answers = new WeakMap<Socket, ServerResponse>()
   const server = createServer(
     {
       maxHeaderSize: options.headerBytes,
@@ -38,19 +43,28 @@ export async function serve(apiOf: () => Api, options: ServeOptions): Promise<Li
       keepAlive: true,
       noDelay: true,
       requireHostHeader: true,
+      // Whoever offers HTTP/2 in passing, as some clients do, is answered in HTTP/1.1.
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
     },
-    (request, response) => apiOf().handle(request, response),
+    (request, response) => {
+      answers.set(request.socket, response)
+      response.once('prefinish', () => request.socket.setTimeout(slowReaderMs))
+      // Requests sent one behind the other without waiting: each begins when its turn to answer has come, so that what
+      // is marked as delivered can leave at once (contract 4.4).
+      if (response.socket !== null) apiOf().handle(request, response)
+      else response.once('socket', () => apiOf().handle(request, response))
+    },
   )
   server.maxConnections = options.connections
-  server.maxHeadersCount = maxHeaders
-  server.on('clientError', refuseGarbage)
-  server.on('upgrade', (request, socket: Socket) => {
-    const response = new ServerResponse(request)
-    response.assignSocket(socket)
-    response.shouldKeepAlive = false
-    response.on('finish', () => socket.end())
-    apiOf().refuseUpgrade(request, response)
+  // Node would drop further ones without a word; the API refuses them.
+  server.maxHeadersCount = 0
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const answer = answers.get(socket)
+    const isAnswered = answer !== undefined && answer.headersSent && !(answer.writableFinished && answer.req.complete)
+    if (isAnswered || error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
+    else refuseGarbage(apiOf(), garbageRefusal(error.code, options.headerMs), socket)
   })
+  server.on('upgrade', (request, socket: Socket) => refuseUpgrade(apiOf(), request, socket))
   server.on('connect', (_request, socket) => socket.destroy())
   await listen(server, options)
   const { port } = server.address() as AddressInfo
@@ -70,11 +84,14 @@ function listen(server: Server, { host, port }: ServeOptions): Promise<void> {
 async function drain(server: Server, api: Api, limitMs: number): Promise<number> {
   let cut = 0
   await new Promise<void>((resolve) => {
+    // Callers keep their connections open, and would go on asking on them.
+    const sweep = setInterval(() => server.closeIdleConnections(), closeIdleMs)
     const limit = setTimeout(() => {
       cut = api.openRequests
       server.closeAllConnections()
     }, limitMs)
     server.close(() => {
+      clearInterval(sweep)
       clearTimeout(limit)
       resolve()
     })
@@ -83,37 +100,40 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<number>
   return cut
 }
 
+function refuseUpgrade(api: Api, request: IncomingMessage, socket: Socket): void {
+  // Node gives the connection away and listens to it no more: unheard, a reset would end the process.
+  socket.on('error', () => socket.destroy())
+  socket.setTimeout(slowReaderMs, () => socket.destroy())
+  const response = new ServerResponse(request)
+  response.assignSocket(socket)
+  response.shouldKeepAlive = false
+  response.on('finish', () => socket.destroySoon())
+  api.refuseUpgrade(request, response)
+}
+
 /** Answers what is not HTTP, or too slow, before there is a request: in one sentence, and closes. */
-function refuseGarbage(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const { status, code, message } = garbage[error.code ?? ''] ?? notHttp
-  const body = JSON.stringify({
-    error: { message, type: 'invalid_request_error', param: null, code, source: 'client', retryable: false, request_id: null },
-  })
+function refuseGarbage(api: Api, refusal: ServiceError, socket: Socket): void {
+  const { requestId, body } = api.refusalOf(refusal)
   const head = [
-    `HTTP/1.1 ${status}`,
+    `HTTP/1.1 ${refusal.status} ${reasonPhrases[refusal.status] ?? 'Bad Request'}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
-    'X-Should-Retry: false',
+    `X-Request-Id: ${requestId}`,
+    `X-Should-Retry: ${refusal.entry.retryable}`,
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  socket.destroySoon()
 }
 
-const notHttp = { status: '400 Bad Request', code: 'invalid_request', message: 'This is not a valid HTTP/1.1 request.' }
+function garbageRefusal(code: string | undefined, headerMs: number): ServiceError {
+  if (code === 'HPE_HEADER_OVERFLOW') return new ServiceError('headers_too_large')
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ServiceError('request_timeout', { words: { seconds: Math.ceil(headerMs / 1000) } })
+  return new ServiceError('invalid_request', { words: { problem: 'This is not a valid HTTP/1.1 request.' } })
+}
 
-const garbage: Readonly<Record<string, { status: string; code: string; message: string }>> = {
-  HPE_HEADER_OVERFLOW: {
-    status: '431 Request Header Fields Too Large',
-    code: 'invalid_request',
-    message: 'The headers of this request are too large. Send fewer or shorter ones.',
-  },
-  ERR_HTTP_REQUEST_TIMEOUT: {
-    status: '408 Request Timeout',
-    code: 'request_timeout',
-    message: 'The request did not arrive in time. Send it again.',
-  },
+const reasonPhrases: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  408: 'Request Timeout',
+  431: 'Request Header Fields Too Large',
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../domain/clock.ts'
+import type { Clock, Timer } from '../domain/clock.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
 import type { Cell } from './ledger-batch.ts'
 import {
@@ -15,8 +15,8 @@ import {
 import { LedgerUnavailable } from './ledger-unavailable.ts'
 import type { LedgerWriter } from './ledger-writer.ts'
 
-/** So that the worker always has one to go on with, and the rest gathers here. */
-const maxPosted = 2
+/** What nobody waits for is written this much later: most requests are then told in one record, beginning and end together. */
+const lazyMs = 10
 /** How often the place where recovery begins moves on. It stays one such step behind, see `#moveRecoverFrom`. */
 const recoverStepMs = 10_000
 
@@ -34,6 +34,7 @@ export class LedgerJournal {
   #writer: LedgerWriter | undefined
   #gathering: Gathering = newGathering(1)
   #isFlushDue = false
+  #lazyTimer: Timer | undefined
   readonly #posted: Gathering[] = []
   readonly #inFlight = new Set<JournalEntry>()
   #isFailing = false
@@ -75,7 +76,7 @@ export class LedgerJournal {
     const entry = new JournalEntry(facts, admittedAtMs, periodId, account, this.#gathering)
     this.#inFlight.add(entry)
     this.#gathering.entries.push(entry)
-    this.#scheduleFlush()
+    this.#flushLater()
     return entry
   }
 
@@ -98,6 +99,7 @@ export class LedgerJournal {
     if (entry.batch.isDurable) return undefined
     if (!this.isHealthy) return Promise.reject(new LedgerUnavailable())
     entry.batch.waiting ??= Promise.withResolvers()
+    if (entry.batch === this.#gathering) this.#flushSoon()
     return entry.batch.waiting.promise
   }
 
@@ -126,7 +128,8 @@ export class LedgerJournal {
       batch.entries = []
       batch.waiting?.resolve()
     }
-    if (this.#gathering.entries.length > 0) this.#scheduleFlush()
+    if (this.#gathering.waiting !== undefined) this.#flushSoon()
+    else if (this.#gathering.entries.length > 0) this.#flushLater()
   }
 
   onFailed(): void {
@@ -153,16 +156,24 @@ export class LedgerJournal {
       entry.batch = this.#gathering
       this.#gathering.entries.push(entry)
     }
-    this.#scheduleFlush()
+    this.#flushLater()
   }
 
-  /** Waits for the end of this turn of the loop, so that all that came in with it goes together. */
-  #scheduleFlush(): void {
-    if (this.#isFlushDue) return
+  /** Somebody waits: at the end of this turn of the loop, or when the worker is done with the batch that it has. */
+  #flushSoon(): void {
+    if (this.#isFlushDue || this.#posted.length > 0) return
     this.#isFlushDue = true
     setImmediate(() => {
       this.#isFlushDue = false
-      if (this.#posted.length < maxPosted) this.#post()
+      if (this.#posted.length === 0) this.#post()
+    })
+  }
+
+  #flushLater(): void {
+    if (this.#lazyTimer !== undefined) return
+    this.#lazyTimer = this.#clock.after(lazyMs, () => {
+      this.#lazyTimer = undefined
+      if (this.#posted.length === 0) this.#post()
     })
   }
 

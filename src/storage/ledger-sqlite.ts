@@ -18,7 +18,7 @@ import { databasePath } from './open-sqlite.ts'
 /** Requests under way at once. Below `markCapacity`, so that the mark of none of them is overwritten before it is needed. */
 const maxInFlight = 60_000
 /** Accounts whose counters are in memory, besides those with requests under way. */
-const maxMeters = 100_000
+const defaultMaxMeters = 100_000
 /** How many of the oldest are looked at to make room for one. */
 const evictionEffort = 32
 const defaultBusyTimeoutMs = 5000
@@ -28,6 +28,8 @@ export interface SqliteLedgerOptions {
   readonly bootId?: string | undefined
   /** How long the worker waits for another process that writes; for tests. */
   readonly busyTimeoutMs?: number
+  /** Accounts whose counters are in memory; for tests. */
+  readonly maxMeters?: number
 }
 
 /** The ledger of one process over a data folder: decisions in memory, records on disk (architecture 5.5). */
@@ -50,7 +52,7 @@ export async function openSqliteLedger(
   clock: Clock,
   options: SqliteLedgerOptions = {},
 ): Promise<SqliteLedger> {
-  const { busyTimeoutMs = defaultBusyTimeoutMs } = options
+  const { busyTimeoutMs = defaultBusyTimeoutMs, maxMeters = defaultMaxMeters } = options
   const bootId = 'bootId' in options ? options.bootId : readBootId()
   const ends: (() => void)[] = [lockDataFolder(folder)]
   try {
@@ -60,7 +62,7 @@ export async function openSqliteLedger(
     const recoverFrom = recoverRequests(database, readDeliveryHistory(folder, bootId))
     const marks = DeliveryMarks.create(folder, bootId)
     ends.push(() => marks.close())
-    const ledger = new MemoryLedger(clock, database, marks, recoverFrom)
+    const ledger = new MemoryLedger(clock, database, marks, recoverFrom, maxMeters)
     await ledger.start(path, busyTimeoutMs, () => {
       for (const end of ends.toReversed()) end()
     })
@@ -82,14 +84,16 @@ class MemoryLedger implements SqliteLedger {
   readonly #marks: DeliveryMarks
   readonly #journal: LedgerJournal
   readonly #accounts = new Map<string, MeteredAccount>()
+  readonly #maxMeters: number
   readonly #readUsed: StatementSync
   readonly #readRecent: StatementSync
   readonly #finishAll: StatementSync
   #writer: LedgerWriter | undefined
   #release: () => void = () => {}
 
-  constructor(clock: Clock, database: DatabaseSync, marks: DeliveryMarks, recoverFrom: string) {
+  constructor(clock: Clock, database: DatabaseSync, marks: DeliveryMarks, recoverFrom: string, maxMeters: number) {
     this.#clock = clock
+    this.#maxMeters = maxMeters
     this.#marks = marks
     this.#readUsed = database.prepare('select used from usage where account_id = ? and period_id = ?')
     this.#readRecent = database.prepare(
@@ -161,7 +165,7 @@ class MemoryLedger implements SqliteLedger {
   #account(id: string, nowMs: number): MeteredAccount {
     const known = this.#accounts.get(id)
     if (known !== undefined) return known
-    if (this.#accounts.size >= maxMeters) this.#evict(nowMs)
+    if (this.#accounts.size >= this.#maxMeters) this.#evict(nowMs)
     const used = Number(this.#readUsed.get(id, periodAt(nowMs).id)?.used ?? 0)
     const recent = this.#readRecent.all(id, Math.floor(nowMs - minuteMs))
     const meter = new AccountMeter(

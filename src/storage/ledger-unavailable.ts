@@ -2,7 +2,8 @@
 export class LedgerUnavailable extends Error {
   override readonly name = 'LedgerUnavailable'
 
-  constructor() {
-    super('the ledger cannot record requests just now')
+  /** `cause` is for a debugger; it is never written anywhere. */
+  constructor(cause?: unknown) {
+    super('the ledger cannot record requests just now', { cause })
   }
 }

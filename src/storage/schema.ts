@@ -77,25 +77,25 @@ export interface RequestRow {
 }
 
 /** Units of the month of one account. On Postgres they include those of requests that still run. */
-export interface UsageRow {
+interface UsageRow {
   account_id: string
   period_id: string
   used: number
 }
 
 /** One row: it moves with every change of accounts, keys or upstreams, and is the lock that puts those in a row. */
-export interface RevisionRow {
+interface RevisionRow {
   id: number
   value: number
 }
 
 /** What a ledger remembers about itself, by name. */
-export interface LedgerRow {
+interface LedgerRow {
   name: string
   value: string
 }
 
-export interface MigrationRow {
+interface MigrationRow {
   name: string
   checksum: string
   applied_at_ms: number

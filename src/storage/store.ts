@@ -10,7 +10,7 @@ import type { Tables } from './schema.ts'
 import { addUpstream, listUpstreams, removeUpstream } from './upstreams.ts'
 
 /** Reads of what the ledger wrote, and its retention. */
-export interface RequestStore {
+interface RequestStore {
   findRequest(id: string): Promise<RequestRecord | undefined>
   listRequests(selection: RequestSelection): Promise<readonly RequestRecord[]>
   usedUnits(accountId: string, periodId: string): Promise<number>

@@ -46,7 +46,7 @@ describe('every command', () => {
     },
   )
 
-  test.each([[], ['help'], ['--help']])('without a command there is an overview of all', async (...args) => {
+  test.each([[[]], [['help']], [['--help']]])('without a command there is an overview of all: %j', async (args) => {
     const { code, out } = await cli.say(...args)
     expect(code).toBe(0)
     for (const { name } of commands) expect(out).toContain(`  ${name}`)

@@ -7,7 +7,7 @@ import { SseReader, type SseEvent } from '../../src/formats/sse.ts'
 const fixtures = join(import.meta.dirname, '..', 'fixtures')
 export const createdAt = 1795191401
 
-export const dialect: Dialect = {
+const dialect: Dialect = {
   maxTokensField: 'max_completion_tokens',
   developerRole: true,
   streamUsage: true,

@@ -1,0 +1,223 @@
+import { createOpenAI } from '@ai-sdk/openai'
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { APICallError, generateObject, generateText, isStepCount, Output, streamText, tool, type LanguageModel, type ModelMessage } from 'ai'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { linksFor } from '../../src/domain/links.ts'
+import { Service } from '../service.ts'
+import { pixel, weatherIn } from './openai-clients.ts'
+
+const frontier = 'svc-router/frontier'
+const says = 'This is a simulated answer from alpha.'
+const schema = z.object({ city: z.string(), degrees: z.number() })
+const sample = { city: 'simulated by alpha', degrees: expect.any(Number) as number }
+
+/** Answers are not stored here yet: with `store: false` the SDK sends whole items back instead of references to them. */
+const notStored = { openai: { store: false } }
+
+const tools = {
+  get_weather: tool({
+    description: 'The weather of a city.',
+    inputSchema: z.object({ city: z.string() }),
+    execute: ({ city }) => weatherIn(city),
+  }),
+}
+
+interface Settings {
+  readonly baseURL: string
+  readonly apiKey: string
+}
+
+const entrances: readonly {
+  readonly name: string
+  readonly format: 'openai-chat' | 'openai-responses'
+  readonly connect: (settings: Settings, profile?: string) => LanguageModel
+}[] = [
+  {
+    name: '@ai-sdk/openai (responses)',
+    format: 'openai-responses',
+    connect: (settings, profile = frontier) => createOpenAI(settings)(profile),
+  },
+  {
+    name: '@ai-sdk/openai .chat',
+    format: 'openai-chat',
+    connect: (settings, profile = frontier) => createOpenAI(settings).chat(profile),
+  },
+  {
+    name: '@ai-sdk/openai-compatible',
+    format: 'openai-chat',
+    connect: (settings, profile = frontier) =>
+      createOpenAICompatible({ ...settings, name: 'svc-router', includeUsage: true, supportsStructuredOutputs: true })(profile),
+  },
+]
+
+describe.each(['openai-chat', 'openai-responses'] as const)('a backend that speaks %s', (format) => {
+  let service: Service
+  beforeAll(async () => {
+    service = await Service.start({ formats: [format] })
+  })
+  afterAll(() => service.stop())
+  afterEach(() => service.providers[0]!.script([]))
+
+  describe.each(entrances)('$name', ({ connect }) => {
+    let model: LanguageModel
+    beforeAll(() => {
+      model = connect({ baseURL: service.baseUrl, apiKey: service.key })
+    })
+
+    test('generateText gives the text and its usage, with every signal in the headers', async () => {
+      const { text, finishReason, usage, response } = await generateText({ model, prompt: 'Say hello.' })
+      expect(text).toContain(says)
+      expect(finishReason).toBe('stop')
+      expect(usage.outputTokens).toBeGreaterThan(0)
+      expect(response.modelId).toBe(frontier)
+      expect(response.headers).toMatchObject({
+        'x-svc-router-upstream': 'alpha',
+        'x-svc-router-retry-count': '0',
+        'x-quota-remaining': expect.stringMatching(/^\d+$/) as string,
+      })
+    })
+
+    test('streamText gives the text in pieces and its usage', async () => {
+      const { textStream, finishReason, usage } = streamText({ model, prompt: 'Say hello.' })
+      const pieces = await Array.fromAsync(textStream)
+      expect(pieces.join('')).toContain(says)
+      expect(pieces.length).toBeGreaterThan(5)
+      expect(await finishReason).toBe('stop')
+      expect((await usage).outputTokens).toBeGreaterThan(0)
+    })
+
+    test('a tool loop of two steps finishes with both results, whole', async () => {
+      const { steps, text } = await generateText({
+        model,
+        tools,
+        prompt: 'What is the weather in Oslo and Lima?',
+        stopWhen: isStepCount(3),
+        providerOptions: notStored,
+      })
+      expect(steps).toHaveLength(2)
+      expect(steps[0]!.toolCalls.map(({ input }) => input)).toEqual([{ city: 'Oslo' }, { city: 'Lima' }])
+      expect(text).toContain(weatherIn('Oslo'))
+      expect(text).toContain(weatherIn('Lima'))
+    })
+
+    test('a tool loop of two steps finishes with both results, streamed', async () => {
+      const { steps, text } = streamText({
+        model,
+        tools,
+        prompt: 'What is the weather in Oslo and Lima?',
+        stopWhen: isStepCount(3),
+        providerOptions: notStored,
+      })
+      const answer = await text
+      expect(await steps).toHaveLength(2)
+      expect(answer).toContain(weatherIn('Oslo'))
+      expect(answer).toContain(weatherIn('Lima'))
+    })
+
+    test('a conversation goes on after an answer', async () => {
+      const asked: ModelMessage = { role: 'user', content: 'Say hello.' }
+      const first = await generateText({ model, messages: [asked], providerOptions: notStored })
+      const messages: ModelMessage[] = [asked, ...first.response.messages, { role: 'user', content: 'And again.' }]
+      const second = await generateText({ model, messages, providerOptions: notStored })
+      expect(second.text).toContain('And again.')
+      expect(service.providers[0]!.captured().at(-1)!.body).toContain(says)
+    })
+
+    test('generateObject and an output object fit the schema', async () => {
+      expect((await generateObject({ model, schema, prompt: 'The weather?' })).object).toEqual(sample)
+      const { output } = await generateText({ model, output: Output.object({ schema }), prompt: 'The weather?' })
+      expect(output).toEqual(sample)
+    })
+
+    test('an image is seen', async () => {
+      const content = [
+        { type: 'text' as const, text: 'What is this?' },
+        { type: 'file' as const, data: new URL(pixel), mediaType: 'image/png' },
+      ]
+      const { text } = await generateText({ model, messages: [{ role: 'user', content }] })
+      expect(text).toContain('I received 1 image')
+    })
+
+    test.each(['fin', 'rst'] as const)('a stream that is cut by %s after the first words is an error, never a finished text', async (by) => {
+      service.providers[0]!.script([{ do: 'cut', afterEvents: 9, by, repeat: true }])
+      const errors: unknown[] = []
+      const { stream } = streamText({ model, prompt: 'Say hello.', maxRetries: 0, onError: ({ error }) => void errors.push(error) })
+      let seen = ''
+      let finish: string | undefined
+      for await (const part of stream) {
+        if (part.type === 'text-delta') seen += part.text
+        if (part.type === 'finish') finish = part.finishReason
+      }
+      expect(seen).toMatch(/^This is/)
+      expect(errors).not.toEqual([])
+      expect(messageOf(errors[0])).toContain('The answer broke off before it was complete.')
+      expect(finish).not.toBe('stop')
+    })
+
+    test('a bad key and a mistyped profile are refused after one request, in our words', async () => {
+      const stranger = connect({ baseURL: service.baseUrl, apiKey: 'sk_svc_mistyped' })
+      const { message } = await refusalOf(stranger, 401)
+      expect(message.endsWith(linksFor(service.origin).accountUrl)).toBe(true)
+      const mistyped = connect({ baseURL: service.baseUrl, apiKey: service.key }, 'svc-router/fronteir')
+      expect((await refusalOf(mistyped, 404)).message).toContain('Did you mean "svc-router/frontier"?')
+    })
+  })
+
+  describe('@ai-sdk/openai (responses) as it is without store: false', () => {
+    test('finishes a tool loop whose first step only calls, since that sends no reference', async () => {
+      const sent: string[] = []
+      const recording: typeof fetch = (input, init) => {
+        sent.push(init?.body as string)
+        return fetch(input, init)
+      }
+      const model = createOpenAI({ baseURL: service.baseUrl, apiKey: service.key, fetch: recording })(frontier)
+      const loop = { model, tools, prompt: 'What is the weather in Oslo?', stopWhen: isStepCount(3) }
+      const { text } = await generateText(loop)
+      expect(sent).toHaveLength(2)
+      expect(sent[1]).toContain('"function_call_output"')
+      expect(sent[1]).not.toContain('item_reference')
+      expect(text).toContain(weatherIn('Oslo'))
+    })
+
+    test('refers to the text of an earlier answer, which a translation answers with item_not_found', async () => {
+      const model = createOpenAI({ baseURL: service.baseUrl, apiKey: service.key })(frontier)
+      const asked: ModelMessage = { role: 'user', content: 'Say hello.' }
+      const first = await generateText({ model, messages: [asked] })
+      const messages: ModelMessage[] = [asked, ...first.response.messages, { role: 'user', content: 'And again.' }]
+      const second = generateText({ model, messages })
+      if (format === 'openai-responses') {
+        // The provider is handed the reference as it is: whether it is known there is not ours to say.
+        expect((await second).text).toContain('And again.')
+        expect(service.providers[0]!.captured().at(-1)!.body).toContain('"item_reference"')
+        return
+      }
+      const error = await second.then(
+        () => undefined,
+        (reason: unknown) => reason,
+      )
+      if (!APICallError.isInstance(error)) throw new Error('not refused', { cause: error })
+      expect(JSON.stringify(error.requestBodyValues)).toContain('"item_reference"')
+      expect(error.statusCode).toBe(404)
+      expect(JSON.parse(error.responseBody ?? '')).toMatchObject({ error: { code: 'item_not_found', param: 'input' } })
+      expect(error.isRetryable).toBe(false)
+    })
+  })
+})
+
+async function refusalOf(model: LanguageModel, status: number): Promise<APICallError> {
+  const error = await generateText({ model, prompt: 'Hello' }).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  // A retried call would have ended in a RetryError.
+  if (!APICallError.isInstance(error)) throw new Error('not refused at once', { cause: error })
+  expect(error.statusCode).toBe(status)
+  expect(error.message.length).toBeLessThanOrEqual(240)
+  return error
+}
+
+/** The text of an error part: an `Error`, or what the provider sent. */
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : JSON.stringify(error)
+}

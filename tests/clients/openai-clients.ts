@@ -1,0 +1,60 @@
+import OpenAI6 from 'openai-6'
+import { zodResponseFormat as zodResponseFormat6, zodTextFormat as zodTextFormat6 } from 'openai-6/helpers/zod'
+import OpenAI7 from 'openai'
+import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod'
+import type { Service } from '../service.ts'
+
+/** Both majors that people run, under one type: what is used here is the same in both. */
+export const majors = [
+  { name: 'openai 7.55', OpenAI: OpenAI7, zodResponseFormat, zodTextFormat },
+  {
+    name: 'openai 6.49',
+    OpenAI: OpenAI6 as unknown as typeof OpenAI7,
+    zodResponseFormat: zodResponseFormat6 as unknown as typeof zodResponseFormat,
+    zodTextFormat: zodTextFormat6 as unknown as typeof zodTextFormat,
+  },
+] as const
+
+/** What the SDK really sent and got back. */
+export interface Traffic {
+  readonly sent: { readonly path: string; readonly atMs: number }[]
+  readonly answers: { readonly status: number; readonly headers: Headers }[]
+}
+
+/** A client as its README sets it up, but for a `fetch` that counts: one entry for each HTTP request that was made. */
+export function connect(
+  OpenAI: typeof OpenAI7,
+  service: Service,
+  options: Omit<NonNullable<ConstructorParameters<typeof OpenAI7>[0]>, 'fetch' | 'baseURL'> = {},
+): { client: OpenAI7; traffic: Traffic } {
+  const traffic: Traffic = { sent: [], answers: [] }
+  const client = new OpenAI({
+    apiKey: service.key,
+    baseURL: service.baseUrl,
+    fetch: async (input, init) => {
+      const url = input instanceof Request ? input.url : input
+      traffic.sent.push({ path: new URL(url).pathname, atMs: performance.now() })
+      const response = await fetch(input, init)
+      traffic.answers.push({ status: response.status, headers: response.headers })
+      return response
+    },
+    ...options,
+  })
+  return { client, traffic }
+}
+
+/** The tool that the simulated model calls when it is asked about the weather. */
+export const weatherParameters = {
+  type: 'object',
+  properties: { city: { type: 'string' } },
+  required: ['city'],
+  additionalProperties: false,
+} as const
+
+export function weatherIn(city: string): string {
+  return `${city.length} degrees in ${city}`
+}
+
+/** One white pixel. */
+export const pixel =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mP8/x8AAwMCAO+ip1sAAAAASUVORK5CYII='

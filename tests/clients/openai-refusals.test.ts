@@ -1,0 +1,194 @@
+import { randomBytes } from 'node:crypto'
+import type OpenAI from 'openai'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { linksFor } from '../../src/domain/links.ts'
+import { mintKey } from '../../src/domain/keys.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+import { Service } from '../service.ts'
+import { connect, majors, type Traffic } from './openai-clients.ts'
+
+const model = 'svc-router/frontier'
+const longestMessage = 240
+
+const plans = {
+  max: { name: 'Max', requests_per_minute: 600, requests_per_month: 100_000, premium: true },
+  free: { name: 'Free', requests_per_minute: 100, requests_per_month: 500 },
+  tiny: { name: 'Tiny', requests_per_minute: 100, requests_per_month: 1 },
+  slow: { name: 'Slow', requests_per_minute: 1, requests_per_month: 500 },
+}
+
+let service: Service
+let links: ReturnType<typeof linksFor>
+beforeAll(async () => {
+  service = await Service.start({ formats: ['openai-chat'], settings: { plans } })
+  links = linksFor(service.origin)
+})
+afterAll(() => service.stop())
+
+/** The two calls that every refusal is provoked with: what a person sees must not depend on the API they use. */
+const calls = [
+  {
+    api: 'chat completions',
+    send: (client: OpenAI, extra: object = {}): Promise<unknown> =>
+      client.chat.completions.create({ model, messages: [{ role: 'user', content: 'Hello' }], ...extra }),
+  },
+  {
+    api: 'responses',
+    send: (client: OpenAI, extra: object = {}): Promise<unknown> => client.responses.create({ model, input: 'Hello', ...extra }),
+  },
+  {
+    api: 'streamed responses',
+    send: (client: OpenAI, extra: object = {}): Promise<unknown> =>
+      client.responses.create({ model, input: 'Hello', stream: true, ...extra }),
+  },
+] as const
+
+describe.each(majors)('$name', ({ OpenAI }) => {
+  describe.each(calls)('$api', ({ send }) => {
+    test.each([
+      ['no key', { defaultHeaders: { authorization: null } }, 'key_missing', 'accountSetupUrl'],
+      ['an empty key', { apiKey: ' ' }, 'key_missing', 'accountSetupUrl'],
+      ['a key of another vendor', { apiKey: 'sk-proj-madeupmadeupmadeup' }, 'key_malformed', 'accountUrl'],
+      ['a mistyped key', { apiKey: 'sk_svc_mistyped' }, 'key_malformed', 'accountUrl'],
+      ['a well-formed key that nobody has', { apiKey: mintKey(systemRandom()).reveal() }, 'key_inactive', 'accountUrl'],
+    ] as const)('%s: 401 after one request', async (_, options, code, link) => {
+      const { client, traffic } = connect(OpenAI, service, options)
+      const error = await refusalOf(OpenAI, () => send(client), traffic)
+      expect(error).toBeInstanceOf(OpenAI.AuthenticationError)
+      expect(error).toMatchObject({ status: 401, code, type: 'authentication_error' })
+      expect(error.message.endsWith(links[link])).toBe(true)
+      expect(traffic.sent).toHaveLength(1)
+    })
+
+    test('a revoked key: 401 that says so, after one request', async () => {
+      const { key, stored } = await service.addAccount(`revoked-${randomBytes(4).toString('hex')}`, 'free')
+      await service.revoke(stored.id)
+      const { client, traffic } = connect(OpenAI, service, { apiKey: key })
+      const error = await refusalOf(OpenAI, () => send(client), traffic)
+      expect(error).toBeInstanceOf(OpenAI.AuthenticationError)
+      expect(error).toMatchObject({ status: 401, code: 'key_revoked', type: 'authentication_error' })
+      expect(error.message).toContain('was revoked')
+      expect(error.message.endsWith(links.accountUrl)).toBe(true)
+      expect(error.error).toMatchObject({ apiKeyPrefix: 'sk_svc_', primaryActionUrl: links.accountUrl, keyRecoveryUrl: links.keyRecoveryUrl })
+      expect(traffic.sent).toHaveLength(1)
+    })
+
+    test('a spent month: 402 with the way to upgrade, after one request and without Retry-After', async () => {
+      const { key } = await service.addAccount(`tiny-${randomBytes(4).toString('hex')}`, 'tiny')
+      const { client, traffic } = connect(OpenAI, service, { apiKey: key })
+      await send(client, { stream: false })
+      const error = await refusalOf(OpenAI, () => send(client), traffic)
+      expect(error).toMatchObject({ status: 402, code: 'insufficient_quota', type: 'insufficient_quota' })
+      expect(error.message).toContain('1 of 1')
+      expect(error.message.endsWith(links.upgradeUrl)).toBe(true)
+      expect(error.error).toMatchObject({ upgradeUrl: links.upgradeUrl, billingUrl: links.billingUrl, supportUrl: links.supportUrl })
+      expect(error.headers!.has('retry-after')).toBe(false)
+      expect(error.headers!.get('x-quota-remaining')).toBe('0')
+      expect(traffic.sent).toHaveLength(2)
+    })
+
+    test('the fusion tool on a free plan: 403 with the way to upgrade, after one request that reaches no provider', async () => {
+      const { key } = await service.addAccount(`free-${randomBytes(4).toString('hex')}`, 'free')
+      const { client, traffic } = connect(OpenAI, service, { apiKey: key })
+      const before = service.providers[0]!.counts().requests
+      const error = await refusalOf(OpenAI, () => send(client, { tools: [{ type: 'svc-router:fusion' }] }), traffic)
+      expect(error).toBeInstanceOf(OpenAI.PermissionDeniedError)
+      expect(error).toMatchObject({ status: 403, code: 'plan_required', type: 'permission_error' })
+      expect(error.message).toContain('svc-router:fusion needs a premium plan')
+      expect(error.message.endsWith(links.upgradeUrl)).toBe(true)
+      expect(traffic.sent).toHaveLength(1)
+      expect(service.providers[0]!.counts().requests).toBe(before)
+    })
+
+    test('a mistyped profile: 404 that suggests the right one, after one request', async () => {
+      const { client, traffic } = connect(OpenAI, service)
+      const error = await refusalOf(OpenAI, () => send(client, { model: 'svc-router/fronteir' }), traffic)
+      expect(error).toBeInstanceOf(OpenAI.NotFoundError)
+      expect(error).toMatchObject({ status: 404, code: 'model_not_found', param: 'model' })
+      expect(error.message).toContain('Did you mean "svc-router/frontier"?')
+      expect(traffic.sent).toHaveLength(1)
+    })
+
+    test('a spent minute: 429 that says when to come again', async () => {
+      const { key } = await service.addAccount(`slow-${randomBytes(4).toString('hex')}`, 'slow')
+      const { client, traffic } = connect(OpenAI, service, { apiKey: key, maxRetries: 0 })
+      await send(client, { stream: false })
+      const error = await refusalOf(OpenAI, () => send(client), traffic)
+      expect(error).toBeInstanceOf(OpenAI.RateLimitError)
+      expect(error).toMatchObject({ status: 429, code: 'rate_limit_exceeded', type: 'rate_limit_error' })
+      const seconds = Number(error.headers!.get('retry-after'))
+      expect(seconds).toBeGreaterThanOrEqual(1)
+      expect(seconds).toBeLessThanOrEqual(60)
+      expect(error.message.endsWith(`Please try again in ${seconds}s.`)).toBe(true)
+      expect(error.headers!.get('x-ratelimit-remaining')).toBe('0')
+    })
+
+    test('a spent minute is waited for as long as we say, and no longer', async () => {
+      const { key } = await service.addAccount(`waits-${randomBytes(4).toString('hex')}`, 'slow')
+      const { client, traffic } = connect(OpenAI, service, { apiKey: key, maxRetries: 2 })
+      await send(client, { stream: false })
+      const slept = await withoutSleeping(async () => {
+        expect(await refusalOf(OpenAI, () => send(client), traffic)).toMatchObject({ status: 429 })
+      })
+      expect(traffic.sent).toHaveLength(4)
+      const told = traffic.answers.slice(1, 3).map(({ headers }) => Number(headers.get('retry-after')) * 1000)
+      expect(slept).toEqual(told)
+    })
+
+    test('when no backend answers, the SDK’s own retry finds the service well again', async () => {
+      const { client, traffic } = connect(OpenAI, service, { maxRetries: 1 })
+      service.providers[0]!.script([{ do: 'status', status: 503, retryAfter: '1' }])
+      await send(client)
+      expect(traffic.answers.map(({ status }) => status)).toEqual([503, 200])
+      expect(traffic.answers[0]!.headers.get('x-should-retry')).toBe('true')
+      const waitedMs = traffic.sent[1]!.atMs - traffic.sent[0]!.atMs
+      expect(waitedMs).toBeGreaterThanOrEqual(Number(traffic.answers[0]!.headers.get('retry-after')) * 1000 - 5)
+    })
+  })
+
+  test('the list of models holds the profile', async () => {
+    const { client } = connect(OpenAI, service)
+    const models = await Array.fromAsync(client.models.list())
+    expect(models).toContainEqual({ id: model, object: 'model', created: expect.any(Number) as number, owned_by: 'svc-router' })
+    const stranger = connect(OpenAI, service, { apiKey: 'sk_svc_mistyped' })
+    expect(await refusalOf(OpenAI, () => stranger.client.models.list(), stranger.traffic)).toMatchObject({ status: 401 })
+  })
+})
+
+/** The error that a call ends with, after what is true of every refusal: short, findable, and without the key. */
+async function refusalOf(
+  Class: typeof OpenAI,
+  send: () => Promise<unknown>,
+  traffic: Traffic,
+): Promise<InstanceType<typeof OpenAI.APIError>> {
+  const error = await send().then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (!(error instanceof Class.APIError)) throw new Error('not refused with an APIError', { cause: error })
+  const { headers, status } = traffic.answers.at(-1)!
+  const { message, request_id } = error.error as { message: string; request_id: string }
+  expect(error.message).toBe(`${status} ${message}`)
+  expect(message.length).toBeLessThanOrEqual(longestMessage)
+  expect(error.requestID).toBe(headers.get('x-request-id'))
+  expect(request_id).toBe(error.requestID)
+  expect(JSON.stringify(error.error)).not.toMatch(/sk_svc_[A-Za-z0-9]|sk-proj-/)
+  return error
+}
+
+/** Runs `body` while the SDK's pauses between two tries take no time; gives how long, in milliseconds, they would have been. */
+async function withoutSleeping(body: () => Promise<void>): Promise<number[]> {
+  const slept: number[] = []
+  const real = globalThis.setTimeout
+  const spy = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((callback: () => void, ms?: number) => {
+    const isSdk = /\/openai(-6)?\/(.*\/)?sleep\./.test(new Error('who asks').stack ?? '')
+    if (isSdk) slept.push(ms ?? 0)
+    return real(callback, isSdk ? 0 : ms)
+  }) as typeof setTimeout)
+  try {
+    await body()
+  } finally {
+    spy.mockRestore()
+  }
+  return slept
+}

@@ -1,0 +1,128 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { request as sendRequest } from 'node:http'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/domain/conversation.ts'
+import { formats } from '../../src/formats/formats.ts'
+import { Service } from '../service.ts'
+
+const folder = join(import.meta.dirname, '..', 'fixtures', 'client-requests')
+const answerWithinMs = 10_000
+/** Headers that a connection makes itself, and those that a test fills in. */
+const ours = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'authorization'])
+/** Only these profiles are served: recordings of other model names ask for this one. */
+const model = 'svc-router/frontier'
+
+interface Recording {
+  readonly file: string
+  readonly method: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: JsonObject
+}
+
+const recordings = readdirSync(folder)
+  .map((file): Recording => ({ file, ...(JSON.parse(readFileSync(join(folder, file), 'utf8')) as Omit<Recording, 'file'>) }))
+  .filter(({ method, path }) => method === 'POST' && Object.values(formats).some((format) => path === `/v1${format.path}`))
+
+/**
+ * Recordings that refer to what an earlier answer stored. Until answers are stored here, only a provider of the same format
+ * can know what is meant; a translation cannot, and says so.
+ */
+const referring: Readonly<Record<string, readonly [status: number, code: string]>> = {
+  'aisdk-responses-item-reference-turn2.json': [404, 'item_not_found'],
+  'aisdk-responses-prev-id.json': [400, 'previous_response_not_found'],
+  'openai-responses-prev-id-turn2.json': [400, 'previous_response_not_found'],
+}
+
+test('the recordings of chat completions and responses are 46, of every client', () => {
+  expect(recordings).toHaveLength(46)
+  const clients = new Set(recordings.map(({ headers }) => headers['user-agent']!.split('/')[0]))
+  expect([...clients].sort()).toEqual([
+    'OpenAI',
+    'ai',
+    'ai-sdk-openai',
+    'ai-sdk-openai-compatible',
+    'codex_exec',
+    'opencode',
+  ])
+})
+
+describe.each(['openai-chat', 'openai-responses'] as const)('a backend that speaks %s', (format) => {
+  let service: Service
+  beforeAll(async () => {
+    service = await Service.start({ formats: [format] })
+  })
+  afterAll(() => service.stop())
+
+  test.each(recordings)('answers $file', async ({ file, path, headers, body }) => {
+    const isTranslated = path !== `/v1${formats[format].path}`
+    const { status, contentType, text } = await replay(service, path, headers, { ...body, model })
+    const refusal = isTranslated ? referring[file] : undefined
+    if (refusal !== undefined) {
+      const { error } = JSON.parse(text) as { error: { code: string } }
+      expect([status, error.code]).toEqual(refusal)
+      return
+    }
+    expect(status, text).toBe(200)
+    expect(service.providers[0]!.captured().at(-1)!.path).toBe(`/v1${formats[format].path}`)
+    expect(text).toContain(`"${model}"`)
+    if (body['stream'] === true) {
+      expect(contentType).toContain('text/event-stream')
+      expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true)
+      expect(text).toMatch(path.endsWith('/responses') ? /"response\.completed"/ : /"finish_reason":"(stop|tool_calls)"/)
+      expect(text).not.toMatch(/"error":\{|response\.failed/)
+    } else {
+      expect(contentType).toContain('application/json')
+      const answer = JSON.parse(text) as { object: string; status?: string }
+      expect(answer).toMatchObject(
+        path.endsWith('/responses') ? { object: 'response', status: 'completed' } : { object: 'chat.completion' },
+      )
+    }
+  })
+
+  test('never sees the fusion tool, which is ours', async () => {
+    const withTool = recordings.filter(({ body }) => JSON.stringify(body).includes('svc-router:fusion'))
+    expect(withTool.length).toBeGreaterThanOrEqual(2)
+    for (const { path, headers, body } of withTool) {
+      expect((await replay(service, path, headers, { ...body, model })).status).toBe(200)
+      expect(service.providers[0]!.captured().at(-1)!.body).not.toContain('svc-router:fusion')
+    }
+  })
+})
+
+/** Sends a recording with the headers of its client, but for the key. */
+function replay(
+  service: Service,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  body: JsonObject,
+): Promise<{ status: number; contentType: string; text: string }> {
+  const kept = Object.fromEntries(
+    Object.entries(headers)
+      .filter(([name]) => !ours.has(name))
+      // Where the recording left something out stands an ellipsis, which no header may hold.
+      .map(([name, value]) => [name, value.replaceAll('…', '...')]),
+  )
+  return new Promise((resolve, reject) => {
+    const request = sendRequest(
+      `${service.origin}${path}`,
+      {
+        method: 'POST',
+        headers: { ...kept, authorization: `Bearer ${service.key}` },
+        signal: AbortSignal.timeout(answerWithinMs),
+      },
+      (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('error', reject)
+        response.on('end', () => {
+          const text = Buffer.concat(chunks).toString('utf8')
+          resolve({ status: response.statusCode ?? 0, contentType: response.headers['content-type'] ?? '', text })
+        })
+      },
+    )
+    request.on('error', reject)
+    request.end(JSON.stringify(body))
+  })
+}

@@ -1,0 +1,302 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Kysely } from 'kysely'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/domain/clock.ts'
+import { ServiceError } from '../../src/domain/errors.ts'
+import { idMinter } from '../../src/domain/ids.ts'
+import type { Plan } from '../../src/domain/plans.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+import type { RequestOpening, RequestOutcome } from '../../src/domain/requests.ts'
+import { periodAt } from '../../src/domain/usage.ts'
+import type { Admission, Ledger } from '../../src/gateway/ports.ts'
+import { createPostgresLedger } from '../../src/storage/ledger-postgres.ts'
+import { openSqliteLedger } from '../../src/storage/ledger-sqlite.ts'
+import { LedgerUnavailable } from '../../src/storage/ledger-unavailable.ts'
+import { openPostgres } from '../../src/storage/open-postgres.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import type { Tables } from '../../src/storage/schema.ts'
+import { createStore } from '../../src/storage/store.ts'
+import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+
+type ClosableLedger = Ledger & { close(): Promise<void>; healthy(): boolean }
+
+/** A fresh place to keep records: `db` to look into it, `open` for a ledger over it, as often as wanted one after another. */
+interface Place {
+  readonly db: Kysely<Tables>
+  open(): Promise<ClosableLedger>
+}
+
+interface Engine {
+  start(): Promise<void>
+  stop(): Promise<void>
+  fresh(): Promise<Place>
+}
+
+const clock = systemClock()
+const mintId = idMinter('req_', () => clock.nowMs(), systemRandom())
+const roomy: Plan = { id: 'max', name: 'Max', requestsPerMinute: 10_000, requestsPerMonth: 10_000, premium: true }
+
+function sqliteEngine(): Engine {
+  const folders: string[] = []
+  return {
+    start: async () => {},
+    stop: async () => {
+      for (const folder of folders) rmSync(folder, { recursive: true })
+    },
+    fresh: async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
+      folders.push(folder)
+      return { db: await openSqlite(folder), open: () => openSqliteLedger(folder, clock) }
+    },
+  }
+}
+
+function postgresEngine(): Engine {
+  let server: TestPostgres
+  return {
+    start: async () => {
+      server = await startPostgres({ durable: true })
+    },
+    stop: () => server.stop(),
+    fresh: async () => {
+      const db = await openPostgres(await server.createDatabase())
+      return { db, open: async () => createPostgresLedger(db) }
+    },
+  }
+}
+
+const engines: [string, Engine][] = [['SQLite', sqliteEngine()]]
+if (hasPostgres('the ledger')) engines.push(['PostgreSQL', postgresEngine()])
+
+function openingOf(changes: Partial<RequestOpening> = {}): RequestOpening {
+  const facts = { accountId: 'acc_1', keyId: 'key_1', profile: 'svc-router/frontier', format: 'openai-chat' }
+  return { id: mintId(), ...facts, stream: false, units: 1, ...changes }
+}
+
+const answered: RequestOutcome = {
+  charged: 1,
+  attempts: [{ backend: 'b-1', outcome: 'answered', status: 200, ms: 12, upstreamRequestId: 'up-1' }],
+  usage: { inputTokens: 3, outputTokens: 4, cachedTokens: 1, reasoningTokens: 2, source: 'counted' },
+  firstContentMs: 7,
+  totalMs: 12,
+}
+const failed: RequestOutcome = {
+  charged: 0,
+  attempts: [{ backend: 'b-1', outcome: 'timeout', ms: 30 }],
+  errorCode: 'server_is_overloaded',
+  totalMs: 31,
+}
+
+/** Takes a request through the ledger as the gateway does. */
+async function answer(ledger: Ledger, opening = openingOf(), plan = roomy, outcome = answered): Promise<Admission> {
+  const admission = await ledger.admit(opening, plan)
+  await admission.durable()
+  admission.deliver()
+  admission.settle(outcome, 'done')
+  return admission
+}
+
+/** What an admission is refused with. */
+async function refusalOf(ledger: Ledger, plan: Plan): Promise<unknown> {
+  try {
+    await ledger.admit(openingOf(), plan)
+  } catch (error) {
+    return error
+  }
+  throw new Error('it was admitted')
+}
+
+/** The codes with which refused ones of many admissions at once were refused. */
+async function admitMany(ledgers: readonly Ledger[], count: number, plan: Plan) {
+  const results = await Promise.allSettled(
+    Array.from({ length: count }, async (_, index) => {
+      const admission = await ledgers[index % ledgers.length]!.admit(openingOf(), plan)
+      await admission.durable()
+      return admission
+    }),
+  )
+  const admitted = results.filter((result) => result.status === 'fulfilled').map(({ value }) => value)
+  const refused = results.filter((result) => result.status === 'rejected').map(({ reason }) => reason as unknown)
+  return { admitted, codes: new Set(refused.map((error) => (error instanceof ServiceError ? error.code : error))) }
+}
+
+describe.each(engines)('the ledger on %s', (_name, engine) => {
+  let place: Place
+  let ledger: ClosableLedger
+  const periodId = periodAt(clock.nowMs()).id
+  const usedUnits = () => createStore(place.db).usedUnits('acc_1', periodId)
+
+  beforeAll(() => engine.start())
+  afterAll(() => engine.stop())
+  beforeEach(async () => {
+    place = await engine.fresh()
+    ledger = await place.open()
+  })
+  afterEach(async () => {
+    await ledger.close()
+    await place.db.destroy()
+  })
+
+  test('of 1,000 requests at once against 700 a month and 500 a minute exactly 500 are admitted', async () => {
+    const plan = { ...roomy, requestsPerMinute: 500, requestsPerMonth: 700 }
+    const { admitted, codes } = await admitMany([ledger], 1000, plan)
+    expect(admitted).toHaveLength(500)
+    expect(codes).toEqual(new Set(['rate_limit_exceeded']))
+    for (const admission of admitted) admission.settle(answered, 'none')
+  })
+
+  test('of 1,000 requests at once against 300 a month and 500 a minute exactly 300 are admitted', async () => {
+    const plan = { ...roomy, requestsPerMinute: 500, requestsPerMonth: 300 }
+    const { admitted, codes } = await admitMany([ledger], 1000, plan)
+    expect(admitted).toHaveLength(300)
+    expect(codes).toEqual(new Set(['insufficient_quota']))
+    for (const admission of admitted) admission.settle(answered, 'none')
+    await ledger.close()
+    expect(await usedUnits()).toBe(300)
+    ledger = await place.open()
+  })
+
+  test('a refusal by the minute says how long to wait, one by the month when it resets and how much was used', async () => {
+    const plan = { ...roomy, requestsPerMinute: 1 }
+    const admission = await ledger.admit(openingOf(), plan)
+    await admission.durable()
+    const minute = await refusalOf(ledger, plan)
+    expect(minute).toMatchObject({ code: 'rate_limit_exceeded', facts: { words: { limit: 1, plan: 'Max' } } })
+    const { retryAfterSeconds, words } = (minute as ServiceError).facts
+    expect([59, 60]).toContain(retryAfterSeconds)
+    expect(words?.seconds).toBe(retryAfterSeconds)
+
+    const month = await refusalOf(ledger, { ...roomy, requestsPerMonth: 1 })
+    const { endMs } = periodAt(clock.nowMs())
+    const monthName = new Date(endMs).toLocaleString('en', { month: 'short', timeZone: 'UTC' })
+    expect(month).toMatchObject({
+      code: 'insufficient_quota',
+      facts: {
+        resetsAt: endMs / 1000,
+        words: { used: 1, limit: 1, plan: 'Max', resetsOn: `1 ${monthName} 00:00 UTC` },
+      },
+    })
+    admission.settle(failed, 'none')
+  })
+
+  test('the signals show the request itself, and what is not charged is given back to the month, not to the minute', async () => {
+    const first = await ledger.admit(openingOf({ units: 3 }), roomy)
+    expect(first.signals()).toMatchObject({
+      rateLimit: 10_000,
+      rateRemaining: 9999,
+      quotaLimit: 10_000,
+      quotaUsed: 3,
+      quotaRemaining: 9997,
+      quotaReset: periodAt(clock.nowMs()).endMs / 1000,
+    })
+    await first.durable()
+    first.settle(failed, 'none')
+    await expect
+      .poll(async () => await ledger.signals('acc_1', roomy))
+      .toMatchObject({ rateRemaining: 9999, quotaUsed: 0, quotaRemaining: 10_000 })
+    expect(await ledger.signals('acc_2', roomy)).toMatchObject({ rateRemaining: 10_000, quotaUsed: 0 })
+  })
+
+  test('asking for the signals takes nothing', async () => {
+    for (let time = 0; time < 3; time++) await ledger.signals('acc_1', roomy)
+    expect(await ledger.signals('acc_1', roomy)).toMatchObject({ rateRemaining: 10_000, quotaUsed: 0 })
+  })
+
+  test('a request record holds everything that was said of the request', async () => {
+    const opening = openingOf({ stream: true })
+    await answer(ledger, opening)
+    const other = openingOf()
+    await answer(ledger, other, roomy, failed)
+    await ledger.close()
+    const store = createStore(place.db)
+    const record = await store.findRequest(opening.id)
+    expect(record).toEqual({ ...opening, ...answered, state: 'done', periodId, admittedAtMs: expect.any(Number) })
+    expect(Math.abs(record!.admittedAtMs - clock.nowMs())).toBeLessThan(10_000)
+    expect(await store.findRequest(other.id)).toMatchObject({ ...failed, state: 'done' })
+    ledger = await place.open()
+  })
+
+  test('an admission that is durable is on disk', async () => {
+    const opening = openingOf()
+    const admission = await ledger.admit(opening, roomy)
+    await admission.durable()
+    expect(admission.durable()).toBeUndefined()
+    expect(await createStore(place.db).findRequest(opening.id)).toMatchObject({ ...opening, state: 'open', charged: 0 })
+    admission.settle(failed, 'none')
+  })
+
+  test('an answer settled before it leaves is charged once', async () => {
+    const admission = await ledger.admit(openingOf(), roomy)
+    admission.settle(answered, 'due')
+    await admission.durable()
+    admission.deliver()
+    await ledger.close()
+    expect(await usedUnits()).toBe(1)
+    ledger = await place.open()
+    expect(await ledger.signals('acc_1', roomy)).toMatchObject({ quotaUsed: 1 })
+  })
+
+  test('a request is settled once', async () => {
+    const admission = await answer(ledger)
+    expect(() => admission.settle(answered, 'done')).toThrow(/settled twice/)
+  })
+
+  test('after a restart the minute and the month go on where they were', async () => {
+    const plan = { ...roomy, requestsPerMinute: 5, requestsPerMonth: 100 }
+    for (let time = 0; time < 3; time++) await answer(ledger, openingOf(), plan)
+    await answer(ledger, openingOf(), plan, failed)
+    await ledger.close()
+    ledger = await place.open()
+    expect(await ledger.signals('acc_1', plan)).toMatchObject({ rateRemaining: 1, quotaUsed: 3, quotaRemaining: 97 })
+    await answer(ledger, openingOf(), plan)
+    const { admitted, codes } = await admitMany([ledger], 1, plan)
+    expect([admitted.length, codes]).toEqual([0, new Set(['rate_limit_exceeded'])])
+  })
+
+  test('requests of other accounts take nothing from an account', async () => {
+    const plan = { ...roomy, requestsPerMinute: 1, requestsPerMonth: 1 }
+    await Promise.all(
+      Array.from({ length: 30 }, (_, index) => answer(ledger, openingOf({ accountId: `acc_${index}` }), plan)),
+    )
+    await ledger.close()
+    const rows = await place.db.selectFrom('usage').selectAll().execute()
+    expect(rows).toHaveLength(30)
+    expect(new Set(rows.map(({ used }) => used))).toEqual(new Set([1]))
+    ledger = await place.open()
+  })
+
+  test('nothing is admitted after it was closed', async () => {
+    await ledger.close()
+    expect(await refusalOf(ledger, roomy)).toBeInstanceOf(LedgerUnavailable)
+    expect(ledger.healthy()).toBe(false)
+  })
+})
+
+describe.runIf(engines.length > 1)('several ledgers over one PostgreSQL database', () => {
+  const engine = postgresEngine()
+  beforeAll(() => engine.start())
+  afterAll(() => engine.stop())
+
+  test.each([
+    [500, 700, 500],
+    [500, 300, 300],
+  ])(
+    'of 1,000 requests at once on three nodes against %i a minute and %i a month exactly %i are admitted',
+    async (perMinute, perMonth, expected) => {
+      const place = await engine.fresh()
+      const ledgers = [await place.open(), await place.open(), await place.open()]
+      try {
+        const plan = { ...roomy, requestsPerMinute: perMinute, requestsPerMonth: perMonth }
+        const { admitted } = await admitMany(ledgers, 1000, plan)
+        expect(admitted).toHaveLength(expected)
+        for (const admission of admitted) admission.settle(failed, 'none')
+      } finally {
+        for (const ledger of ledgers) await ledger.close()
+        expect(await createStore(place.db).usedUnits('acc_1', periodAt(clock.nowMs()).id)).toBe(0)
+        await place.db.destroy()
+      }
+    },
+  )
+})

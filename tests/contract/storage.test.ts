@@ -1,0 +1,449 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Kysely } from 'kysely'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Account, StoredKey, Upstream } from '../../src/domain/accounts.ts'
+import { lowestIdAt } from '../../src/domain/ids.ts'
+import { migrate, type Migration, migrations, SchemaMismatch } from '../../src/storage/migrations.ts'
+import { openPostgres } from '../../src/storage/open-postgres.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import type { RequestRow, Tables } from '../../src/storage/schema.ts'
+import { createStore, type Store } from '../../src/storage/store.ts'
+import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+
+/** What opens the same fresh database, as often as it is called. */
+interface Engine {
+  start(): Promise<void>
+  stop(): Promise<void>
+  fresh(): Promise<() => Promise<Kysely<Tables>>>
+}
+
+function sqliteEngine(): Engine {
+  const folders: string[] = []
+  return {
+    start: async () => {},
+    stop: async () => {
+      for (const folder of folders) rmSync(folder, { recursive: true })
+    },
+    fresh: async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
+      folders.push(folder)
+      return () => openSqlite(join(folder, 'data'))
+    },
+  }
+}
+
+function postgresEngine(): Engine {
+  let server: TestPostgres
+  return {
+    start: async () => {
+      server = await startPostgres()
+    },
+    stop: () => server.stop(),
+    fresh: async () => {
+      const url = await server.createDatabase()
+      return () => openPostgres(url)
+    },
+  }
+}
+
+const engines: [string, Engine][] = [['SQLite', sqliteEngine()]]
+if (hasPostgres('storage')) engines.push(['PostgreSQL', postgresEngine()])
+
+const account: Account = { id: 'acc_1', name: 'Ada', planId: 'free', suspended: false, createdAtMs: 1000 }
+const digestOf = (id: string) => `digest of ${id}`
+
+function keyOf(id: string, changes: Partial<StoredKey> = {}): StoredKey {
+  const fixed = { accountId: 'acc_1', name: 'laptop', hint: 'sk_svc_Ab12…9fQk', state: 'active' } as const
+  return { id, ...fixed, endsAtMs: null, createdAtMs: 2000, revokedAtMs: null, ...changes }
+}
+
+function upstreamOf(id: string, changes: Partial<Upstream> = {}): Omit<Upstream, 'position'> {
+  return {
+    id,
+    accountId: 'acc_1',
+    provider: 'custom',
+    model: 'm-1',
+    baseUrl: 'https://models.example/v1',
+    format: 'openai-chat',
+    authHeader: 'authorization',
+    sealedCredential: 'sealed',
+    credentialHint: 'wxyz',
+    createdAtMs: 3000,
+    ...changes,
+  }
+}
+
+function requestRow(id: string, admittedAtMs: number, changes: Partial<RequestRow> = {}): RequestRow {
+  return {
+    id,
+    account_id: 'acc_1',
+    key_id: 'key_1',
+    profile: 'svc-router/frontier',
+    format: 'openai-chat',
+    stream: 0,
+    units: 1,
+    period_id: '2026-11',
+    admitted_at_ms: admittedAtMs,
+    state: 'done',
+    charged: 1,
+    due_mark: null,
+    attempts: null,
+    input_tokens: null,
+    output_tokens: null,
+    cached_tokens: null,
+    reasoning_tokens: null,
+    usage_source: null,
+    error_code: null,
+    first_content_ms: null,
+    total_ms: 5,
+    ...changes,
+  }
+}
+
+describe.each(engines)('the store on %s', (_name, engine) => {
+  let open: () => Promise<Kysely<Tables>>
+  let db: Kysely<Tables>
+  let store: Store
+  /** A second connection to the same data, as another process or node has it. */
+  let other: Store
+
+  beforeAll(() => engine.start())
+  afterAll(() => engine.stop())
+  beforeEach(async () => {
+    open = await engine.fresh()
+    db = await open()
+    store = createStore(db)
+    other = createStore(await open())
+  })
+  afterEach(async () => {
+    await store.close()
+    await other.close()
+  })
+
+  const bothAdd = (count: number, add: (store: Store, index: number) => Promise<boolean>) =>
+    Promise.all(Array.from({ length: count }, (_, index) => add(index % 2 === 0 ? store : other, index)))
+
+  test('an account is found as it was added, and others are not', async () => {
+    await store.addAccount(account)
+    expect(await other.findAccount('acc_1')).toStrictEqual(account)
+    expect(await other.findAccount('acc_2')).toBeUndefined()
+  })
+
+  test('an account is not added twice', async () => {
+    await store.addAccount(account)
+    await expect(store.addAccount({ ...account, name: 'Eve' })).rejects.toThrow()
+    expect((await store.findAccount('acc_1'))?.name).toBe('Ada')
+  })
+
+  test('accounts are listed in the order of creation, at most as many as asked for', async () => {
+    for (const [id, createdAtMs] of [
+      ['acc_b', 3],
+      ['acc_a', 2],
+      ['acc_c', 1],
+    ] as const)
+      await store.addAccount({ ...account, id, createdAtMs })
+    expect((await store.listAccounts(2)).map(({ id }) => id)).toEqual(['acc_c', 'acc_a'])
+  })
+
+  test('a plan is changed, and not for an account that does not exist', async () => {
+    await store.addAccount(account)
+    expect(await store.setPlan('acc_1', 'max')).toBe(true)
+    expect((await store.findAccount('acc_1'))?.planId).toBe('max')
+    expect(await store.setPlan('acc_2', 'max')).toBe(false)
+  })
+
+  test('a key is found by its digest together with its account', async () => {
+    await store.addAccount({ ...account, suspended: true })
+    const key = keyOf('key_1', { endsAtMs: 9000 })
+    expect(await store.addKey(key, digestOf('key_1'), 10)).toBe(true)
+    expect(await store.find(digestOf('key_1'))).toEqual({ key, account: { ...account, suspended: true } })
+    expect(await store.findKey('key_1')).toEqual(key)
+    expect(await store.find('another digest')).toBeUndefined()
+    expect(await store.findKey('key_2')).toBeUndefined()
+  })
+
+  test('a key of an account that does not exist, and a digest that is taken, are errors', async () => {
+    await store.addAccount(account)
+    await expect(store.addKey(keyOf('key_1', { accountId: 'acc_9' }), digestOf('key_1'), 10)).rejects.toThrow()
+    await store.addKey(keyOf('key_1'), digestOf('key_1'), 10)
+    await expect(store.addKey(keyOf('key_2'), digestOf('key_1'), 10)).rejects.toThrow()
+    expect(await store.findKey('key_2')).toBeUndefined()
+  })
+
+  test('of many keys added at once from two places exactly as many as allowed are kept', async () => {
+    await store.addAccount(account)
+    const added = await bothAdd(20, (place, index) => place.addKey(keyOf(`key_${index}`), digestOf(`key_${index}`), 7))
+    expect(added.filter(Boolean)).toHaveLength(7)
+    expect(await store.listKeys('acc_1', 100)).toHaveLength(7)
+  })
+
+  test('revoked keys and retiring ones past their end leave room for others', async () => {
+    await store.addAccount(account)
+    expect(await store.addKey(keyOf('key_1'), digestOf('key_1'), 2)).toBe(true)
+    expect(await store.addKey(keyOf('key_2'), digestOf('key_2'), 2)).toBe(true)
+    expect(await store.addKey(keyOf('key_3'), digestOf('key_3'), 2)).toBe(false)
+    await store.revokeKey('key_1', 2500)
+    expect(await store.rotateKey('key_2', 2500, 5000, keyOf('key_3', { createdAtMs: 2500 }), digestOf('key_3'))).toBe(
+      true,
+    )
+    expect(await store.addKey(keyOf('key_4', { createdAtMs: 4999 }), digestOf('key_4'), 2)).toBe(false)
+    expect(await store.addKey(keyOf('key_4', { createdAtMs: 5000 }), digestOf('key_4'), 2)).toBe(true)
+  })
+
+  test('keys are listed newest first and for their account alone', async () => {
+    await store.addAccount(account)
+    await store.addAccount({ ...account, id: 'acc_2' })
+    for (const [index, accountId] of ['acc_1', 'acc_2', 'acc_1', 'acc_1'].entries()) {
+      await store.addKey(keyOf(`key_${index}`, { accountId, createdAtMs: index }), digestOf(`key_${index}`), 10)
+    }
+    expect((await store.listKeys('acc_1', 2)).map(({ id }) => id)).toEqual(['key_3', 'key_2'])
+  })
+
+  test('a rotated key retires until the end that was given, and its successor works', async () => {
+    await store.addAccount(account)
+    await store.addKey(keyOf('key_1'), digestOf('key_1'), 10)
+    expect(await store.rotateKey('key_1', 3000, 7000, keyOf('key_2'), digestOf('key_2'))).toBe(true)
+    expect(await store.findKey('key_1')).toMatchObject({ state: 'retiring', endsAtMs: 7000, revokedAtMs: null })
+    expect((await store.find(digestOf('key_2')))?.key.state).toBe('active')
+  })
+
+  test('a key rotated without an overlap is revoked at once', async () => {
+    await store.addAccount(account)
+    await store.addKey(keyOf('key_1'), digestOf('key_1'), 10)
+    expect(await store.rotateKey('key_1', 3000, 3000, keyOf('key_2'), digestOf('key_2'))).toBe(true)
+    expect(await store.findKey('key_1')).toMatchObject({ state: 'revoked', revokedAtMs: 3000 })
+  })
+
+  test('rotation does not lengthen the life of a key that expires sooner', async () => {
+    await store.addAccount(account)
+    await store.addKey(keyOf('key_1', { endsAtMs: 4000 }), digestOf('key_1'), 10)
+    await store.rotateKey('key_1', 3000, 7000, keyOf('key_2'), digestOf('key_2'))
+    expect((await store.findKey('key_1'))?.endsAtMs).toBe(4000)
+  })
+
+  test.each([
+    ['disabled', { state: 'disabled' }],
+    ['revoked', { state: 'revoked', revokedAtMs: 1 }],
+    ['retiring', { state: 'retiring', endsAtMs: 9000 }],
+    ['expired', { endsAtMs: 3000 }],
+    ['of another account', { accountId: 'acc_2' }],
+  ] as const)('a key that is %s is not rotated', async (_case, changes) => {
+    await store.addAccount(account)
+    await store.addAccount({ ...account, id: 'acc_2' })
+    const key = keyOf('key_1', changes)
+    await store.addKey(key, digestOf('key_1'), 10)
+    expect(await store.rotateKey('key_1', 3000, 7000, keyOf('key_2'), digestOf('key_2'))).toBe(false)
+    expect(await store.findKey('key_1')).toEqual(key)
+    expect(await store.findKey('key_2')).toBeUndefined()
+  })
+
+  test('of many rotations of one key at once from two places one succeeds', async () => {
+    await store.addAccount(account)
+    await store.addKey(keyOf('key_old'), digestOf('key_old'), 10)
+    const rotated = await bothAdd(10, (place, index) =>
+      place.rotateKey('key_old', 3000, 7000, keyOf(`key_${index}`), digestOf(`key_${index}`)),
+    )
+    expect(rotated.filter(Boolean)).toHaveLength(1)
+    expect(await store.listKeys('acc_1', 100)).toHaveLength(2)
+  })
+
+  test('a key is revoked once and for ever', async () => {
+    await store.addAccount(account)
+    await store.addKey(keyOf('key_1'), digestOf('key_1'), 10)
+    expect(await store.revokeKey('key_1', 4000)).toBe(true)
+    expect(await store.revokeKey('key_1', 5000)).toBe(false)
+    expect(await store.revokeKey('key_9', 5000)).toBe(false)
+    expect(await store.findKey('key_1')).toMatchObject({ state: 'revoked', revokedAtMs: 4000 })
+  })
+
+  test('upstreams are listed in the order of their adding, with everything that was given', async () => {
+    await store.addAccount(account)
+    const plain = upstreamOf('ups_2', {
+      provider: 'openai',
+      baseUrl: null,
+      format: null,
+      authHeader: null,
+      sealedCredential: null,
+      credentialHint: null,
+    })
+    expect(await store.addUpstream(upstreamOf('ups_1'), 5)).toBe(true)
+    expect(await store.addUpstream(plain, 5)).toBe(true)
+    expect(await other.listUpstreams('acc_1')).toEqual([
+      { ...upstreamOf('ups_1'), position: 1 },
+      { ...plain, position: 2 },
+    ])
+  })
+
+  test('of many upstreams added at once from two places exactly as many as allowed are kept, each at its own position', async () => {
+    await store.addAccount(account)
+    const added = await bothAdd(12, (place, index) => place.addUpstream(upstreamOf(`ups_${index}`), 5))
+    expect(added.filter(Boolean)).toHaveLength(5)
+    expect((await store.listUpstreams('acc_1')).map(({ position }) => position)).toEqual([1, 2, 3, 4, 5])
+  })
+
+  test('an upstream is removed by its own account only', async () => {
+    await store.addAccount(account)
+    await store.addUpstream(upstreamOf('ups_1'), 5)
+    expect(await store.removeUpstream('acc_2', 'ups_1')).toBe(false)
+    expect(await store.removeUpstream('acc_1', 'ups_1')).toBe(true)
+    expect(await store.removeUpstream('acc_1', 'ups_1')).toBe(false)
+    expect(await store.listUpstreams('acc_1')).toEqual([])
+  })
+
+  test('the revision moves with each change and with nothing else, and others see it', async () => {
+    const seen = [await other.revision()]
+    const expectMoved = async (moved: boolean) => {
+      seen.push(await other.revision())
+      expect(seen.at(-1) !== seen.at(-2)).toBe(moved)
+    }
+    await store.addAccount(account)
+    await expectMoved(true)
+    await store.setPlan('acc_1', 'pro')
+    await expectMoved(true)
+    await store.setPlan('acc_9', 'pro')
+    await expectMoved(false)
+    await store.addKey(keyOf('key_1'), digestOf('key_1'), 1)
+    await expectMoved(true)
+    await store.addKey(keyOf('key_2'), digestOf('key_2'), 1)
+    await expectMoved(false)
+    await store.rotateKey('key_1', 3000, 7000, keyOf('key_2'), digestOf('key_2'))
+    await expectMoved(true)
+    await store.revokeKey('key_2', 4000)
+    await expectMoved(true)
+    await store.addUpstream(upstreamOf('ups_1'), 5)
+    await expectMoved(true)
+    await store.removeUpstream('acc_1', 'ups_1')
+    await expectMoved(true)
+    await store.find(digestOf('key_1'))
+    await expectMoved(false)
+  })
+
+  test('a request record is read with all that was written, and without what was not', async () => {
+    const attempts = [{ backend: 'b-1', outcome: 'answered', status: 200, ms: 12, upstreamRequestId: 'up-1' }]
+    const full = requestRow('req_full', 1000, {
+      stream: 1,
+      attempts: JSON.stringify(attempts),
+      input_tokens: 3,
+      output_tokens: 4,
+      cached_tokens: 1,
+      reasoning_tokens: 2,
+      usage_source: 'estimated',
+      error_code: 'upstream_timeout',
+      first_content_ms: 7,
+    })
+    await db
+      .insertInto('requests')
+      .values([full, requestRow('req_bare', 1000, { state: 'open', total_ms: null })])
+      .execute()
+    const facts = { accountId: 'acc_1', keyId: 'key_1', profile: 'svc-router/frontier', format: 'openai-chat' }
+    const common = { ...facts, units: 1, periodId: '2026-11', admittedAtMs: 1000, charged: 1 }
+    expect(await store.findRequest('req_full')).toStrictEqual({
+      ...common,
+      id: 'req_full',
+      stream: true,
+      state: 'done',
+      attempts,
+      usage: { inputTokens: 3, outputTokens: 4, cachedTokens: 1, reasoningTokens: 2, source: 'estimated' },
+      errorCode: 'upstream_timeout',
+      firstContentMs: 7,
+      totalMs: 5,
+    })
+    expect(await store.findRequest('req_bare')).toStrictEqual({
+      ...common,
+      id: 'req_bare',
+      stream: false,
+      state: 'open',
+      attempts: [],
+      totalMs: 0,
+    })
+    expect(await store.findRequest('req_none')).toBeUndefined()
+  })
+
+  test('request records are listed newest first, page after page, without a gap and for one account if asked', async () => {
+    const rows = Array.from({ length: 9 }, (_, index) =>
+      // Two at the same time, and one that arrived later than its id was minted.
+      requestRow(`req_${index}`, index === 2 ? 10 : Math.floor(index / 2), {
+        account_id: index % 3 === 0 ? 'acc_2' : 'acc_1',
+      }),
+    )
+    await db.insertInto('requests').values(rows).execute()
+    const pages = async (accountId?: string) => {
+      const ids: string[] = []
+      for (;;) {
+        const selection = {
+          limit: 2,
+          ...(accountId && { accountId }),
+          ...(ids.length > 0 && { beforeId: ids.at(-1)! }),
+        }
+        const page = await store.listRequests(selection)
+        if (page.length === 0) return ids
+        ids.push(...page.map(({ id }) => id))
+      }
+    }
+    expect(await pages()).toEqual([8, 7, 6, 5, 4, 3, 2, 1, 0].map((index) => `req_${index}`))
+    expect(await pages('acc_2')).toEqual(['req_6', 'req_3', 'req_0'])
+    expect(await pages('acc_1')).toEqual([2, 8, 7, 5, 4, 1].map((index) => `req_${index}`))
+  })
+
+  test('old request records are forgotten in bounded steps, newer ones and units used stay', async () => {
+    const idAt = (timeMs: number) => `${lowestIdAt('req_', timeMs)}0000`
+    await db
+      .insertInto('requests')
+      .values([1, 2, 3, 4, 5, 6].map((timeMs) => requestRow(idAt(timeMs), timeMs)))
+      .execute()
+    await db.insertInto('usage').values({ account_id: 'acc_1', period_id: '2026-11', used: 6 }).execute()
+    expect(await store.deleteRequestsBefore(5, 3)).toBe(3)
+    expect(await store.deleteRequestsBefore(5, 3)).toBe(1)
+    expect(await store.deleteRequestsBefore(5, 3)).toBe(0)
+    expect((await store.listRequests({ limit: 10 })).map(({ id }) => id)).toEqual([idAt(6), idAt(5)])
+    expect(await store.usedUnits('acc_1', '2026-11')).toBe(6)
+    expect(await store.usedUnits('acc_1', '2026-12')).toBe(0)
+  })
+
+  test('whole numbers beyond 32 bits come back as numbers', async () => {
+    const createdAtMs = 4_102_444_800_123
+    await store.addAccount({ ...account, createdAtMs })
+    expect((await store.findAccount('acc_1'))?.createdAtMs).toBe(createdAtMs)
+  })
+
+  test('many starters at once on new data all find the schema complete', async () => {
+    const openNew = await engine.fresh()
+    const opened = await Promise.all(Array.from({ length: 6 }, () => openNew()))
+    const names = await opened[0]!.selectFrom('migrations').select('name').execute()
+    expect(names.map(({ name }) => name)).toEqual(migrations.map(({ name }) => name))
+    await Promise.all(opened.map((each) => each.destroy()))
+  })
+
+  test('a further migration is applied once, on top of what is there', async () => {
+    await store.addAccount(account)
+    const next: Migration = { name: '900-next', statements: ['create table extra (id text primary key)'] }
+    await migrate(db, async () => {}, [...migrations, next])
+    await migrate(db, async () => {}, [...migrations, next])
+    expect(await store.findAccount('acc_1')).toEqual(account)
+  })
+
+  test('data of a newer version is not touched, and the error says so', async () => {
+    await db.insertInto('migrations').values({ name: '999-future', checksum: 'x', applied_at_ms: 1 }).execute()
+    const refused = open()
+    await expect(refused).rejects.toThrow(SchemaMismatch)
+    await expect(refused).rejects.toThrow(/newer version of svc-router.*999-future/)
+  })
+
+  test('a migration that is not the one applied is refused', async () => {
+    await db.updateTable('migrations').set({ checksum: 'changed' }).execute()
+    await expect(open()).rejects.toThrow(SchemaMismatch)
+  })
+
+  test('a migration that fails leaves nothing behind', async () => {
+    const broken: Migration = { name: '900-broken', statements: ['create table half (id text)', 'create nonsense'] }
+    await expect(migrate(db, async () => {}, [...migrations, broken])).rejects.toThrow()
+    await migrate(db, async () => {}, [
+      ...migrations,
+      { name: '900-mended', statements: ['create table half (id text)'] },
+    ])
+    const applied = await db.selectFrom('migrations').select('name').execute()
+    expect(applied.map(({ name }) => name)).toContain('900-mended')
+  })
+})

@@ -1,0 +1,145 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { createKey } from '../../src/accounts/keys.ts'
+import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import { Service } from '../service.ts'
+
+const requests = 1_000
+const limitMs = 60_000
+
+let service: Service
+afterEach(() => service.stop())
+
+interface Answered {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+async function startWith(perMinute: number, perMonth: number): Promise<void> {
+  service = await Service.start({
+    settings: {
+      plans: {
+        max: { name: 'Max', requests_per_minute: 1_000_000, requests_per_month: 1_000_000, premium: true },
+        tight: { name: 'Tight', requests_per_minute: perMinute, requests_per_month: perMonth },
+      },
+    },
+  })
+  const { account, key } = await service.addAccount('crowd', 'tight')
+  service.account = account
+  service.key = key
+}
+
+/** All at once; every second one streamed, the two endpoints in turn, the keys in turn. */
+function askAll(keys: readonly string[]): Promise<Answered[]> {
+  return Promise.all(
+    Array.from({ length: requests }, async (_, number) => {
+      const stream = number % 2 === 0
+      const authorization = `Bearer ${keys[number % keys.length]!}`
+      const response = await (number % 4 < 2
+        ? service.chat({ stream }, { authorization })
+        : service.responses({ stream }, { authorization }))
+      return { status: response.status, headers: response.headers, text: await response.text() }
+    }),
+  )
+}
+
+function countOf(answers: readonly Answered[], status: number): number {
+  return answers.filter((answer) => answer.status === status).length
+}
+
+const number = ({ headers }: Answered, name: string): number => Number(headers.get(name))
+
+/** What is shown is consistent in itself and with what is kept (contract 4.1, 4.5). */
+async function expectSignalsToHold(
+  answers: readonly Answered[],
+  perMinute: number,
+  perMonth: number,
+  admitted: number,
+): Promise<void> {
+  for (const answer of answers) {
+    expect(number(answer, 'x-ratelimit-limit')).toBe(perMinute)
+    expect(number(answer, 'x-quota-limit')).toBe(perMonth)
+    expect(number(answer, 'x-quota-used') + number(answer, 'x-quota-remaining')).toBe(perMonth)
+    expect(number(answer, 'x-ratelimit-remaining')).toBeGreaterThanOrEqual(0)
+    expect(number(answer, 'x-quota-used')).toBeLessThanOrEqual(admitted)
+    if (answer.status !== 200) continue
+    expect(number(answer, 'x-quota-used')).toBeGreaterThanOrEqual(1)
+    expect(number(answer, 'x-ratelimit-remaining')).toBeLessThan(perMinute)
+    expect(answer.text).toContain('simulated')
+  }
+  const period = new Date().toISOString().slice(0, 7)
+  await expect.poll(() => service.store.usedUnits(service.account.id, period), { timeout: 5_000 }).toBe(admitted)
+  const refused = await service.post('/chat/completions', { model: 'no-such-profile', messages: [] })
+  expect(Number(refused.headers.get('x-quota-used'))).toBe(admitted)
+  expect(Number(refused.headers.get('x-ratelimit-remaining'))).toBe(perMinute - admitted)
+}
+
+const upstreamRequests = (): number => service.providers.reduce((sum, provider) => sum + provider.counts().requests, 0)
+
+describe('a thousand requests at once', () => {
+  test(
+    'with 500 a minute and 700 a month exactly 500 are answered and 500 are told to wait',
+    { timeout: limitMs },
+    async () => {
+      await startWith(500, 700)
+      const answers = await askAll([service.key])
+      expect([countOf(answers, 200), countOf(answers, 429)]).toEqual([500, 500])
+      await expectSignalsToHold(answers, 500, 700, 500)
+      expect(upstreamRequests()).toBe(500)
+      for (const answer of answers.filter(({ status }) => status === 429)) {
+        expect(number(answer, 'retry-after')).toBeGreaterThanOrEqual(1)
+        expect(number(answer, 'retry-after')).toBeLessThanOrEqual(60)
+      }
+    },
+  )
+
+  test(
+    'with 500 a minute and 300 a month exactly 300 are answered and 700 are told that the month is used up',
+    { timeout: limitMs },
+    async () => {
+      await startWith(500, 300)
+      const answers = await askAll([service.key])
+      expect([countOf(answers, 200), countOf(answers, 402)]).toEqual([300, 700])
+      await expectSignalsToHold(answers, 500, 300, 300)
+      expect(answers.filter(({ status, headers }) => status === 402 && headers.has('retry-after'))).toEqual([])
+    },
+  )
+
+  test('three keys of one account share its minute and its month', { timeout: limitMs }, async () => {
+    await startWith(500, 700)
+    const others = await Promise.all(
+      ['second', 'third'].map((name) => createKey(service.plane, service.account.id, name)),
+    )
+    const answers = await askAll([service.key, ...others.map(({ key }) => key.reveal())])
+    expect([countOf(answers, 200), countOf(answers, 429)]).toEqual([500, 500])
+    await expectSignalsToHold(answers, 500, 700, 500)
+  })
+
+  test(
+    'while the first backend fails, a retried request is still charged once and refused ones cost nothing',
+    { timeout: limitMs },
+    async () => {
+      await startWith(500, 700)
+      const failure: ScriptStep = { do: 'status', status: 503, repeat: true }
+      service.providers[0]!.script([failure])
+      const answers = await askAll([service.key])
+      const [answered, overloaded, refused] = [200, 503, 429].map((status) => countOf(answers, status))
+      // What the retry budget does not let go on is refused with 503: admitted in the minute, not charged (contract 4.3, 5.2).
+      expect(refused).toBe(500)
+      expect(answered! + overloaded!).toBe(500)
+      expect(answered).toBeGreaterThan(0)
+      expect(answers.some((answer) => answer.headers.get('x-svc-router-retry-count') === '1')).toBe(true)
+      const period = new Date().toISOString().slice(0, 7)
+      await expect.poll(() => service.store.usedUnits(service.account.id, period), { timeout: 5_000 }).toBe(answered)
+      const after = await service.post('/chat/completions', { model: 'no-such-profile', messages: [] })
+      expect(Number(after.headers.get('x-quota-used'))).toBe(answered)
+      expect(Number(after.headers.get('x-ratelimit-remaining'))).toBe(0)
+      const records = await service.store.listRequests({ limit: 1_000, accountId: service.account.id })
+      expect(records).toHaveLength(500)
+      expect(records.filter(({ charged }) => charged > 0)).toHaveLength(answered!)
+      expect(
+        records.every(({ charged, attempts }) => charged === Number(attempts.at(-1)?.outcome === 'answered')),
+      ).toBe(true)
+    },
+  )
+})

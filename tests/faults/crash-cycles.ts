@@ -1,0 +1,171 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
+import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import { holdsAnswer, RawConnection, writePost } from './raw-client.ts'
+import { ServiceProcess, type RecordRow } from './service-process.ts'
+
+const clients = 32
+const stepsPerProvider = 3_000
+const shortestLifeMs = 60
+const longestLifeMs = 700
+
+/** What became of all requests of all cycles. */
+export interface CrashReport {
+  cycles: number
+  /** Requests that were sent. */
+  sent: number
+  /** Requests that the kill cut in any state. */
+  cut: number
+  admitted: number
+  delivered: number
+  charged: number
+  /** Ids of answers of which a byte arrived and that are not charged. */
+  deliveredUncounted: string[]
+  /** Ids of requests that are charged and of which no byte arrived. */
+  undeliveredCounted: string[]
+  /**
+   * Of these, the ones that died between their mark and its write, two system calls with nothing in between
+   * (docs/decisions/03): at most one for each kill, and always the one whose mark was the last that was made.
+   */
+  diedAtTheMark: string[]
+  /** Cycles after which the units of the month were not the sum of the records. */
+  unequalTotals: number
+}
+
+/**
+ * Runs the real service under load, kills it with SIGKILL at a random moment, starts it again on the same data, and
+ * compares what callers received with what is charged: once for each cycle.
+ */
+export async function runCrashCycles(cycles: number): Promise<CrashReport> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-router-crash-'))
+  const names = ['alpha', 'beta-responses', 'gamma']
+  const providers = await Promise.all(names.map((name) => startSimulatedProvider({ name })))
+  const timeouts = { connect: '500ms', first_content: '400ms', whole_answer: '400ms', idle: '400ms' }
+  const service = new ServiceProcess(folder, providers, {
+    keep_alive: '100ms',
+    plans: { max: { name: 'Max', requests_per_minute: 1_000_000, requests_per_month: 100_000_000, premium: true } },
+    backends: Object.fromEntries(names.map((name) => [name, { provider: name, model: 'simulated', timeouts }])),
+  })
+  const report: CrashReport = {
+    cycles,
+    sent: 0,
+    cut: 0,
+    admitted: 0,
+    delivered: 0,
+    charged: 0,
+    deliveredUncounted: [],
+    undeliveredCounted: [],
+    diedAtTheMark: [],
+    unequalTotals: 0,
+  }
+  try {
+    await service.start()
+    let lastId = ''
+    for (let cycle = 0; cycle < cycles; cycle++) {
+      for (const provider of providers) provider.script(randomSteps())
+      const delivered = await loadAndKill(service, report)
+      const lastMarked = readLastMark(service.dataDir)
+      await service.start()
+      const records = service.records(lastId)
+      lastId = records.at(-1)?.id ?? lastId
+      compare(records, delivered, lastMarked, report)
+      if (service.usedUnits() !== report.charged) report.unequalTotals += 1
+    }
+    return report
+  } finally {
+    await service.destroy()
+    await Promise.all(providers.map((provider: SimulatedProvider) => provider.close()))
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function compare(
+  records: readonly RecordRow[],
+  delivered: Set<string>,
+  lastMarked: string | undefined,
+  report: CrashReport,
+): void {
+  const charged = new Set<string>()
+  for (const record of records) if (record.charged > 0) charged.add(record.id)
+  report.admitted += records.length
+  report.delivered += delivered.size
+  report.charged += records.reduce((sum, record) => sum + record.charged, 0)
+  report.deliveredUncounted.push(...[...delivered].filter((id) => !charged.has(id)))
+  const undelivered = [...charged].filter((id) => !delivered.has(id))
+  report.undeliveredCounted.push(...undelivered)
+  report.diedAtTheMark.push(...undelivered.filter((id) => id === lastMarked))
+}
+
+/** The request that was marked last before the kill, from the ring of marks itself. */
+function readLastMark(dataDir: string): string | undefined {
+  const bytes = readFileSync(join(dataDir, 'deliveries'))
+  let last: { number: number; id: string } | undefined
+  for (let at = 64; at + 40 <= bytes.length; at += 40) {
+    const number = bytes.readDoubleLE(at)
+    if (number <= (last?.number ?? 0)) continue
+    last = { number, id: bytes.toString('latin1', at + 8, at + 40).replace(/\0+$/, '') }
+  }
+  return last?.id
+}
+
+/** Keeps the service busy until it is killed; gives the ids of the requests of which a byte of an answer arrived. */
+async function loadAndKill(service: ServiceProcess, report: CrashReport): Promise<Set<string>> {
+  const delivered = new Set<string>()
+  let over = false
+  const client = async (number: number): Promise<void> => {
+    let connection = new RawConnection(service.port)
+    while (!over) {
+      report.sent += 1
+      const answer = await connection.ask(randomRequest(service.key))
+      if (!answer.complete) report.cut += 1
+      const id = answer.headers['x-request-id']
+      if (id !== undefined && holdsAnswer(answer)) delivered.add(id)
+      if (connection.closed) break
+      // Every second client opens a new connection for each request.
+      if (number % 2 === 0) continue
+      connection.leave()
+      connection = new RawConnection(service.port)
+    }
+    connection.leave()
+  }
+  const all = Promise.all(Array.from({ length: clients }, (_, number) => client(number)))
+  await delay(shortestLifeMs + Math.random() * (longestLifeMs - shortestLifeMs))
+  over = true
+  await service.stop('SIGKILL')
+  await all
+  return delivered
+}
+
+function randomRequest(key: string): string {
+  const stream = Math.random() < 0.6
+  const content = 'x'.repeat(Math.floor(Math.random() * 400))
+  return Math.random() < 0.5
+    ? writePost('/chat/completions', key, {
+        model: 'svc-router/frontier',
+        stream,
+        messages: [{ role: 'user', content }],
+      })
+    : writePost('/responses', key, { model: 'svc-router/frontier', stream, input: content })
+}
+
+/** Mostly answers, quick and slow; now and then one of the failures, before and after the first content. */
+function randomSteps(): ScriptStep[] {
+  return Array.from({ length: stepsPerProvider }, () => {
+    const dice = Math.random()
+    const tokenDelayMs = Math.random() < 0.6 ? 0 : Math.floor(Math.random() * 15)
+    const ms = Math.floor(Math.random() * 250)
+    const afterEvents = Math.floor(Math.random() * 9)
+    if (dice < 0.62) return { do: 'answer', tokenDelayMs }
+    if (dice < 0.72) return { do: 'slow_first', ms }
+    if (dice < 0.8) return { do: 'slow_headers', ms }
+    if (dice < 0.84) return { do: 'status', status: 503 }
+    if (dice < 0.87) return { do: 'reset' }
+    if (dice < 0.92) return { do: 'cut', afterEvents, by: Math.random() < 0.5 ? 'fin' : 'rst' }
+    if (dice < 0.96) return { do: 'error_event', afterEvents }
+    if (dice < 0.98) return { do: 'broken_first_event', with: 'error' }
+    return { do: 'stall', afterEvents }
+  })
+}

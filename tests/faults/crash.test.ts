@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import { runCrashCycles } from './crash-cycles.ts'
+
+/** `npm run test:long` runs two hundred. */
+const cycles = 15
+const limitMs = 60_000
+
+test(
+  'after kill -9 under load nothing delivered is uncounted and nothing undelivered is counted',
+  { timeout: limitMs },
+  async () => {
+    const report = await runCrashCycles(cycles)
+    console.log(JSON.stringify(report))
+    expect(report.deliveredUncounted).toEqual([])
+    // Two adjacent system calls remain, the mark and its write: only who was killed right there may be counted undelivered.
+    expect(report.undeliveredCounted).toEqual(report.diedAtTheMark)
+    expect(report.diedAtTheMark.length).toBeLessThanOrEqual(1)
+    expect(report.unequalTotals).toBe(0)
+    expect(report.delivered).toBeGreaterThan(cycles * 10)
+    expect(report.cut).toBeGreaterThan(cycles)
+  },
+)

@@ -1,0 +1,119 @@
+import { expect } from 'vitest'
+import type { Service } from '../service.ts'
+
+/** One event of a stream as a caller reads it. */
+export interface StreamEvent {
+  readonly event: string | undefined
+  readonly data: string
+}
+
+export interface StreamJson {
+  readonly [name: string]: unknown
+  readonly type?: string
+  readonly sequence_number?: number
+  readonly response?: { readonly id: string; readonly status: string }
+  readonly error?: { readonly code: string; readonly message: string; readonly type: string } | null
+  readonly choices?: readonly {
+    readonly index: number
+    readonly finish_reason: string | null
+    readonly delta: { content?: string }
+  }[]
+}
+
+/** The events of a stream; comments are left out. Every block must be whole. */
+export function eventsOf(text: string): StreamEvent[] {
+  expect(text.endsWith('\n\n'), 'a stream ends behind a whole event').toBe(true)
+  const events: StreamEvent[] = []
+  for (const block of text.split('\n\n')) {
+    const lines = block.split('\n').filter((line) => line !== '' && !line.startsWith(':'))
+    if (lines.length === 0) continue
+    const event = lines.find((line) => line.startsWith('event: '))?.slice(7)
+    events.push({
+      event,
+      data: lines
+        .filter((line) => line.startsWith('data: '))
+        .map((line) => line.slice(6))
+        .join('\n'),
+    })
+  }
+  return events
+}
+
+/** The events' JSON without the last one, which must be `[DONE]` and the only such. */
+export function jsonUpToDone(text: string): StreamJson[] {
+  const events = eventsOf(text)
+  expect(events.filter(({ data }) => data === '[DONE]')).toHaveLength(1)
+  expect(events.at(-1)?.data).toBe('[DONE]')
+  return events.slice(0, -1).map(({ data }) => JSON.parse(data) as StreamJson)
+}
+
+/** A chat stream that broke ends with one error and `[DONE]`, and no choice has finished (contract 3.4). */
+export function expectBrokenChat(text: string, code = 'upstream_broken'): void {
+  const events = jsonUpToDone(text)
+  expect(events.filter(({ error }) => error != null)).toHaveLength(1)
+  expect(events.at(-1)?.error).toMatchObject({
+    code,
+    type: expect.any(String) as string,
+    message: expect.any(String) as string,
+  })
+  expect(events.flatMap(({ choices = [] }) => choices).some(({ finish_reason: reason }) => reason != null)).toBe(false)
+}
+
+/** A chat stream that is complete: no error, its choice has finished. */
+export function expectWholeChat(text: string): string {
+  const events = jsonUpToDone(text)
+  expect(events.some(({ error }) => error != null)).toBe(false)
+  const choices = events.flatMap((event) => event.choices ?? [])
+  expect(choices.filter(({ finish_reason: reason }) => reason != null)).toHaveLength(1)
+  return choices.map(({ delta }) => delta.content ?? '').join('')
+}
+
+/** What holds for every stream of responses: one `created` first, numbers that rise, one id, one terminal event, last. */
+function expectOrder(events: readonly StreamJson[], terminal: string): void {
+  expect(events[0]?.type).toBe('response.created')
+  expect(events.filter(({ type }) => type === 'response.created')).toHaveLength(1)
+  const numbers = events.map(({ sequence_number: number }) => number)
+  expect(
+    numbers.every((number, index) => typeof number === 'number' && (index === 0 || number > numbers[index - 1]!)),
+    `rising: ${numbers.join(' ')}`,
+  ).toBe(true)
+  expect(new Set(events.flatMap(({ response }) => (response === undefined ? [] : [response.id]))).size).toBe(1)
+  const ends = events.filter(({ type }) => /^response\.(completed|failed|incomplete)$/.test(type ?? ''))
+  expect(ends.map(({ type }) => type)).toEqual([terminal])
+  expect(events.at(-1)?.type).toBe(terminal)
+}
+
+/** A stream of responses that broke: `error` in both forms, then `response.failed`, then `[DONE]` (contract 3.4). */
+export function expectBrokenResponses(text: string, code = 'upstream_broken'): void {
+  const events = jsonUpToDone(text)
+  expectOrder(events, 'response.failed')
+  expect(events.filter(({ type }) => type === 'error')).toHaveLength(1)
+  const error = events.at(-2)
+  expect(error).toMatchObject({
+    type: 'error',
+    code,
+    message: expect.any(String) as string,
+    error: { code, message: expect.any(String) as string },
+  })
+  expect(events.at(-1)?.response).toMatchObject({ status: 'failed', error: { code } })
+  const names = eventsOf(text).map(({ event }) => event)
+  expect(names.slice(-3)).toEqual(['error', 'response.failed', undefined])
+}
+
+/** A stream of responses that is complete; gives its text. */
+export function expectWholeResponses(text: string): string {
+  const events = jsonUpToDone(text)
+  expectOrder(events, 'response.completed')
+  expect(events.some(({ type }) => type === 'error')).toBe(false)
+  return events
+    .flatMap((event) => (event.type === 'response.output_text.delta' ? [String(event['delta'])] : []))
+    .join('')
+}
+
+/** The record of a request once its end is on disk. */
+export async function recordOf(service: Service, id: string | null) {
+  await expect
+    .poll(async () => (await service.store.findRequest(id ?? ''))?.state, { timeout: 5_000, interval: 5 })
+    .toBe('done')
+  return (await service.store.findRequest(id ?? ''))!
+}

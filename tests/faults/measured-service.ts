@@ -1,0 +1,47 @@
+import { loadConfig } from '../../src/config/load.ts'
+import { startApp } from '../../src/app.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+
+/** The service in a process of its own, that tells on request how long its event loop was held. First argument: the configuration file. */
+const beatMs = 5
+
+export interface Held {
+  /** The longest time between two beats, milliseconds, as the wall clock has it: other processes count. */
+  readonly wallMs: number
+  /** The most CPU time that this thread took between two beats, milliseconds. */
+  readonly cpuMs: number
+}
+
+let held = { wallMs: 0, cpuMs: 0 }
+let lastMs = performance.now()
+let lastCpu = process.threadCpuUsage()
+
+setInterval(() => {
+  const nowMs = performance.now()
+  const cpu = process.threadCpuUsage()
+  const cpuMs = (cpu.user + cpu.system - lastCpu.user - lastCpu.system) / 1000
+  held = { wallMs: Math.max(held.wallMs, nowMs - lastMs - beatMs), cpuMs: Math.max(held.cpuMs, cpuMs) }
+  lastMs = nowMs
+  lastCpu = cpu
+}, beatMs)
+
+const random = systemRandom()
+const config = loadConfig({
+  path: process.argv[2]!,
+  explicit: true,
+  overrides: {},
+  env: {},
+  random,
+  localSecrets: 'make',
+})
+const app = await startApp(config, { log: () => {}, random })
+
+process.on('message', (message) => {
+  // Two beats later, so that the one that was late has been counted.
+  if (message === 'read') setTimeout(() => process.send?.(held), 2 * beatMs + 1)
+  if (message === 'reset') held = { wallMs: 0, cpuMs: 0 }
+  if (message === 'stop') void app.stop().then(() => process.exit(0))
+})
+// Whoever measures is gone: nothing is left to do.
+process.on('disconnect', () => process.exit(0))
+process.send?.({ baseUrl: app.config.baseUrl })

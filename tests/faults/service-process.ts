@@ -1,0 +1,150 @@
+import { spawn, type ChildProcessByStdio } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { DatabaseSync } from 'node:sqlite'
+import { stringify } from 'yaml'
+import type { SimulatedProvider } from '../../src/providers/simulated.ts'
+
+const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
+const startLimitMs = 20_000
+const exitLimitMs = 60_000
+
+/** A request's record as it is on disk. */
+export interface RecordRow {
+  readonly id: string
+  readonly state: string
+  readonly charged: number
+  readonly admittedAtMs: number
+  readonly errorCode: string | null
+}
+
+/** The service as a process of its own, started as an operator would, on one data folder again and again. */
+export class ServiceProcess {
+  readonly folder: string
+  readonly #env: NodeJS.ProcessEnv
+  port = 0
+  /** The first key, told at the first start. */
+  key = ''
+  #child: ChildProcessByStdio<null, Readable, Readable> | undefined
+  errors = ''
+
+  constructor(folder: string, providers: readonly SimulatedProvider[], settings: object, env: NodeJS.ProcessEnv = {}) {
+    this.folder = folder
+    this.#env = env
+    mkdirSync(folder, { recursive: true })
+    const file = {
+      providers: Object.fromEntries(
+        providers.map(({ name, baseUrl }) => [
+          name,
+          {
+            preset: 'custom',
+            base_url: baseUrl,
+            format: name.includes('responses') ? 'openai-responses' : 'openai-chat',
+          },
+        ]),
+      ),
+      ...settings,
+    }
+    writeFileSync(join(folder, 'svc-router.yaml'), stringify(file))
+  }
+
+  get dataDir(): string {
+    return join(this.folder, 'data')
+  }
+
+  get running(): ChildProcessByStdio<null, Readable, Readable> {
+    if (this.#child === undefined) throw new Error('the service was not started')
+    return this.#child
+  }
+
+  /** Starts it and waits until it listens. */
+  async start(): Promise<void> {
+    const args = [
+      main,
+      'start',
+      '--json',
+      '--port',
+      '0',
+      '--data',
+      this.dataDir,
+      '--config',
+      join(this.folder, 'svc-router.yaml'),
+    ]
+    const child = spawn(process.execPath, args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: process.env['PATH'], ...this.#env },
+    })
+    this.#child = child
+    this.errors = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.errors = (this.errors + text).slice(-20_000)
+    })
+    const announced = await firstLine(child)
+    if (announced === undefined) throw new Error(`the service did not start: ${this.errors}`)
+    const { base_url: baseUrl, key } = JSON.parse(announced) as { base_url: string; key?: string }
+    this.port = Number(new URL(baseUrl).port)
+    if (key !== undefined) this.key = key
+  }
+
+  /** Sends a signal and waits for the end; gives the exit code or the signal's name. */
+  async stop(signal: NodeJS.Signals): Promise<number | string> {
+    const child = this.running
+    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode ?? String(child.signalCode)
+    const exited = once(child, 'exit', { signal: AbortSignal.timeout(exitLimitMs) })
+    child.kill(signal)
+    const [code, name] = (await exited) as [number | null, string | null]
+    return code ?? String(name)
+  }
+
+  /** Kills it where it still runs. */
+  async destroy(): Promise<void> {
+    if (this.#child !== undefined) await this.stop('SIGKILL')
+  }
+
+  /** All records, in the order of their ids, from the file itself. */
+  records(afterId = ''): RecordRow[] {
+    return this.#read((database) =>
+      database
+        .prepare(
+          `select id, state, charged, admitted_at_ms as admittedAtMs, error_code as errorCode
+           from requests where id > ? order by id`,
+        )
+        .all(afterId),
+    ) as unknown as RecordRow[]
+  }
+
+  /** The units that are used, over all accounts and months. */
+  usedUnits(): number {
+    const rows = this.#read((database) => database.prepare('select coalesce(sum(used), 0) as used from usage').all())
+    return Number((rows[0] as { used: number }).used)
+  }
+
+  #read<T>(read: (database: DatabaseSync) => T): T {
+    const database = new DatabaseSync(join(this.dataDir, 'svc-router.db'), { readOnly: true, timeout: 5_000 })
+    try {
+      return read(database)
+    } finally {
+      database.close()
+    }
+  }
+}
+
+async function firstLine(child: ChildProcessByStdio<null, Readable, Readable>): Promise<string | undefined> {
+  let text = ''
+  const timer = setTimeout(() => child.kill('SIGKILL'), startLimitMs)
+  try {
+    for await (const chunk of child.stdout
+      .setEncoding('utf8')
+      .iterator({ destroyOnReturn: false }) as AsyncIterable<string>) {
+      text += chunk
+      const end = text.indexOf('\n')
+      if (end >= 0) return text.slice(0, end)
+    }
+    return undefined
+  } finally {
+    clearTimeout(timer)
+    child.stdout.resume()
+  }
+}

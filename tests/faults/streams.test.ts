@@ -1,0 +1,337 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import OpenAI from 'openai'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import { Service, type ServiceOptions } from '../service.ts'
+import {
+  eventsOf,
+  expectBrokenChat,
+  expectBrokenResponses,
+  expectWholeChat,
+  expectWholeResponses,
+  jsonUpToDone,
+  recordOf,
+} from './event-stream.ts'
+
+let service: Service
+afterEach(() => service.stop())
+
+type FormatId = 'openai-chat' | 'openai-responses'
+
+const quick = { connect: '500ms', first_content: '500ms', idle: '400ms' }
+
+async function start(formats: readonly FormatId[], options: ServiceOptions = {}): Promise<void> {
+  service = await Service.start({ formats, timeouts: quick, ...options })
+}
+
+function ask(
+  format: FormatId,
+  extra: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  return format === 'openai-chat'
+    ? service.chat({ stream: true, ...extra }, headers)
+    : service.responses({ stream: true, ...extra }, headers)
+}
+
+function script(index: number, ...steps: ScriptStep[]): void {
+  service.providers[index]!.script(steps)
+}
+
+/** Asks, and is gone when the signal fires. */
+async function askUntil(format: FormatId, signal: AbortSignal): Promise<void> {
+  const path = format === 'openai-chat' ? '/chat/completions' : '/responses'
+  const content = { input: 'Hello', messages: [{ role: 'user', content: 'Hello' }] }
+  const given = fetch(`${service.baseUrl}${path}`, {
+    method: 'POST',
+    signal,
+    headers: {
+      authorization: `Bearer ${service.key}`,
+      'content-type': 'application/json',
+      'user-agent': 'svc-router-tests/1.0',
+    },
+    body: JSON.stringify({ model: 'svc-router/frontier', stream: true, ...content }),
+  })
+  const reader = (await given).body!.getReader()
+  while (!(await reader.read()).done);
+}
+
+/** The first backend learns within so many milliseconds that its caller has left. */
+async function expectAbortWithin(limitMs: number, abort: AbortController): Promise<void> {
+  const leftAtMs = performance.timeOrigin + performance.now()
+  abort.abort()
+  await expect.poll(() => service.providers[0]!.counts().aborted, { timeout: 5_000, interval: 5 }).toBe(1)
+  expect(service.providers[0]!.counts().abortedAtMs[0]! - leftAtMs).toBeLessThan(limitMs)
+}
+
+const expectBroken = { 'openai-chat': expectBrokenChat, 'openai-responses': expectBrokenResponses }
+const expectWhole = { 'openai-chat': expectWholeChat, 'openai-responses': expectWholeResponses }
+
+/** Caller and backend, the same format (relay) and different ones (translation). */
+const pairs = [
+  ['openai-chat', 'openai-chat'],
+  ['openai-responses', 'openai-responses'],
+  ['openai-chat', 'openai-responses'],
+  ['openai-responses', 'openai-chat'],
+] as const
+
+/** What the backend would send, by event: which hold content, and behind which one it is complete. */
+async function eventsOfBackend(format: FormatId): Promise<{ count: number; firstContent: number; terminal: number }> {
+  const body =
+    format === 'openai-chat' ? { messages: [{ role: 'user', content: 'Say hello.' }] } : { input: 'Say hello.' }
+  const path = format === 'openai-chat' ? '/chat/completions' : '/responses'
+  const response = await fetch(`${service.providers[0]!.baseUrl}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'x', stream: true, ...body }),
+  })
+  const events = eventsOf(await response.text())
+  const isContent = (data: string): boolean =>
+    format === 'openai-chat' ? /"content":"[^"]/.test(data) : data.includes('"type":"response.output_text.delta"')
+  const isTerminal = (data: string): boolean => /"finish_reason":"stop"|"type":"response.completed"/.test(data)
+  return {
+    count: events.length,
+    firstContent: events.findIndex(({ data }) => isContent(data)) + 1,
+    terminal: events.findIndex(({ data }) => isTerminal(data)) + 1,
+  }
+}
+
+describe.each(pairs)('%s from a backend that speaks %s', (client, backend) => {
+  test.each(['fin', 'rst', 'end'] as const)(
+    'a stream cut by %s behind any of its events never ends as if it were whole',
+    async (by) => {
+      await start([backend])
+      const { count, firstContent, terminal } = await eventsOfBackend(backend)
+      expect([firstContent > 1, terminal > firstContent, count >= terminal]).toEqual([true, true, true])
+      for (let afterEvents = 0; afterEvents <= count; afterEvents++) {
+        // A success in between, so that the failures before content do not cool the only backend.
+        script(0, { do: 'answer' }, { do: 'cut', afterEvents, by })
+        await (await ask(client)).text()
+        const response = await ask(client)
+        const text = await response.text()
+        if (afterEvents < firstContent) {
+          expect(response.status, `after ${afterEvents} events`).toBe(503)
+          continue
+        }
+        expect(response.status).toBe(200)
+        if (afterEvents < terminal) expectBroken[client](text)
+        else expectWhole[client](text)
+        const record = await recordOf(service, response.headers.get('x-request-id'))
+        expect(record.charged).toBe(1)
+        expect(record.errorCode).toBe(afterEvents < terminal ? 'upstream_broken' : undefined)
+      }
+    },
+  )
+
+  test('an error event in the midst ends the stream as broken, charged once, without the words of the backend', async () => {
+    await start([backend])
+    script(0, { do: 'error_event', afterEvents: 7, tokenDelayMs: 5 })
+    const response = await ask(client)
+    const text = await response.text()
+    expectBroken[client](text)
+    expect(text).not.toContain('simulated failure')
+    expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({
+      charged: 1,
+      errorCode: 'upstream_broken',
+    })
+  })
+
+  test('a backend that falls silent is given up within its idle limit', async () => {
+    await start([backend])
+    script(0, { do: 'stall', afterEvents: 7 })
+    const startedMs = performance.now()
+    const response = await ask(client)
+    expectBroken[client](await response.text())
+    expect(performance.now() - startedMs).toBeGreaterThan(350)
+    expect(performance.now() - startedMs).toBeLessThan(1_500)
+    await expect.poll(() => service.providers[0]!.counts().aborted).toBe(1)
+    expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({ charged: 1 })
+  })
+
+  test('a backend without [DONE] is complete all the same', async () => {
+    await start([backend])
+    script(0, { do: 'no_done' })
+    expect(expectWhole[client](await (await ask(client)).text())).toContain('simulated')
+  })
+
+  test('a caller that leaves before the first content aborts the backend within 100 ms and is charged', async () => {
+    await start([backend], { timeouts: { ...quick, first_content: '10s' } })
+    script(0, { do: 'slow_first', ms: 8_000 })
+    const abort = new AbortController()
+    const leaving = expect(askUntil(client, abort.signal)).rejects.toThrow()
+    await expect.poll(() => service.providers[0]!.counts().open).toBe(1)
+    await delay(50)
+    await expectAbortWithin(100, abort)
+    await leaving
+    const [record] = await service.store.listRequests({ limit: 1 })
+    expect(await recordOf(service, record!.id)).toMatchObject({ charged: 1, errorCode: 'client_closed' })
+  })
+
+  test('a caller that leaves in the midst aborts the backend within 100 ms and is charged', async () => {
+    await start([backend])
+    script(0, { do: 'answer', words: 500, tokenDelayMs: 20 })
+    const abort = new AbortController()
+    const leaving = expect(askUntil(client, abort.signal)).rejects.toThrow()
+    await expect
+      .poll(async () => (await service.store.listRequests({ limit: 1 }))[0]?.state, { timeout: 5_000 })
+      .toBe('delivered')
+    await expectAbortWithin(100, abort)
+    await leaving
+    const [record] = await service.store.listRequests({ limit: 1 })
+    expect(await recordOf(service, record!.id)).toMatchObject({ charged: 1, errorCode: 'client_closed' })
+  })
+
+  test('a stream that pauses in the midst is kept alive, and its numbers go on rising', async () => {
+    await start([backend], { timeouts: { first_content: '5s', idle: '5s' }, settings: { keep_alive: '150ms' } })
+    script(
+      0,
+      { do: 'answer', tokenDelayMs: 60, text: 'one two three four five six' },
+      { do: 'answer', tokenDelayMs: 400, text: 'one two' },
+    )
+    await (await ask(client)).text()
+    // Content at once, so that the backend's own stream is the one that is kept alive.
+    service.providers[0]!.script([
+      { do: 'answer', tokenDelayMs: 100, text: 'one two three' },
+      { do: 'stall', afterEvents: 8, tokenDelayMs: 25 },
+    ])
+    expect(expectWhole[client](await (await ask(client)).text())).toBe('one two three')
+    const text = await (await ask(client, {}, { 'x-stainless-timeout': '2' })).text()
+    expectBroken[client](text, 'upstream_timeout')
+    const kept = client === 'openai-chat' ? text.match(/^: /gm) : text.match(/^event: response\.in_progress$/gm)
+    expect(kept?.length).toBeGreaterThanOrEqual(3)
+  })
+
+  test('silence is filled in the caller’s own format, before the first content and in the midst', async () => {
+    await start([backend], { timeouts: { first_content: '5s', idle: '5s' }, settings: { keep_alive: '150ms' } })
+    script(0, { do: 'slow_first', ms: 700, tokenDelayMs: 400, text: 'one two' })
+    const startedMs = performance.now()
+    const response = await ask(client)
+    expect(performance.now() - startedMs, 'headers leave with the first keep-alive').toBeLessThan(600)
+    expect(response.headers.has('x-svc-router-upstream')).toBe(false)
+    expect(response.headers.get('x-quota-used')).toBe('1')
+    const text = await response.text()
+    expect(expectWhole[client](text)).toBe('one two')
+    const kept = client === 'openai-chat' ? text.match(/^: /gm) : text.match(/^event: response\.in_progress$/gm)
+    expect(kept?.length).toBeGreaterThanOrEqual(6)
+    expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({ charged: 1 })
+  })
+})
+
+describe.each(pairs)('after an early keep-alive: %s, and %s first', (client, first) => {
+  const second = first === 'openai-chat' ? 'openai-responses' : 'openai-chat'
+  const settings = { keep_alive: '120ms' }
+
+  test.each([
+    ['silence', { do: 'silence' }],
+    ['a stall before content', { do: 'stall', afterEvents: 1 }],
+    ['an error event', { do: 'slow_first', ms: 300 }],
+  ] as const)(
+    '%s of the first backend: the second one answers, and the caller sees one consistent stream',
+    async (_name, step) => {
+      await start([first, second, first], { timeouts: { ...quick, first_content: '280ms' }, settings })
+      script(0, step)
+      const response = await ask(client)
+      expect(expectWhole[client](await response.text())).toContain('from beta')
+      const record = await recordOf(service, response.headers.get('x-request-id'))
+      expect(record).toMatchObject({
+        charged: 1,
+        attempts: [
+          { backend: 'alpha', outcome: 'timeout' },
+          { backend: 'beta', outcome: 'answered' },
+        ],
+      })
+    },
+  )
+
+  test('when all fail the stream ends as a failure and nothing is charged', async () => {
+    await start([first, second], { timeouts: { ...quick, first_content: '280ms' }, settings })
+    script(0, { do: 'silence' })
+    script(1, { do: 'status', status: 503 })
+    const response = await ask(client)
+    expect(response.status).toBe(200)
+    expectBroken[client](await response.text(), 'server_is_overloaded')
+    const record = await recordOf(service, response.headers.get('x-request-id'))
+    expect(record).toMatchObject({
+      charged: 0,
+      errorCode: 'server_is_overloaded',
+      attempts: [{ outcome: 'timeout' }, { outcome: 'server_error' }],
+    })
+  })
+})
+
+describe('deadlines', () => {
+  test.each([true, false])(
+    'the caller’s own limit ends the request with 504 before it gives up (stream: %s)',
+    async (stream) => {
+      await start(['openai-chat', 'openai-chat'], { timeouts: { first_content: '20s', whole_answer: '20s' } })
+      script(0, { do: 'silence' })
+      const startedMs = performance.now()
+      const response = await service.chat({ stream }, { 'x-stainless-timeout': '2' })
+      expect(performance.now() - startedMs).toBeLessThan(2_000)
+      expect(response.status).toBe(504)
+      expect(response.headers.get('x-svc-router-retry-count')).toBe('0')
+      expect(await response.json()).toMatchObject({ error: { code: 'upstream_timeout' } })
+      const record = await recordOf(service, response.headers.get('x-request-id'))
+      expect(record).toMatchObject({ charged: 0, errorCode: 'upstream_timeout', attempts: [{ backend: 'alpha' }] })
+      expect(service.providers[1]!.counts().requests).toBe(0)
+    },
+  )
+
+  test.each(['openai-chat', 'openai-responses'] as const)(
+    'a %s stream that runs into the limit ends as a failure in the stream',
+    async (client) => {
+      await start([client])
+      script(0, { do: 'answer', words: 1_000, tokenDelayMs: 50 })
+      const response = await ask(client, {}, { 'x-stainless-timeout': '2' })
+      expectBroken[client](await response.text(), 'upstream_timeout')
+      expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({
+        charged: 1,
+        errorCode: 'upstream_timeout',
+      })
+    },
+  )
+})
+
+describe('the openai SDK', () => {
+  const sdk = (): OpenAI => new OpenAI({ baseURL: service.baseUrl, apiKey: service.key, maxRetries: 0 })
+  const messages = [{ role: 'user' as const, content: 'Say hello.' }]
+
+  test.each(pairs)('reads kept-alive, failed-over and broken streams of %s from %s', async (client, backend) => {
+    await start([backend, backend], {
+      timeouts: { ...quick, first_content: '1500ms', idle: '2s' },
+      settings: { keep_alive: '120ms' },
+    })
+    script(0, { do: 'silence' }, { do: 'cut', afterEvents: 8 })
+    script(1, { do: 'answer', tokenDelayMs: 150, text: 'kept alive' })
+    const read = async (): Promise<string> => {
+      let text = ''
+      if (client === 'openai-chat') {
+        const stream = await sdk().chat.completions.create({ model: 'svc-router/frontier', messages, stream: true })
+        for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? ''
+        return text
+      }
+      const stream = await sdk().responses.create({ model: 'svc-router/frontier', input: 'Say hello.', stream: true })
+      for await (const event of stream) {
+        if (event.type === 'response.output_text.delta') text += event.delta
+        if (event.type === 'response.failed') throw new Error(event.response.error?.code)
+      }
+      return text
+    }
+    expect(await read()).toBe('kept alive')
+    await expect(read()).rejects.toThrow()
+  })
+})
+
+test('of two choices the stream is whole only when both have finished', async () => {
+  await start(['openai-chat'])
+  const whole = await (await ask('openai-chat', { n: 2 })).text()
+  const finished = (text: string): number[] =>
+    jsonUpToDone(text).flatMap(({ choices = [] }) =>
+      choices.filter((choice) => choice.finish_reason != null).map(({ index }) => index),
+    )
+  expect(finished(whole)).toEqual([0, 1])
+  const firstEnd = eventsOf(whole).findIndex(({ data }) => data.includes('"finish_reason":"stop"')) + 1
+  script(0, { do: 'cut', afterEvents: firstEnd + 3 })
+  const cut = jsonUpToDone(await (await ask('openai-chat', { n: 2 })).text())
+  expect(cut.at(-1)?.error?.code).toBe('upstream_broken')
+})

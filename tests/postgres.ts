@@ -1,0 +1,147 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from 'pg'
+
+const startTimeoutMs = 30_000
+const stopTimeoutMs = 10_000
+const distributionFolder = '/usr/lib/postgresql'
+
+/** A throw-away Postgres server on 127.0.0.1. */
+export interface TestPostgres {
+  /** Makes an empty database and gives its URL. */
+  createDatabase(): Promise<string>
+  stop(): Promise<void>
+}
+
+/** The folder of a Postgres server's programs, if there is one on this machine. */
+export function findPostgres(): string | undefined {
+  const folders = (process.env.PATH ?? '').split(':')
+  if (existsSync(distributionFolder)) {
+    const versions = readdirSync(distributionFolder).sort((a, b) => Number(b) - Number(a))
+    folders.push(...versions.map((version) => join(distributionFolder, version, 'bin')))
+  }
+  try {
+    folders.unshift(execFileSync('pg_config', ['--bindir'], { encoding: 'utf8', stdio: 'pipe' }).trim())
+  } catch {
+    // Not on the path; the folders above are still looked at.
+  }
+  return folders.find((folder) => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres')))
+}
+
+/**
+ * Whether suites on Postgres can run. Where they cannot it says so loudly, and under CI it is an error: a suite that
+ * never runs proves nothing.
+ */
+export function hasPostgres(suite: string): boolean {
+  if (findPostgres() !== undefined) return true
+  if (process.env.CI !== undefined) throw new Error(`no PostgreSQL was found for ${suite}`)
+  process.stderr.write(`\nSKIPPED: PostgreSQL suite of ${suite}, because no PostgreSQL server was found\n\n`)
+  return false
+}
+
+/** Makes a cluster in a temporary folder and starts it. It writes to disk as in production when `durable`. */
+export async function startPostgres({ durable = false } = {}): Promise<TestPostgres> {
+  const programs = findPostgres()
+  if (programs === undefined) throw new Error('no PostgreSQL server was found')
+  const folder = mkdtempSync(join(tmpdir(), 'svc-router-pg-'))
+  const owner = ordinaryUser()
+  if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
+  const options = { ...owner, cwd: folder, stdio: 'pipe', env: { PATH: process.env.PATH, LC_ALL: 'C' } } as const
+  const data = join(folder, 'data')
+  let server: ChildProcess | undefined
+  try {
+    execFileSync(
+      join(programs, 'initdb'),
+      ['-D', data, '-U', 'svc', '-A', 'trust', '-E', 'UTF8', '--no-sync', '--no-instructions'],
+      options,
+    )
+    const port = await freePort()
+    const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`]
+    settings.push('shared_buffers=32MB', 'max_connections=60')
+    if (!durable) settings.push('fsync=off')
+    server = spawn(join(programs, 'postgres'), ['-D', data, ...settings.flatMap((setting) => ['-c', setting])], {
+      ...options,
+      stdio: 'ignore',
+    })
+    const urlOf = (database: string) => `postgres://svc@127.0.0.1:${port}/${database}`
+    await waitUntilReady(urlOf('postgres'), server)
+    let count = 0
+    return {
+      createDatabase: async () => {
+        const name = `test_${++count}`
+        await runOnce(urlOf('postgres'), `create database ${name}`)
+        return urlOf(name)
+      },
+      stop: async () => {
+        await stop(server)
+        rmSync(folder, { recursive: true, force: true })
+      },
+    }
+  } catch (error) {
+    await stop(server)
+    rmSync(folder, { recursive: true, force: true })
+    throw error
+  }
+}
+
+/** The server refuses to run as root; then it runs as another user of the system. */
+function ordinaryUser(): { readonly uid: number; readonly gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  for (const name of ['postgres', 'nobody']) {
+    try {
+      const idOf = (kind: string) => Number(execFileSync('id', [kind, name], { encoding: 'utf8', stdio: 'pipe' }))
+      return { uid: idOf('-u'), gid: idOf('-g') }
+    } catch {
+      continue
+    }
+  }
+  throw new Error('PostgreSQL does not run as root, and there is no other user to run it')
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address()
+      probe.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error())))
+    })
+  })
+}
+
+async function waitUntilReady(url: string, server: ChildProcess): Promise<void> {
+  const giveUpAtMs = performance.now() + startTimeoutMs
+  for (;;) {
+    try {
+      await runOnce(url, 'select 1')
+      return
+    } catch (error) {
+      if (server.exitCode !== null || performance.now() > giveUpAtMs) throw error
+      await sleep(50)
+    }
+  }
+}
+
+async function runOnce(url: string, statement: string): Promise<void> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 2000 })
+  try {
+    await client.connect()
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
+
+async function stop(server: ChildProcess | undefined): Promise<void> {
+  if (server === undefined || server.exitCode !== null || server.signalCode !== null) return
+  const exited = new Promise((resolve) => server.once('exit', resolve))
+  // Postgres ends at once, without waiting for its clients, on this signal.
+  server.kill('SIGINT')
+  const timer = setTimeout(() => server.kill('SIGKILL'), stopTimeoutMs)
+  await exited
+  clearTimeout(timer)
+}

@@ -1,0 +1,76 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { systemClock } from '../../src/domain/clock.ts'
+import { periodAt } from '../../src/domain/usage.ts'
+import { openSqliteLedger } from '../../src/storage/ledger-sqlite.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
+
+const cycles = 6
+const startTimeoutMs = 15_000
+const plan = { id: 'test', name: 'Test', requestsPerMinute: 1e6, requestsPerMonth: 1e6, premium: false }
+
+/** Runs the child on the folder and kills it at a moment of its own; gives the ids of what it delivered until then. */
+async function runAndKill(folder: string, log: string, afterMs: number): Promise<string[]> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'ledger-child.ts'), folder, log], {
+    stdio: 'inherit',
+  })
+  const exited = once(child, 'exit')
+  try {
+    const giveUpAtMs = performance.now() + startTimeoutMs
+    while (!existsSync(log)) {
+      expect(performance.now(), 'the child started in time').toBeLessThan(giveUpAtMs)
+      await sleep(5)
+    }
+    await sleep(afterMs)
+  } finally {
+    child.kill('SIGKILL')
+    await exited
+  }
+  return readFileSync(log, 'utf8').split('\n').slice(1, -1)
+}
+
+test('over kill -9 nothing delivered is uncounted, nothing undelivered is counted, and the counters go on', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-router-kill-'))
+  const db = await openSqlite(folder)
+  const delivered = new Set<string>()
+  try {
+    for (let cycle = 1; cycle <= cycles; cycle++) {
+      const startedAtMs = Date.now()
+      const ids = await runAndKill(folder, join(folder, `delivered-${cycle}`), 40 + ((cycle * 37) % 200))
+      expect(ids.length).toBeGreaterThan(20)
+      for (const id of ids) delivered.add(id)
+
+      const clock = systemClock()
+      const ledger = await openSqliteLedger(folder, clock)
+      const rows = await db.selectFrom('requests').selectAll().execute()
+      const charged = new Set(rows.filter((row) => row.charged > 0).map(({ id }) => id))
+      expect(
+        [...delivered].filter((id) => !charged.has(id)),
+        'delivered and not counted',
+      ).toEqual([])
+      // A process can die between its mark and its first byte: those two calls are as close as calls can be.
+      const extra = rows.filter((row) => row.charged > 0 && row.profile !== 'gone' && !delivered.has(row.id))
+      expect(extra.length, 'counted and not delivered').toBeLessThanOrEqual(cycle)
+      expect(rows.filter((row) => !['done', 'lost'].includes(row.state) || row.due_mark !== null)).toEqual([])
+      expect(rows.filter((row) => row.profile === 'failed' && row.charged > 0)).toEqual([])
+
+      for (const accountId of ['acc_0', 'acc_1', 'acc_2']) {
+        const own = rows.filter((row) => row.account_id === accountId)
+        const used = own.reduce((sum, row) => sum + row.charged, 0)
+        const signals = ledger.signals(accountId, plan)
+        if (periodAt(startedAtMs).id === periodAt(clock.nowMs()).id) expect(signals.quotaUsed).toBe(used)
+        const inMinute = own.filter((row) => row.admitted_at_ms > clock.nowMs() - 60_000).length
+        expect(signals.rateRemaining).toBeLessThanOrEqual(plan.requestsPerMinute - inMinute)
+      }
+      await ledger.close()
+    }
+  } finally {
+    await db.destroy()
+    rmSync(folder, { recursive: true })
+  }
+}, 120_000)
