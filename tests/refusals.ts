@@ -59,7 +59,15 @@ export function expectRefusal(answer: Answer, expected: ExpectedRefusal, links: 
   const error = errorOf(answer)
   const { type, code, source, retryable, param = null } = expected
   expect(error).toMatchObject({ type, code, source, retryable, param })
-  expect(Object.keys(error).slice(0, 7)).toEqual(['message', 'type', 'param', 'code', 'source', 'retryable', 'request_id'])
+  expect(Object.keys(error).slice(0, 7)).toEqual([
+    'message',
+    'type',
+    'param',
+    'code',
+    'source',
+    'retryable',
+    'request_id',
+  ])
   expectMessage(error.message, expected.link)
   expect(error.request_id).toMatch(/^req_[0-9A-Za-z]{24}$/)
   expect(headers.get('x-request-id')).toBe(error.request_id)

@@ -100,6 +100,11 @@ export class Service {
     return { account, key: key.reveal(), stored }
   }
 
+  /** One more key of an account. */
+  async addKey(accountId: string): Promise<string> {
+    return (await createKey(this.plane, accountId, 'another')).key.reveal()
+  }
+
   /** Connects the first provider once more, as the account's own and with a credential of its own. */
   async connectOwn(credential: string): Promise<void> {
     const provider = this.providers[0]!

@@ -29,6 +29,7 @@ export class Wire {
       this.#bytes += chunk.toString('latin1')
       this.#changed()
     })
+    socket.on('drain', () => this.#changed())
     // A reset is one way for a connection to end.
     socket.on('error', () => {})
     socket.on('end', () => {
@@ -62,7 +63,7 @@ export class Wire {
   async write(bytes: string | Uint8Array): Promise<void> {
     if (this.#socket.destroyed || this.#socket.writableEnded) return
     const taken = typeof bytes === 'string' ? this.#socket.write(bytes, 'latin1') : this.#socket.write(bytes)
-    if (!taken) await Promise.race([once(this.#socket, 'drain').catch(() => {}), once(this.#socket, 'close')])
+    if (!taken) await this.#until(() => !this.#socket.writableNeedDrain || this.#socket.destroyed, defaultLimitMs)
   }
 
   /** Says that nothing more is sent. */
@@ -86,7 +87,10 @@ export class Wire {
   /** The next whole answer. @throws where the connection ends before, or after `limitMs` */
   async answer(limitMs = defaultLimitMs): Promise<Answer> {
     let found: { answer: Answer; length: number } | undefined
-    await this.#until(() => (found = takeAnswer(this.#bytes, this.#ended)) !== undefined || this.#ended || this.#closed, limitMs)
+    await this.#until(
+      () => (found = takeAnswer(this.#bytes, this.#ended)) !== undefined || this.#ended || this.#closed,
+      limitMs,
+    )
     if (found === undefined) throw new Error(`the connection ended without an answer: ${this.#bytes.slice(0, 200)}`)
     this.#bytes = this.#bytes.slice(found.length)
     return found.answer
@@ -133,7 +137,7 @@ function takeAnswer(bytes: string, ended: boolean): { answer: Answer; length: nu
   for (const line of lines) headers.append(line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim())
   const start = end + 4
   if (headers.get('transfer-encoding') === 'chunked') {
-    const last = bytes.indexOf('\r\n0\r\n\r\n', start)
+    const last = bytes.indexOf('\r\n0\r\n\r\n', start - 2)
     if (last < 0) return undefined
     return { answer: { status, headers, text: joinChunks(bytes.slice(start, last + 7)) }, length: last + 7 }
   }
@@ -145,7 +149,7 @@ function takeAnswer(bytes: string, ended: boolean): { answer: Answer; length: nu
 
 function joinChunks(raw: string): string {
   let body = ''
-  for (let at = 0; at < raw.length; ) {
+  for (let at = 0; at < raw.length;) {
     const line = raw.indexOf('\r\n', at)
     const length = Number.parseInt(raw.slice(at, line), 16)
     if (!(length > 0)) break

@@ -44,7 +44,7 @@ export const errorCatalog = {
   headers_too_large: { ...invalid, status: 431, message: 'The headers of this request are too large or too many. Send fewer or shorter ones.' },
   request_timeout: { ...invalid, status: 408, retryable: true, message: 'The request did not arrive within {seconds}s. Send it again.' },
   method_not_allowed: { ...invalid, status: 405, message: '{method} is not allowed here. Use {allowed}.' },
-  upgrade_required: { ...invalid, status: 426, message: 'WebSockets are not served here yet. Send POST {baseUrl}/responses with "stream": true.' },
+  upgrade_required: { ...invalid, status: 426, message: 'WebSockets are not served here yet. Send a POST with "stream": true to {baseUrl}/responses' },
   not_found: { ...invalid, status: 404, message: 'Nothing is served at this path. The base URL of the API is {baseUrl}' },
   model_not_found: { ...invalid, status: 404, message: 'There is no profile {named}.{suggestion} Profiles: {profiles}.' },
 

@@ -59,7 +59,9 @@ export class AttemptRun implements UpstreamListener {
       this.#resolve = resolve
       this.#reject = reject
     })
-    this.#timer = this.#clock.after(this.#stream ? firstContentMs : wholeAnswerMs, () => this.stop(new UpstreamError('timeout')))
+    this.#timer = this.#clock.after(this.#stream ? firstContentMs : wholeAnswerMs, () =>
+      this.stop(new UpstreamError('timeout')),
+    )
     this.#call = this.backend.call(request, this)
     return ready
   }

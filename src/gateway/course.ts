@@ -212,7 +212,8 @@ export class Course {
 
   #endReason(thrown: unknown): ServiceError {
     if (thrown instanceof ServiceError) return thrown
-    if (thrown instanceof UpstreamError) return new ServiceError('upstream_broken', { retryCount: this.#failover.retryCount })
+    if (thrown instanceof UpstreamError)
+      return new ServiceError('upstream_broken', { retryCount: this.#failover.retryCount })
     return new ServiceError('internal_error', { cause: thrown })
   }
 

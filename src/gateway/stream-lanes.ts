@@ -49,7 +49,11 @@ export class RelayLane implements Lane {
   get finished(): boolean {
     if (!this.#reader.finished) return false
     const { finishedChoices } = this.#memory
-    return this.#isDone || finishedChoices === undefined || finishedChoices.size >= (this.#conversation.sampling.choices ?? 1)
+    return (
+      this.#isDone ||
+      finishedChoices === undefined ||
+      finishedChoices.size >= (this.#conversation.sampling.choices ?? 1)
+    )
   }
 
   get roughTokens(): number {
@@ -128,6 +132,7 @@ export class RelayLane implements Lane {
       if (data === undefined) continue
       this.alive = true
       const text = Buffer.from(data, 'latin1').toString('utf8')
+      const wasFinished = this.finished
       try {
         this.#note(this.#reader.readEvent(text))
       } catch (error) {
@@ -142,6 +147,8 @@ export class RelayLane implements Lane {
       }
       // The reader has parsed it, so it is an object.
       const parsed = JSON.parse(text) as JsonObject
+      // A complete answer stays one, whatever its backend says of itself afterwards.
+      if (wasFinished && (parsed['error'] != null || parsed['type'] === 'error')) continue
       this.#rules.observe(parsed, this.#memory)
       if (!this.#rules.isUnasked(parsed, this.#conversation)) out += `${this.#rename(block)}\n\n`
     }

@@ -1,14 +1,17 @@
 import type { IncomingMessage } from 'node:http'
-import { ServiceError } from '../domain/errors.ts'
+import { invalidRequest, ServiceError } from '../domain/errors.ts'
 
 /** More headers than any client sends. */
 const maxHeaders = 200
 /** Headers of which a second one could mean something else than the first: Node keeps only one of them. */
 const once = new Set(['authorization', 'content-type', 'content-length', 'host', 'user-agent'])
 
-/** Refuses headers that two readers could understand differently. @throws ServiceError `duplicate_header`, `headers_too_large` */
-export function checkHeaders({ rawHeaders }: IncomingMessage): void {
+/** Refuses headers that two readers could understand differently. @throws ServiceError `duplicate_header`, `headers_too_large`, `invalid_request` */
+export function checkHeaders({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
   if (rawHeaders.length > maxHeaders * 2) throw new ServiceError('headers_too_large')
+  if (headers.host === undefined && httpVersion !== '1.0') {
+    throw invalidRequest('host', 'The header host is missing. Send it once.')
+  }
   let seen = ''
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const raw = rawHeaders[index]!
@@ -18,6 +21,11 @@ export function checkHeaders({ rawHeaders }: IncomingMessage): void {
     if (!once.has(name)) continue
     if (seen.includes(`${name};`)) throw new ServiceError('duplicate_header', { param: name, words: { header: name } })
     seen += `${name};`
+  }
+  // Node takes off the last coding and would pass over those below it.
+  const coding = headers['transfer-encoding']
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
+    throw invalidRequest('transfer-encoding', 'The header transfer-encoding may only be chunked. Send the body as it is.')
   }
 }
 

@@ -23,13 +23,15 @@ export class ResponseSink implements AnswerSink {
   }
 
   write(bytes: string | Uint8Array, encoding: 'latin1' | 'utf8' = 'utf8'): boolean {
-    if (this.#response.destroyed) return true
+    const { socket, destroyed } = this.#response
+    if (destroyed) return true
     // What is held is turned into bytes now, and not between its mark and its leaving.
-    const taken =
-      typeof bytes === 'string' && !this.#isHeld
-        ? this.#response.write(bytes, encoding)
-        : this.#response.write(typeof bytes === 'string' ? Buffer.from(bytes, encoding) : bytes)
-    if (!this.#isHeld) this.#flush()
+    if (this.#isHeld) return this.#response.write(typeof bytes === 'string' ? Buffer.from(bytes, encoding) : bytes)
+    // Node would gather the writes of one turn in the response and send them after it. Corked by us, it hands them to
+    // the socket, and they leave here, in one system call.
+    socket?.cork()
+    const taken = typeof bytes === 'string' ? this.#response.write(bytes, encoding) : this.#response.write(bytes)
+    socket?.uncork()
     return taken
   }
 
@@ -53,7 +55,7 @@ export class ResponseSink implements AnswerSink {
   release(): void {
     this.#isHeld = false
     if (this.#response.destroyed) return
-    this.#flush()
+    this.#response.socket?.uncork()
     if (this.#endsOnRelease) this.#response.end()
   }
 
@@ -68,15 +70,10 @@ export class ResponseSink implements AnswerSink {
   onGone(run: () => void): void {
     const response = this.#response
     if (response.destroyed) run()
-    else response.once('close', () => {
-      if (!response.writableEnded) run()
-    })
-  }
-
-  /** Node gathers the writes of one turn and sends them after it; what was marked as delivered must leave now. */
-  #flush(): void {
-    const { socket } = this.#response
-    while (socket !== null && socket.writableCorked > 0) socket.uncork()
+    else
+      response.once('close', () => {
+        if (!response.writableEnded) run()
+      })
   }
 
   #writeHead(head: AnswerHead, length: number | undefined): void {

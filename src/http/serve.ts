@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { ServiceError } from '../domain/errors.ts'
 import type { Api } from './api.ts'
 
@@ -33,6 +34,17 @@ export interface Listening {
 export async function serve(apiOf: () => Api, options: ServeOptions): Promise<Listening> {
   /** The answer under way on each connection: what is no request any more must not be written into it. */
   const answers = new WeakMap<Socket, ServerResponse>()
+  const take = (request: IncomingMessage, response: ServerResponse): void => {
+    const begin = (): void => {
+      answers.set(request.socket, response)
+      apiOf().handle(request, response)
+    }
+    response.once('prefinish', () => request.socket.setTimeout(slowReaderMs))
+    // Requests sent one behind the other without waiting: each begins when its turn to answer has come, so that what
+    // is marked as delivered can leave at once (contract 4.4).
+    if (response.socket !== null) begin()
+    else response.once('socket', begin)
+  }
   const server = createServer(
     {
       maxHeaderSize: options.headerBytes,
@@ -42,18 +54,12 @@ export async function serve(apiOf: () => Api, options: ServeOptions): Promise<Li
       keepAliveTimeout: keepAliveMs,
       keepAlive: true,
       noDelay: true,
-      requireHostHeader: true,
+      // Node's own refusal says nothing; the API has one.
+      requireHostHeader: false,
       // Whoever offers HTTP/2 in passing, as some clients do, is answered in HTTP/1.1.
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
     },
-    (request, response) => {
-      answers.set(request.socket, response)
-      response.once('prefinish', () => request.socket.setTimeout(slowReaderMs))
-      // Requests sent one behind the other without waiting: each begins when its turn to answer has come, so that what
-      // is marked as delivered can leave at once (contract 4.4).
-      if (response.socket !== null) apiOf().handle(request, response)
-      else response.once('socket', () => apiOf().handle(request, response))
-    },
+    take,
   )
   server.maxConnections = options.connections
   // Node would drop further ones without a word; the API refuses them.
@@ -64,7 +70,9 @@ export async function serve(apiOf: () => Api, options: ServeOptions): Promise<Li
     if (isAnswered || error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
     else refuseGarbage(apiOf(), garbageRefusal(error.code, options.headerMs), socket)
   })
-  server.on('upgrade', (request, socket: Socket) => refuseUpgrade(apiOf(), request, socket))
+  server.on('upgrade', (request, stream) => refuseUpgrade(apiOf(), request, stream))
+  // What else is expected may be passed over (RFC 9110, 10.1.1), and Node's own answer says nothing.
+  server.on('checkExpectation', take)
   server.on('connect', (_request, socket) => socket.destroy())
   await listen(server, options)
   const { port } = server.address() as AddressInfo
@@ -100,12 +108,14 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<number>
   return cut
 }
 
-function refuseUpgrade(api: Api, request: IncomingMessage, socket: Socket): void {
+/** `stream` is the connection, or what Node puts over it where the request has a body. */
+function refuseUpgrade(api: Api, request: IncomingMessage, stream: Duplex): void {
+  const { socket } = request
   // Node gives the connection away and listens to it no more: unheard, a reset would end the process.
-  socket.on('error', () => socket.destroy())
+  for (const end of new Set([stream, socket])) end.on('error', () => socket.destroy())
   socket.setTimeout(slowReaderMs, () => socket.destroy())
   const response = new ServerResponse(request)
-  response.assignSocket(socket)
+  response.assignSocket(stream as Socket)
   response.shouldKeepAlive = false
   response.on('finish', () => socket.destroySoon())
   api.refuseUpgrade(request, response)

@@ -1,11 +1,21 @@
 import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { APICallError, generateObject, generateText, isStepCount, Output, streamText, tool, type LanguageModel, type ModelMessage } from 'ai'
+import {
+  APICallError,
+  generateObject,
+  generateText,
+  isStepCount,
+  Output,
+  streamText,
+  tool,
+  type LanguageModel,
+  type ModelMessage,
+} from 'ai'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { linksFor } from '../../src/domain/links.ts'
 import { Service } from '../service.ts'
-import { pixel, weatherIn } from './openai-clients.ts'
+import { collect, pixel, weatherIn } from './openai-clients.ts'
 
 const frontier = 'svc-router/frontier'
 const says = 'This is a simulated answer from alpha.'
@@ -47,7 +57,9 @@ const entrances: readonly {
     name: '@ai-sdk/openai-compatible',
     format: 'openai-chat',
     connect: (settings, profile = frontier) =>
-      createOpenAICompatible({ ...settings, name: 'svc-router', includeUsage: true, supportsStructuredOutputs: true })(profile),
+      createOpenAICompatible({ ...settings, name: 'svc-router', includeUsage: true, supportsStructuredOutputs: true })(
+        profile,
+      ),
   },
 ]
 
@@ -80,7 +92,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
 
     test('streamText gives the text in pieces and its usage', async () => {
       const { textStream, finishReason, usage } = streamText({ model, prompt: 'Say hello.' })
-      const pieces = await Array.fromAsync(textStream)
+      const pieces = await collect(textStream)
       expect(pieces.join('')).toContain(says)
       expect(pieces.length).toBeGreaterThan(5)
       expect(await finishReason).toBe('stop')
@@ -139,21 +151,29 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       expect(text).toContain('I received 1 image')
     })
 
-    test.each(['fin', 'rst'] as const)('a stream that is cut by %s after the first words is an error, never a finished text', async (by) => {
-      service.providers[0]!.script([{ do: 'cut', afterEvents: 9, by, repeat: true }])
-      const errors: unknown[] = []
-      const { stream } = streamText({ model, prompt: 'Say hello.', maxRetries: 0, onError: ({ error }) => void errors.push(error) })
-      let seen = ''
-      let finish: string | undefined
-      for await (const part of stream) {
-        if (part.type === 'text-delta') seen += part.text
-        if (part.type === 'finish') finish = part.finishReason
-      }
-      expect(seen).toMatch(/^This is/)
-      expect(errors).not.toEqual([])
-      expect(messageOf(errors[0])).toContain('The answer broke off before it was complete.')
-      expect(finish).not.toBe('stop')
-    })
+    test.each(['fin', 'rst'] as const)(
+      'a stream that is cut by %s after the first words is an error, never a finished text',
+      async (by) => {
+        service.providers[0]!.script([{ do: 'cut', afterEvents: 9, by, repeat: true }])
+        const errors: unknown[] = []
+        const { stream } = streamText({
+          model,
+          prompt: 'Say hello.',
+          maxRetries: 0,
+          onError: ({ error }) => void errors.push(error),
+        })
+        let seen = ''
+        let finish: string | undefined
+        for await (const part of stream) {
+          if (part.type === 'text-delta') seen += part.text
+          if (part.type === 'finish') finish = part.finishReason
+        }
+        expect(seen).toMatch(/^This is/)
+        expect(errors).not.toEqual([])
+        expect(messageOf(errors[0])).toContain('The answer broke off before it was complete.')
+        expect(finish).not.toBe('stop')
+      },
+    )
 
     test('a bad key and a mistyped profile are refused after one request, in our words', async () => {
       const stranger = connect({ baseURL: service.baseUrl, apiKey: 'sk_svc_mistyped' })

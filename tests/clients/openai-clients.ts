@@ -10,8 +10,8 @@ export const majors = [
   {
     name: 'openai 6.49',
     OpenAI: OpenAI6 as unknown as typeof OpenAI7,
-    zodResponseFormat: zodResponseFormat6 as unknown as typeof zodResponseFormat,
-    zodTextFormat: zodTextFormat6 as unknown as typeof zodTextFormat,
+    zodResponseFormat: zodResponseFormat6,
+    zodTextFormat: zodTextFormat6,
   },
 ] as const
 
@@ -45,11 +45,11 @@ export function connect(
 
 /** The tool that the simulated model calls when it is asked about the weather. */
 export const weatherParameters = {
-  type: 'object',
-  properties: { city: { type: 'string' } },
+  type: 'object' as const,
+  properties: { city: { type: 'string' as const } },
   required: ['city'],
   additionalProperties: false,
-} as const
+}
 
 export function weatherIn(city: string): string {
   return `${city.length} degrees in ${city}`
@@ -58,3 +58,10 @@ export function weatherIn(city: string): string {
 /** One white pixel. */
 export const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mP8/x8AAwMCAO+ip1sAAAAASUVORK5CYII='
+
+/** Everything that a stream or a page-by-page list gives, in order. */
+export async function collect<T>(source: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const one of source) all.push(one)
+  return all
+}

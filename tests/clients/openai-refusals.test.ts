@@ -5,7 +5,7 @@ import { linksFor } from '../../src/domain/links.ts'
 import { mintKey } from '../../src/domain/keys.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import { Service } from '../service.ts'
-import { connect, majors, type Traffic } from './openai-clients.ts'
+import { collect, connect, majors, type Traffic } from './openai-clients.ts'
 
 const model = 'svc-router/frontier'
 const longestMessage = 240
@@ -34,7 +34,8 @@ const calls = [
   },
   {
     api: 'responses',
-    send: (client: OpenAI, extra: object = {}): Promise<unknown> => client.responses.create({ model, input: 'Hello', ...extra }),
+    send: (client: OpenAI, extra: object = {}): Promise<unknown> =>
+      client.responses.create({ model, input: 'Hello', ...extra }),
   },
   {
     api: 'streamed responses',
@@ -69,7 +70,11 @@ describe.each(majors)('$name', ({ OpenAI }) => {
       expect(error).toMatchObject({ status: 401, code: 'key_revoked', type: 'authentication_error' })
       expect(error.message).toContain('was revoked')
       expect(error.message.endsWith(links.accountUrl)).toBe(true)
-      expect(error.error).toMatchObject({ apiKeyPrefix: 'sk_svc_', primaryActionUrl: links.accountUrl, keyRecoveryUrl: links.keyRecoveryUrl })
+      expect(error.error).toMatchObject({
+        apiKeyPrefix: 'sk_svc_',
+        primaryActionUrl: links.accountUrl,
+        keyRecoveryUrl: links.keyRecoveryUrl,
+      })
       expect(traffic.sent).toHaveLength(1)
     })
 
@@ -81,7 +86,11 @@ describe.each(majors)('$name', ({ OpenAI }) => {
       expect(error).toMatchObject({ status: 402, code: 'insufficient_quota', type: 'insufficient_quota' })
       expect(error.message).toContain('1 of 1')
       expect(error.message.endsWith(links.upgradeUrl)).toBe(true)
-      expect(error.error).toMatchObject({ upgradeUrl: links.upgradeUrl, billingUrl: links.billingUrl, supportUrl: links.supportUrl })
+      expect(error.error).toMatchObject({
+        upgradeUrl: links.upgradeUrl,
+        billingUrl: links.billingUrl,
+        supportUrl: links.supportUrl,
+      })
       expect(error.headers!.has('retry-after')).toBe(false)
       expect(error.headers!.get('x-quota-remaining')).toBe('0')
       expect(traffic.sent).toHaveLength(2)
@@ -148,10 +157,17 @@ describe.each(majors)('$name', ({ OpenAI }) => {
 
   test('the list of models holds the profile', async () => {
     const { client } = connect(OpenAI, service)
-    const models = await Array.fromAsync(client.models.list())
-    expect(models).toContainEqual({ id: model, object: 'model', created: expect.any(Number) as number, owned_by: 'svc-router' })
+    const models = await collect(client.models.list())
+    expect(models).toContainEqual({
+      id: model,
+      object: 'model',
+      created: expect.any(Number) as number,
+      owned_by: 'svc-router',
+    })
     const stranger = connect(OpenAI, service, { apiKey: 'sk_svc_mistyped' })
-    expect(await refusalOf(OpenAI, () => stranger.client.models.list(), stranger.traffic)).toMatchObject({ status: 401 })
+    expect(await refusalOf(OpenAI, () => stranger.client.models.list(), stranger.traffic)).toMatchObject({
+      status: 401,
+    })
   })
 })
 

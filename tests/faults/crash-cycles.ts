@@ -114,10 +114,10 @@ function readLastMark(dataDir: string): string | undefined {
 /** Keeps the service busy until it is killed; gives the ids of the requests of which a byte of an answer arrived. */
 async function loadAndKill(service: ServiceProcess, report: CrashReport): Promise<Set<string>> {
   const delivered = new Set<string>()
-  let over = false
+  const over = new AbortController()
   const client = async (number: number): Promise<void> => {
     let connection = new RawConnection(service.port)
-    while (!over) {
+    while (!over.signal.aborted) {
       report.sent += 1
       const answer = await connection.ask(randomRequest(service.key))
       if (!answer.complete) report.cut += 1
@@ -133,7 +133,7 @@ async function loadAndKill(service: ServiceProcess, report: CrashReport): Promis
   }
   const all = Promise.all(Array.from({ length: clients }, (_, number) => client(number)))
   await delay(shortestLifeMs + Math.random() * (longestLifeMs - shortestLifeMs))
-  over = true
+  over.abort()
   await service.stop('SIGKILL')
   await all
   return delivered

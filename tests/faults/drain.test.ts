@@ -3,10 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
 import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
-import { expectBrokenChat, expectWholeChat } from './event-stream.ts'
+import { expectWholeChat } from './event-stream.ts'
 import { RawConnection, writePost } from './raw-client.ts'
 import { ServiceProcess } from './service-process.ts'
 
@@ -23,20 +22,16 @@ afterEach(async () => {
 async function start(settings: object = {}, env: NodeJS.ProcessEnv = {}): Promise<void> {
   folder = mkdtempSync(join(tmpdir(), 'svc-router-drain-'))
   provider = await startSimulatedProvider({ name: 'alpha' })
-  service = new ServiceProcess(folder, [provider], { backends: { alpha: { provider: 'alpha', model: 'simulated' } }, ...settings }, env)
+  service = new ServiceProcess(
+    folder,
+    [provider],
+    { backends: { alpha: { provider: 'alpha', model: 'simulated' } }, ...settings },
+    env,
+  )
   await service.start()
 }
 
 const slowStream = { model: 'svc-router/frontier', stream: true, messages: [{ role: 'user', content: 'Hello' }] }
-
-/** A stream of that many words, each 50 ms behind the other, and its first byte awaited. */
-async function openStream(words: number): Promise<ReturnType<RawConnection['ask']>> {
-  provider.script([{ do: 'answer', words, tokenDelayMs: 50 }])
-  const answer = new RawConnection(service.port).ask(writePost('/chat/completions', service.key, slowStream))
-  await expect.poll(() => service.records().at(-1)?.state, { timeout: 5_000 }).toBe('delivered')
-  // Not awaited here: the stream goes on.
-  return answer
-}
 
 async function isRefused(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1')
@@ -48,11 +43,6 @@ async function isRefused(port: number): Promise<boolean> {
   } finally {
     socket.destroy()
   }
-}
-
-async function readiness(port: number): Promise<{ status: number; body: unknown }> {
-  const response = await fetch(`http://127.0.0.1:${port}/ready`)
-  return { status: response.status, body: await response.json() }
 }
 
 test('on SIGTERM running streams end well, no connection is taken any more, and it exits with 0 and every record settled', async () => {
@@ -114,4 +104,24 @@ test('a second signal ends it at once', async () => {
   // What was delivered is charged all the same, as after any sudden end.
   await service.start()
   expect(service.records()[0]).toMatchObject({ state: 'lost', charged: 1 })
+})
+
+test('in production load balancers read 503 from /ready while it still takes connections, then it closes', async () => {
+  await start(
+    { mode: 'production', app_url: 'https://app.example.com' },
+    {
+      SVC_ROUTER_PEPPER: 'made-up-pepper-of-the-tests',
+      SVC_ROUTER_SEALING_KEY: Buffer.alloc(32, 7).toString('base64'),
+    },
+  )
+  const ready = async (): Promise<unknown> => {
+    const response = await fetch(`http://127.0.0.1:${service.port}/ready`)
+    return { status: response.status, body: await response.json() }
+  }
+  expect(await ready()).toEqual({ status: 200, body: { ready: true, reasons: [] } })
+  const exited = service.stop('SIGTERM')
+  await expect.poll(ready, { timeout: 3_000 }).toEqual({ status: 503, body: { ready: false, reasons: ['draining'] } })
+  expect(await isRefused(service.port)).toBe(false)
+  expect(await exited).toBe(0)
+  expect(await isRefused(service.port)).toBe(true)
 })

@@ -54,6 +54,17 @@ export class RawConnection {
     }
   }
 
+  /** Sends bytes and reads whatever comes until the connection ends. */
+  async read(request: string): Promise<string> {
+    this.#socket.write(request)
+    while (!this.#closed) {
+      await new Promise<void>((resolve) => {
+        this.#changed = resolve
+      })
+    }
+    return this.#bytes
+  }
+
   /** Leaves without a word. */
   leave(): void {
     this.#socket.destroy()

@@ -118,7 +118,7 @@ export class ServiceProcess {
   /** The units that are used, over all accounts and months. */
   usedUnits(): number {
     const rows = this.#read((database) => database.prepare('select coalesce(sum(used), 0) as used from usage').all())
-    return Number((rows[0] as { used: number }).used)
+    return (rows[0] as { used: number }).used
   }
 
   #read<T>(read: (database: DatabaseSync) => T): T {

@@ -5,7 +5,9 @@ import { Service } from '../service.ts'
 let service: Service
 
 beforeEach(async () => {
-  service = await Service.start({ timeouts: { connect: '500ms', first_content: '400ms', whole_answer: '400ms', idle: '600ms' } })
+  service = await Service.start({
+    timeouts: { connect: '500ms', first_content: '400ms', whole_answer: '400ms', idle: '600ms' },
+  })
 })
 afterEach(() => service.stop())
 
@@ -37,23 +39,26 @@ describe.each([
   ['responses, whole', '/responses', { input: 'Hello' }],
   ['responses, streamed', '/responses', { input: 'Hello', stream: true }],
 ] as const)('%s', (_, path, body) => {
-  test.each(failures)('the first backend gives %s: the next one answers, retried once and charged once', async (_name, step) => {
-    service.providers[0]!.script([step])
-    const response = await service.post(path, { model: 'svc-router/frontier', ...body })
-    const text = await response.text()
-    expect(response.status, text).toBe(200)
-    expect(response.headers.get('x-svc-router-retry-count')).toBe('1')
-    expect(response.headers.get('x-svc-router-upstream')).toBe('beta')
-    expect(response.headers.get('x-quota-used')).toBe('1')
-    expect(text).toContain('simulated')
-    const record = await recordOf(response)
-    expect(record?.attempts.map(({ backend, outcome }) => `${backend} ${outcome}`)).toEqual([
-      expect.stringMatching(/^alpha (?!answered)/),
-      'beta answered',
-    ])
-    expect(record).toMatchObject({ charged: 1, state: 'done' })
-    expect(await service.store.usedUnits(service.account.id, new Date().toISOString().slice(0, 7))).toBe(1)
-  })
+  test.each(failures)(
+    'the first backend gives %s: the next one answers, retried once and charged once',
+    async (_name, step) => {
+      service.providers[0]!.script([step])
+      const response = await service.post(path, { model: 'svc-router/frontier', ...body })
+      const text = await response.text()
+      expect(response.status, text).toBe(200)
+      expect(response.headers.get('x-svc-router-retry-count')).toBe('1')
+      expect(response.headers.get('x-svc-router-upstream')).toBe('beta')
+      expect(response.headers.get('x-quota-used')).toBe('1')
+      expect(text).toContain('simulated')
+      const record = await recordOf(response)
+      expect(record?.attempts.map(({ backend, outcome }) => `${backend} ${outcome}`)).toEqual([
+        expect.stringMatching(/^alpha (?!answered)/),
+        'beta answered',
+      ])
+      expect(record).toMatchObject({ charged: 1, state: 'done' })
+      expect(await service.store.usedUnits(service.account.id, new Date().toISOString().slice(0, 7))).toBe(1)
+    },
+  )
 })
 
 /** The record of a response's request, once its end is on disk. */

@@ -1,0 +1,116 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const cache = join(import.meta.dirname, '..', '..', '.cache', 'agents')
+const installWithinMs = 800_000
+const killAfterMs = 5_000
+const maxOutputCharacters = 2_000_000
+
+/** A proxy that nobody is: the port of the discard protocol on this machine, where nothing listens. */
+const nowhere = 'http://127.0.0.1:9'
+
+/**
+ * The folder of an agent's package in that very version, downloaded once into .cache/agents. Nothing of a package runs while it is installed.
+ * @throws Error when the registry cannot be reached: without the programme there is nothing to test, and passing would be a lie
+ */
+export function installAgent(name: string, version: string): string {
+  const prefix = join(cache, `${name.replace('@', '').replace('/', '-')}-${version}`)
+  const folder = join(prefix, 'node_modules', ...name.split('/'))
+  // npm writes this file last: without it an installation was not finished.
+  const finished = join(prefix, 'node_modules', '.package-lock.json')
+  if (existsSync(finished)) return folder
+  process.stderr.write(`installing ${name}@${version} into .cache/agents, once …\n`)
+  mkdirSync(prefix, { recursive: true })
+  writeFileSync(join(prefix, 'package.json'), '{ "private": true }\n')
+  const flags = [
+    '--ignore-scripts',
+    '--include=optional',
+    '--prefer-offline',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+  ]
+  const { status, stderr } = spawnSync('npm', ['install', ...flags, `${name}@${version}`], {
+    cwd: prefix,
+    encoding: 'utf8',
+    timeout: installWithinMs,
+  })
+  if (status !== 0)
+    throw new Error(`${name}@${version} could not be installed, so it could not be tried. npm says: ${stderr.trim()}`)
+  return folder
+}
+
+export interface Finished {
+  /** Null where it was ended because it took too long. */
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/**
+ * Runs an agent to its end in a home, a working folder and a temporary folder of its own. Every way out of this machine is a proxy that is not there:
+ * agents ask for updates, plugins and lists of models without being told to.
+ */
+export async function runAgent(
+  command: string,
+  args: readonly string[],
+  { folder, env, withinMs }: { folder: string; env: Readonly<Record<string, string>>; withinMs: number },
+): Promise<Finished> {
+  const home = join(folder, 'home')
+  const work = join(folder, 'work')
+  const temporary = join(folder, 'tmp')
+  for (const path of [home, work, temporary]) mkdirSync(path, { recursive: true })
+  const proxies = Object.fromEntries(
+    ['http_proxy', 'https_proxy', 'all_proxy'].flatMap((name) => [
+      [name, nowhere],
+      [name.toUpperCase(), nowhere],
+    ]),
+  )
+  const child = spawn(command, args, {
+    cwd: work,
+    // A group of its own, so that what it starts ends with it.
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH: process.env['PATH'],
+      HOME: home,
+      TMPDIR: temporary,
+      NO_PROXY: '127.0.0.1,localhost',
+      no_proxy: '127.0.0.1,localhost',
+      ...proxies,
+      ...env,
+    },
+  })
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      if (output[name].length < maxOutputCharacters) output[name] += text
+    })
+  }
+  const killGroup = (signal: NodeJS.Signals): void => {
+    try {
+      process.kill(-child.pid!, signal)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+  }
+  let isLate = false
+  const timers = [
+    setTimeout(() => {
+      isLate = true
+      killGroup('SIGTERM')
+    }, withinMs),
+    setTimeout(() => killGroup('SIGKILL'), withinMs + killAfterMs),
+  ]
+  try {
+    const code = await new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', resolve)
+    })
+    return { code: isLate ? null : code, ...output }
+  } finally {
+    timers.forEach(clearTimeout)
+    if (child.pid !== undefined) killGroup('SIGKILL')
+  }
+}

@@ -1,0 +1,107 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { RequestRecord } from '../../src/domain/requests.ts'
+
+const run = promisify(execFile)
+const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
+const startWithinMs = 20_000
+const stopWithinMs = 15_000
+const commandWithinMs = 20_000
+const settleWithinMs = 5_000
+const pollEveryMs = 50
+
+/** The service as a newcomer starts it: a process of its own, on a free port, with a data folder that was not there before. */
+export class RunningService implements AsyncDisposable {
+  readonly baseUrl: string
+  /** The key that the first start left in the data folder. */
+  readonly key: string
+  readonly folder: string
+  readonly #process: ChildProcess
+
+  private constructor(child: ChildProcess, folder: string, baseUrl: string) {
+    this.#process = child
+    this.folder = folder
+    this.baseUrl = baseUrl
+    this.key = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
+  }
+
+  /** `config` is the text of a configuration file; without one everything is as it comes. */
+  static async start(config = ''): Promise<RunningService> {
+    const folder = mkdtempSync(join(tmpdir(), 'svc-router-agents-'))
+    writeFileSync(join(folder, 'svc-router.yaml'), config)
+    const child = spawn(process.execPath, [main, 'start', '--port', '0', '--json', ...shared(folder)], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: cleanEnvironment(),
+    })
+    try {
+      return new RunningService(child, folder, await firstLine(child))
+    } catch (error) {
+      child.kill('SIGKILL')
+      rmSync(folder, { recursive: true, force: true })
+      throw error
+    }
+  }
+
+  /** Runs another command of the program on the same data folder and gives what it prints as JSON. */
+  async command(...args: readonly string[]): Promise<unknown> {
+    const { stdout } = await run(process.execPath, [main, ...args, '--json', ...shared(this.folder)], {
+      env: cleanEnvironment(),
+      timeout: commandWithinMs,
+    })
+    return JSON.parse(stdout)
+  }
+
+  /** Every request that was admitted, oldest first, once the last of them is settled. */
+  async requests(): Promise<RequestRecord[]> {
+    const deadline = performance.now() + settleWithinMs
+    for (;;) {
+      const records = (await this.command('requests', '--limit', '1000')) as RequestRecord[]
+      if (records.every(({ state }) => state === 'done')) return records.toReversed()
+      if (performance.now() > deadline) throw new Error('a request is still not settled')
+      await new Promise((resolve) => setTimeout(resolve, pollEveryMs))
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#process.exitCode === null && this.#process.signalCode === null) {
+      const killing = setTimeout(() => this.#process.kill('SIGKILL'), stopWithinMs)
+      const exited = once(this.#process, 'exit')
+      this.#process.kill('SIGTERM')
+      await exited
+      clearTimeout(killing)
+    }
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+function shared(folder: string): string[] {
+  return ['--data', join(folder, 'data'), '--config', join(folder, 'svc-router.yaml')]
+}
+
+/** What this process has, but for settings of the service that whoever runs the tests may have. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SVC_ROUTER_|NODE_ENV$)/.test(name)))
+}
+
+/** The base URL that the one line on standard output names. */
+function firstLine(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let out = ''
+    let log = ''
+    const late = setTimeout(() => reject(new Error(`the service did not start in time: ${log}`)), startWithinMs)
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      log = (log + text).slice(-10_000)
+    })
+    child.once('exit', (code) => reject(new Error(`the service ended with ${code}: ${log}`)))
+    child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+      out += text
+      if (!out.includes('\n')) return
+      clearTimeout(late)
+      resolve((JSON.parse(out) as { base_url: string }).base_url)
+    })
+  })
+}

@@ -1,0 +1,81 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Service } from '../service.ts'
+import { documentedBlocks } from './docs.ts'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '..', '..')
+const timeoutMs = 20_000
+const says = 'This is a simulated answer from alpha. You said: "Hello!".'
+
+let service: Service
+let folder: string
+beforeAll(async () => {
+  service = await Service.start({ formats: ['openai-chat'] })
+  // Below the project, so that its packages are found.
+  mkdirSync(join(root, '.cache'), { recursive: true })
+  folder = mkdtempSync(join(root, '.cache', 'docs-'))
+})
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true })
+  await service.stop()
+})
+
+function environment(): NodeJS.ProcessEnv {
+  return { ...process.env, SVC_ROUTER_BASE_URL: service.baseUrl, SVC_ROUTER_API_KEY: service.key }
+}
+
+const scripts = ['OpenAI SDK for JavaScript', 'AI SDK'].flatMap((heading) =>
+  documentedBlocks(heading, 'js').map((code, index) => ({ name: `${heading}, ${index + 1}`, code })),
+)
+
+test('the page has three programs and two commands to try', () => {
+  expect(scripts).toHaveLength(3)
+  expect(documentedBlocks('curl', 'sh')).toHaveLength(2)
+})
+
+test.each(scripts)('the program of docs/clients.md runs as it stands there: $name', async ({ name, code }) => {
+  const path = join(folder, `${name.replace(/\W+/g, '-')}.mjs`)
+  writeFileSync(path, code)
+  const { stdout } = await run(process.execPath, [path], { env: environment(), timeout: timeoutMs })
+  expect(stdout).toContain(says)
+})
+
+test('the program for the OpenAI SDK answers twice: whole and streamed', async () => {
+  const path = join(folder, 'twice.mjs')
+  writeFileSync(path, scripts[0]!.code)
+  const { stdout } = await run(process.execPath, [path], { env: environment(), timeout: timeoutMs })
+  expect(stdout).toBe(`${says}\n${says}`)
+})
+
+test('the curl of docs/clients.md is answered whole', async () => {
+  const { stdout } = await run('sh', ['-c', documentedBlocks('curl', 'sh')[0]!], {
+    env: environment(),
+    timeout: timeoutMs,
+  })
+  expect(JSON.parse(stdout)).toMatchObject({ choices: [{ message: { content: says } }] })
+})
+
+test('the curl of docs/clients.md is answered in a stream', async () => {
+  const { stdout } = await run('sh', ['-c', documentedBlocks('curl', 'sh')[1]!], {
+    env: environment(),
+    timeout: timeoutMs,
+  })
+  expect(stdout).toContain('event: response.completed')
+  expect(stdout.trimEnd().endsWith('data: [DONE]')).toBe(true)
+})
+
+test('with OPENAI_BASE_URL and OPENAI_API_KEY alone a program that knows nothing of us works', async () => {
+  const path = join(folder, 'unchanged.mjs')
+  writeFileSync(
+    path,
+    `import OpenAI from 'openai'
+const { output_text } = await new OpenAI().responses.create({ model: 'svc-router/frontier', input: 'Hello!' })
+console.log(output_text)`,
+  )
+  const env = { ...process.env, OPENAI_BASE_URL: service.baseUrl, OPENAI_API_KEY: service.key }
+  expect((await run(process.execPath, [path], { env, timeout: timeoutMs })).stdout).toContain(says)
+})

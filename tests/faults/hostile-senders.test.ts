@@ -1,0 +1,230 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { errorOf } from '../refusals.ts'
+import type { Service } from '../service.ts'
+import { Wire } from '../wire.ts'
+import { head, HostileService, MiB, slowLimitMs, whole } from './hostile-service.ts'
+
+let hostile: HostileService
+let service: Service
+
+beforeAll(async () => {
+  hostile = await HostileService.start()
+  service = hostile.service
+})
+afterAll(() => service.stop())
+afterEach(() => hostile.expectUnharmed())
+
+describe('bodies of 64 MB', () => {
+  const large = 64 * MiB
+  const piece = Buffer.alloc(MiB, 'a')
+
+  test('announced: 413, and who writes it all first can still read that', async () => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(hostile.sign(head(`content-length: ${large}\r\n`)))
+    for (let sent = 0; sent < large; sent += MiB) await wire.write(piece)
+    await expectTooLarge(wire)
+    // The connection is as good as new.
+    await wire.write(`GET /health HTTP/1.1\r\nhost: x\r\n\r\n`)
+    expect((await wire.answer()).status).toBe(200)
+    wire.destroy()
+  })
+
+  test('announced, and read before anything is written: 413 at once', async () => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(hostile.sign(head(`content-length: ${large}\r\n`)))
+    await expectTooLarge(wire)
+    wire.destroy()
+  })
+
+  test('in chunks: 413 that can be read', async () => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(hostile.sign(head('transfer-encoding: chunked\r\n')))
+    await wire.write(`2\r\n{"\r\n`)
+    for (let sent = 0; sent < large; sent += MiB)
+      await wire.write(Buffer.concat([Buffer.from(`${MiB.toString(16)}\r\n`), piece, Buffer.from('\r\n')]))
+    await wire.write('0\r\n\r\n')
+    const answer = await wire.answer()
+    // A name that long is refused before the body is too large.
+    expect([400, 413]).toContain(answer.status)
+    wire.destroy()
+  })
+
+  test('in chunks, of a string: 413 that can be read', async () => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(hostile.sign(head('transfer-encoding: chunked\r\n')))
+    await wire.write(`6\r\n{"a":"\r\n`)
+    for (let sent = 0; sent < large; sent += MiB)
+      await wire.write(Buffer.concat([Buffer.from(`${MiB.toString(16)}\r\n`), piece, Buffer.from('\r\n')]))
+    await wire.write('0\r\n\r\n')
+    await expectTooLarge(wire)
+    wire.destroy()
+  })
+
+  test('a refused body that never ends is cut off', async () => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(hostile.sign(head('transfer-encoding: chunked\r\n')))
+    await wire.write(`6\r\n{"a":"\r\n`)
+    const chunk = Buffer.concat([Buffer.from(`${MiB.toString(16)}\r\n`), piece, Buffer.from('\r\n')])
+    let sent = 0
+    while (!wire.closed && sent < 1024) {
+      await wire.write(chunk)
+      sent += 1
+    }
+    expect(sent).toBeLessThan(1024)
+    expect(wire.closed).toBe(true)
+  })
+
+  test('without a key: 401 that can be read', async () => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nuser-agent: t/1\r\ncontent-length: ${large}\r\n\r\n`,
+    )
+    for (let sent = 0; sent < large; sent += MiB) await wire.write(piece)
+    expect((await wire.answer()).status).toBe(401)
+    wire.destroy()
+  })
+
+  async function expectTooLarge(wire: Wire): Promise<void> {
+    const answer = await wire.answer()
+    expect(answer.status).toBe(413)
+    expect(errorOf(answer)).toMatchObject({ code: 'payload_too_large', message: expect.stringContaining('5 MiB') })
+  }
+})
+
+describe('senders that are slow, and connections that are half', () => {
+  test('headers a byte at a time: 408 or the end, within a bounded time', async () => {
+    const wire = await Wire.open(service.origin)
+    const startMs = performance.now()
+    const dribble = dribbleInto(wire, `GET /v1/models HTTP/1.1\r\nhost: x\r\nx-pad: ${'a'.repeat(1_000)}\r\n\r\n`)
+    const answer = await wire.answerOrEnd(slowLimitMs)
+    expect(performance.now() - startMs).toBeLessThan(slowLimitMs)
+    if (answer !== undefined) expect(errorOf(answer)).toMatchObject({ code: 'request_timeout', retryable: true })
+    expect(answer?.status ?? 408).toBe(408)
+    await wire.ended()
+    wire.destroy()
+    await dribble
+  })
+
+  test('a body a byte at a time: 408 that can be read, then the end', async () => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(hostile.sign(head('content-length: 1000\r\n')))
+    const startMs = performance.now()
+    const dribble = dribbleInto(wire, `{"model":"${'a'.repeat(990)}`)
+    const answer = await wire.answer(slowLimitMs)
+    expect(performance.now() - startMs).toBeLessThan(3_000)
+    expect(answer.status).toBe(408)
+    expect(answer.headers.get('x-should-retry')).toBe('true')
+    await wire.ended()
+    wire.destroy()
+    await dribble
+  })
+
+  test('a body that was refused and goes on a byte at a time: the end, within a bounded time', async () => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(hostile.sign(head(`content-length: ${64 * MiB}\r\n`)))
+    expect((await wire.answer()).status).toBe(413)
+    const dribble = dribbleInto(wire, 'a'.repeat(1_000))
+    await wire.ended(slowLimitMs)
+    // What was answered once is not answered again.
+    expect(wire.bytes).toBe('')
+    wire.destroy()
+    await dribble
+  })
+
+  test('nothing at all: the end, within a bounded time', async () => {
+    const wire = await Wire.open(service.origin)
+    await wire.ended(slowLimitMs)
+    wire.destroy()
+  })
+
+  test.each([
+    [
+      'a GET',
+      () => `GET /v1/models HTTP/1.1\r\nhost: x\r\nuser-agent: t/1\r\nauthorization: Bearer ${service.key}\r\n\r\n`,
+    ],
+    ['a whole answer', () => whole({})],
+    ['a stream', () => whole({ stream: true })],
+    ['half a body', () => head('content-length: 1000\r\n') + '{"model"'],
+    ['half a header', () => 'GET /v1/mod'],
+  ])('%s and then the end of sending: it is answered or closed', async (_name, bytes) => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(hostile.sign(bytes()))
+    wire.finish()
+    await wire.ended(slowLimitMs)
+    wire.destroy()
+  })
+
+  test('the end of sending while the backend is silent stops the backend', async () => {
+    service.providers[0]!.script([{ do: 'silence' }])
+    const before = service.providers[0]!.counts()
+    const wire = await Wire.open(service.origin)
+    await wire.write(hostile.sign(whole({ stream: true })))
+    await expect.poll(() => service.providers[0]!.counts().requests).toBe(before.requests + 1)
+    wire.finish()
+    await wire.ended(slowLimitMs)
+    await expect.poll(() => service.providers[0]!.counts().aborted).toBe(before.aborted + 1)
+    wire.destroy()
+  })
+})
+
+describe('callers that reset', () => {
+  const half = '{"model":"svc-router/frontier","mess'
+  test.each([
+    ['at once', (): string => '', undefined],
+    ['in the headers', (): string => `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nuser-ag`, undefined],
+    ['in the body', (): string => head(`content-length: 500\r\n`) + half, undefined],
+    ['while the backend is silent', (): string => whole({}), { do: 'silence' }],
+    ['while the backend is silent in a stream', (): string => whole({ stream: true }), { do: 'silence' }],
+    [
+      'in the midst of a stream',
+      (): string => whole({ stream: true }),
+      { do: 'answer', words: 2_000, tokenDelayMs: 1 },
+    ],
+    ['behind a whole answer', (): string => whole({}), { do: 'answer', length: 1_000_000 }],
+    ['behind what is too large', (): string => head(`content-length: ${64 * MiB}\r\n`) + half, undefined],
+  ] as const)('%s: nothing is left of them', async (_name, bytes, step) => {
+    const rounds = 10
+    for (let round = 0; round < rounds; round++) {
+      service.providers[0]!.script(step === undefined ? [] : [step])
+      const wire = await Wire.open(service.origin)
+      await wire.write(hostile.sign(bytes()))
+      await new Promise((resolve) => setTimeout(resolve, (round * 17) % 50))
+      wire.reset()
+      // Its script step must be taken or dropped before the next one is set.
+      await new Promise((resolve) => setTimeout(resolve, 30))
+      service.providers[0]!.script([])
+    }
+    await expect.poll(() => service.providers[0]!.counts().open, { timeout: 5_000 }).toBe(0)
+  })
+})
+
+test('200 hostile connections at once do not keep the others waiting', async () => {
+  const kinds = [
+    () => 'garbage\r\n\r\n',
+    () => head('content-length: 1000\r\n') + '{"a":',
+    () => `GET /v1/models HTTP/1.1\r\nhost: x\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`,
+    () => head('content-length: 20000\r\n') + '['.repeat(20_000),
+    () => head('transfer-encoding: chunked\r\n') + 'zz\r\n',
+    () => 'GET /v1',
+  ]
+  const wires = await Promise.all(Array.from({ length: 200 }, () => Wire.open(service.origin)))
+  const all = wires.map(async (wire, index) => {
+    await wire.write(hostile.sign(kinds[index % kinds.length]!()))
+    const answer = await wire.answerOrEnd(slowLimitMs)
+    expect(answer?.status ?? 400).toBeLessThan(500)
+    wire.destroy()
+  })
+  const startMs = performance.now()
+  expect((await service.chat()).status).toBe(200)
+  expect(performance.now() - startMs).toBeLessThan(2_000)
+  await Promise.all(all)
+})
+
+/** Writes a byte every 100 ms until the connection is gone. */
+async function dribbleInto(wire: Wire, text: string): Promise<void> {
+  for (const byte of text) {
+    if (wire.closed) return
+    await wire.write(byte)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}

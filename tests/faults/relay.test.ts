@@ -1,0 +1,255 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { ServerResponse } from 'node:http'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { formatById, relayById } from '../../src/formats/formats.ts'
+import { RelayLane } from '../../src/gateway/stream-lanes.ts'
+import { Service } from '../service.ts'
+import { eventsOf, expectBrokenChat, expectBrokenResponses, jsonUpToDone, recordOf } from './event-stream.ts'
+import { RawConnection, writePost } from './raw-client.ts'
+import { behind, openEventStream, sendJson, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
+
+let upstream: ScriptedUpstream
+let service: Service
+
+beforeEach(async () => {
+  upstream = await startScriptedUpstream()
+})
+afterEach(async () => {
+  await service.stop()
+  await upstream.close()
+})
+
+async function start(
+  format: string,
+  timeouts?: Readonly<Record<string, string>>,
+  more: Record<string, unknown> = {},
+): Promise<void> {
+  service = await Service.start({ formats: [], settings: { ...behind(upstream, format, timeouts), ...more } })
+}
+
+function stream(text: string): (request: unknown, response: ServerResponse) => void {
+  return (_request, response) => {
+    openEventStream(response)
+    response.end(text)
+  }
+}
+
+const profile = 'svc-router/frontier'
+const renamed = (text: string): string => text.replaceAll('"upstream-model"', `"${profile}"`)
+
+const oddChat =
+  '{"id":"x-1",\n "object" : "chat.completion","created":1,"model":"upstream-model","vendor_field":{"deep":[1,2.50,"ü\\u00fc"]},' +
+  '"choices":[{"index":0,"message":{"role":"assistant","content":"Grüße ☃","audio":{"id":"a"},"annotations":[]},"logprobs":{"content":[]},"finish_reason":"stop"},' +
+  '{"index":1,"message":{"role":"assistant","content":"zwei"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3},"z":1e400 }'
+
+const oddResponse =
+  '{"id":"resp_x","object":"response","created_at":1,"status":"completed","model":"upstream-model","vendor":{"a":[true,null]},' +
+  '"output":[{"id":"rs","type":"reasoning","summary":[],"encrypted_content":"gAAA=="},{"id":"msg","type":"message","role":"assistant","status":"completed",' +
+  '"content":[{"type":"output_text","text":"Grüße ☃","annotations":[{"type":"url_citation","url":"https://example.com","title":"t","start_index":0,"end_index":2}],"logprobs":[]}]}],' +
+  '"usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3}}'
+
+const chatEvents = [
+  '{"id":"c-1","object":"chat.completion.chunk","created":1,"model":"upstream-model","system_fingerprint":"fp","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"obfuscation":"x"}',
+  '{"id":"c-1","model":"upstream-model","choices":[{"index":0,"delta":{"content":"Grüße ☃ "},"logprobs":{"content":[{"token":"G","logprob":-0.1,"bytes":[71]}]},"finish_reason":null}],"vendor":{"odd":[1.0]}}',
+  '{"id":"c-1","model":"upstream-model","choices":[{"index":0,"delta":{"content":"\\"model\\":\\"upstream-model\\" \\r\\n"},"finish_reason":null}]}',
+  '{"id":"c-1","model":"upstream-model","choices":[{"index":0,"delta":{"content":"more"},"finish_reason":null}]}',
+  '{"id":"c-1","model":"upstream-model","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null}',
+  '{"id":"c-1","model":"upstream-model","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"vendor_tokens":9}}',
+  '[DONE]',
+]
+
+const responsesEvents = [
+  '{"type":"response.created","sequence_number":0,"response":{"id":"resp_x","object":"response","status":"in_progress","model":"upstream-model","output":[]}}',
+  '{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"m","type":"message","role":"assistant","status":"in_progress","content":[]},"vendor":1}',
+  '{"type":"response.output_text.delta","sequence_number":2,"item_id":"m","output_index":0,"content_index":0,"delta":"Grüße ☃","logprobs":[],"obfuscation":"abc"}',
+  '{"type":"response.vendor.unheard_of","sequence_number":3,"anything":{"x":[1]}}',
+  '{"type":"response.output_text.delta","sequence_number":4,"item_id":"m","output_index":0,"content_index":0,"delta":" more","logprobs":[]}',
+  '{"type":"response.completed","sequence_number":5,"response":{"id":"resp_x","object":"response","status":"completed","model":"upstream-model","output":[{"id":"m","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Grüße ☃ more","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3}}}',
+]
+
+const chatBlocks = chatEvents.map((data) => `data: ${data}\n\n`).join('')
+const responsesBlocks = responsesEvents
+  .map((data) => `event: ${(JSON.parse(data) as { type: string }).type}\ndata: ${data}\n\n`)
+  .join('')
+
+const formats = [
+  ['openai-chat', '/chat/completions', { messages: [{ role: 'user', content: 'Hi' }] }, oddChat, chatBlocks],
+  ['openai-responses', '/responses', { input: 'Hi' }, oddResponse, responsesBlocks],
+] as const
+
+describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
+  const expected = renamed(blocks).endsWith('[DONE]\n\n') ? renamed(blocks) : `${renamed(blocks)}data: [DONE]\n\n`
+  const askStream = (extra: object = {}): Promise<Response> =>
+    service.post(path, { model: profile, stream: true, stream_options: { include_usage: true }, ...body, ...extra })
+
+  test('a whole answer is the backend’s, byte for byte, but for the model', async () => {
+    await start(format)
+    upstream.answer = (_request, response) => sendJson(response, whole)
+    const response = await service.post(path, { model: profile, ...body })
+    expect(response.status).toBe(200)
+    expect(await response.text()).toBe(renamed(whole))
+  })
+
+  test('a stream is the backend’s, byte for byte, but for the model', async () => {
+    await start(format)
+    upstream.answer = stream(blocks)
+    expect(await (await askStream()).text()).toBe(expected)
+  })
+
+  test('fields of the request that nobody here knows reach the backend, in their own writing', async () => {
+    await start(format)
+    upstream.answer = (_request, response) => sendJson(response, whole)
+    const text = `{"vendor_option" : {"deep":[1.50, "ü"]},"model":"${profile}",${JSON.stringify(body).slice(1, -1)}, "logit_bias":{"1":-100} }`
+    expect((await service.post(path, text)).status).toBe(200)
+    expect(upstream.bodies).toEqual([text.replace(`"${profile}"`, '"upstream-model"')])
+  })
+
+  test.each([
+    ['lines that end in CR LF', (text: string) => text.replaceAll('\n', '\r\n')],
+    ['lines that end in CR', (text: string) => text.replaceAll('\n', '\r')],
+    ['comments between the events', (text: string) => `: hello\n\n${text.replaceAll('\n\n', '\n\n: ping\n\n')}`],
+  ])('%s change nothing for the caller', async (_name, change) => {
+    await start(format)
+    upstream.answer = stream(change(blocks))
+    expect(eventsOf(await (await askStream()).text())).toEqual(eventsOf(expected))
+  })
+
+  test('a stream that arrives byte by byte is the same stream', async () => {
+    await start(format)
+    upstream.answer = async (_request, response) => {
+      openEventStream(response)
+      const bytes = Buffer.from(blocks)
+      for (let at = 0; at < bytes.length; at++) {
+        response.write(bytes.subarray(at, at + 1))
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      response.end()
+    }
+    expect(await (await askStream()).text()).toBe(expected)
+  })
+
+  test('split at any byte the lane says the same', async () => {
+    await start(format)
+    const conversation = formatById(format).readRequest({
+      model: profile,
+      stream: true,
+      stream_options: { include_usage: true },
+      ...body,
+    })
+    const context = { conversation, requestId: 'req_1', createdAt: 1, mintId: () => 'x' }
+    const bytes = Buffer.from(blocks)
+    for (const text of [bytes, Buffer.from(blocks.replaceAll('\n', '\r\n'))]) {
+      for (let at = 0; at <= text.length; at++) {
+        const lane = new RelayLane(relayById(format), formatById(format).readAnswer(), context, true)
+        const out = lane.push(text.subarray(0, at)) + lane.push(text.subarray(at)) + lane.end()
+        expect(Buffer.from(out, 'latin1').toString('utf8'), `split at ${at}`).toBe(expected)
+      }
+    }
+  })
+
+  test('comments of the backend are no sign of life: a stream of nothing else is given up within its idle limit', async () => {
+    await start(format, { first_content: '2s', idle: '500ms' })
+    upstream.answer = async (_request, response) => {
+      openEventStream(response)
+      response.write(
+        blocks
+          .split('\n\n')
+          .slice(0, 3)
+          .map((block) => `${block}\n\n`)
+          .join(''),
+      )
+      while (!response.destroyed) {
+        await delay(50)
+        response.write(': ping\n\n')
+      }
+    }
+    const startedMs = performance.now()
+    const text = await (await askStream()).text()
+    if (format === 'openai-chat') expectBrokenChat(text)
+    else expectBrokenResponses(text)
+    expect(performance.now() - startedMs).toBeLessThan(2_000)
+  })
+
+  test('what came before an error in the same read is still passed on, and then the failure', async () => {
+    await start(format)
+    const [opening, content] = [blocks.split('\n\n').slice(0, 3), blocks.split('\n\n')[3]!]
+    upstream.answer = async (_request, response) => {
+      openEventStream(response)
+      response.write(opening.map((block) => `${block}\n\n`).join(''))
+      await delay(60)
+      const fault =
+        format === 'openai-chat'
+          ? '{"error":{"message":"m","code":"server_error"}}'
+          : '{"type":"error","sequence_number":9,"code":"server_error","message":"m"}'
+      response.end(`${content}\n\ndata: ${fault}\n\n`)
+    }
+    const response = await askStream()
+    const text = await response.text()
+    expect(text).toContain(renamed(content))
+    if (format === 'openai-chat') expectBrokenChat(text)
+    else expectBrokenResponses(text)
+    expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({
+      charged: 1,
+      errorCode: 'upstream_broken',
+    })
+  })
+
+  test('an error behind the end of the answer, in the same read, takes nothing away from it', async () => {
+    await start(format)
+    upstream.answer = async (_request, response) => {
+      openEventStream(response)
+      const all = blocks
+        .replace('data: [DONE]\n\n', '')
+        .split('\n\n')
+        .slice(0, -1)
+        .map((block) => `${block}\n\n`)
+      response.write(all.slice(0, 3).join(''))
+      await delay(60)
+      response.end(`${all.slice(3).join('')}data: {"error":{"message":"m","code":"server_error"}}\n\n`)
+    }
+    expect(await (await askStream()).text()).toBe(expected)
+  })
+})
+
+test('usage that only we asked for is kept from the caller and recorded', async () => {
+  await start('openai-chat')
+  upstream.answer = stream(chatBlocks)
+  const response = await service.chat({ stream: true })
+  const text = await response.text()
+  expect(text).toBe(
+    renamed(
+      chatEvents
+        .filter((data) => !data.includes('vendor_tokens'))
+        .map((data) => `data: ${data}\n\n`)
+        .join(''),
+    ),
+  )
+  expect(JSON.parse(upstream.bodies[0]!)).toMatchObject({ stream_options: { include_usage: true } })
+  expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({
+    usage: { inputTokens: 1, outputTokens: 2, source: 'counted' },
+  })
+})
+
+test('requests that are sent one behind the other on one connection are answered in turn and charged once each', async () => {
+  await start('openai-chat')
+  upstream.answer = async (_request, response) => {
+    const { messages } = JSON.parse(upstream.bodies.at(-1)!) as { messages: { content: string }[] }
+    await delay(messages[0]!.content === 'slow' ? 150 : 0)
+    sendJson(response, oddChat.replace('x-1', messages[0]!.content))
+  }
+  const connection = new RawConnection(Number(new URL(service.baseUrl).port))
+  const post = (content: string, headers = ''): string =>
+    writePost('/chat/completions', service.key, { model: profile, messages: [{ role: 'user', content }] }, headers)
+  const bytes = await connection.read(post('slow') + post('quick') + post('last', 'connection: close\r\n'))
+  expect(bytes.match(/HTTP\/1\.1 200/g)).toHaveLength(3)
+  expect(bytes.match(/"id":"(slow|quick|last)"/g)).toEqual(['"id":"slow"', '"id":"quick"', '"id":"last"'])
+  expect(bytes.match(/x-quota-used: \d+/gi)?.map((line) => line.slice(-1))).toEqual(['1', '2', '3'])
+})
+
+test('a stream without the words that end it is broken, however politely its connection is closed', async () => {
+  await start('openai-responses')
+  upstream.answer = stream(responsesBlocks.split('event: response.completed')[0]!)
+  const text = await (await service.responses({ stream: true })).text()
+  expectBrokenResponses(text)
+  expect(jsonUpToDone(text).at(-1)?.sequence_number).toBe(6)
+})

@@ -1,0 +1,48 @@
+import type { Clock, Timer } from '../../src/domain/clock.ts'
+
+/** A clock that a test moves. */
+export class ManualClock implements Clock {
+  #nowMs = 1_800_000_000_000
+  #timers: { atMs: number; run: () => void }[] = []
+
+  nowMs(): number {
+    return this.#nowMs
+  }
+
+  after(delayMs: number, run: () => void): Timer {
+    const timer = { atMs: this.#nowMs + Math.max(0, delayMs), run }
+    this.#timers.push(timer)
+    return {
+      cancel: () => {
+        this.#timers = this.#timers.filter((other) => other !== timer)
+      },
+    }
+  }
+
+  /** Timers that wait. */
+  get waiting(): number {
+    return this.#timers.length
+  }
+
+  /** Moves on by so many milliseconds, timer by timer, letting promises settle between them. */
+  async advance(ms: number): Promise<void> {
+    const untilMs = this.#nowMs + ms
+    for (;;) {
+      await settled()
+      const next = this.#timers.filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0]
+      if (next === undefined) break
+      this.#timers = this.#timers.filter((timer) => timer !== next)
+      this.#nowMs = Math.max(this.#nowMs, next.atMs)
+      next.run()
+    }
+    this.#nowMs = untilMs
+    await settled()
+  }
+}
+
+/** All that waits for nothing but promises has run. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+}

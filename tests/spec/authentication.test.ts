@@ -1,0 +1,130 @@
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { mintKey } from '../../src/domain/keys.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+import { errorOf } from '../refusals.ts'
+import { Service } from '../service.ts'
+import { readAnswer, type Answer } from '../wire.ts'
+
+let service: Service
+
+beforeEach(async () => {
+  service = await Service.start({ formats: ['openai-chat'] })
+})
+afterEach(() => service.stop())
+
+describe('what is no key of ours is told from what is one, without asking the store (contract 3.3)', () => {
+  test.each([
+    ['no header', null],
+    ['an empty header', ''],
+    ['only the scheme', 'Bearer'],
+    ['the scheme and a space', 'Bearer '],
+  ])('%s: the key is missing', async (_name, header) => {
+    const answer = await models(header)
+    expect(answer.status).toBe(401)
+    expect(errorOf(answer).code).toBe('key_missing')
+    expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="svc-router"')
+  })
+
+  test.each([
+    ['another scheme', 'Basic dXNlcjpwYXNz', 'not "Bearer" and one key'],
+    ['two keys in one header', 'Bearer KEY KEY', 'not "Bearer" and one key'],
+    ['quotes around it', 'Bearer "KEY"', 'quotes or brackets'],
+    ['the name of a variable', 'Bearer $SVC_ROUTER_KEY', 'name of a variable'],
+    ['a key that was cut off', 'Bearer CUT', 'checksum'],
+    ['a key of Anthropic', 'Bearer sk-ant-api03-0123456789', 'Anthropic'],
+    ['a key of OpenAI', 'Bearer sk-proj-0123456789', 'OpenAI'],
+    ['something else', 'Bearer hello', 'not a svc-router key'],
+    ['a database statement', "Bearer ' or 1=1; --", 'not "Bearer" and one key'],
+    ['30,000 characters', `Bearer sk_svc_${'a'.repeat(30_000)}`, 'checksum'],
+  ])('%s: malformed, while the store is away', async (_name, header, reason) => {
+    alter('alter table keys rename to keys_away')
+    const answer = await models(header.replaceAll('KEY', service.key).replace('CUT', service.key.slice(0, 40)))
+    expect(answer.status).toBe(401)
+    const error = errorOf(answer)
+    expect(error.code).toBe('key_malformed')
+    expect(error.message).toContain(reason)
+    expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="svc-router", error="invalid_token"')
+    expect(answer.text).not.toContain(service.key.slice(0, 20))
+  })
+
+  test('a well-formed key that nobody has is inactive', async () => {
+    const answer = await models(`Bearer ${mintKey(systemRandom()).reveal()}`)
+    expect(answer.status).toBe(401)
+    expect(errorOf(answer).code).toBe('key_inactive')
+  })
+
+  test.each(['bearer', 'BEARER', 'Bearer  '])('the scheme may be written as "%s"', async (scheme) => {
+    expect((await models(`${scheme} ${service.key}`)).status).toBe(200)
+  })
+})
+
+describe('the states of a key', () => {
+  test.each([
+    ['disabled', `update keys set state = 'disabled'`, 'key_inactive'],
+    ['expired', 'update keys set ends_at_ms = 1', 'key_inactive'],
+    ['of a suspended account', 'update accounts set suspended = 1', 'key_inactive'],
+    ['revoked', `update keys set state = 'revoked'`, 'key_revoked'],
+    ['retiring, past its end', `update keys set state = 'retiring', ends_at_ms = 1`, 'key_revoked'],
+  ])('%s', async (_name, change, code) => {
+    alter(change)
+    const answer = await models()
+    expect(answer.status).toBe(401)
+    expect(errorOf(answer).code).toBe(code)
+  })
+
+  test('a retiring key works until its end', async () => {
+    alter(`update keys set state = 'retiring', ends_at_ms = ${Date.now() + 60_000}`)
+    expect((await models()).status).toBe(200)
+  })
+
+  test('a revocation is known within a second, and for ever', async () => {
+    const { key, stored } = await service.addAccount('leaver', 'max')
+    expect((await models(`Bearer ${key}`)).status).toBe(200)
+    await service.revoke(stored.id)
+    const revokedMs = performance.now()
+    await expect.poll(async () => (await models(`Bearer ${key}`)).status, { timeout: 5_000, interval: 20 }).toBe(401)
+    expect(performance.now() - revokedMs).toBeLessThan(1_000)
+    expect(errorOf(await models(`Bearer ${key}`)).code).toBe('key_revoked')
+  })
+
+  test('a key that was rotated at once is revoked and the account goes on with the new one', async () => {
+    const { stored, key } = await service.addAccount('rotator', 'max')
+    await service.rotate(stored.id)
+    expect(errorOf(await models(`Bearer ${key}`)).code).toBe('key_revoked')
+  })
+})
+
+describe('who tries many keys is held back, and nobody else', () => {
+  test('after 120 bad keys in a minute an address gets 429; a good key from there is still answered', async () => {
+    const codes: number[] = []
+    // All within one minute: the limiter counts in minutes of the clock.
+    if (new Date().getSeconds() > 50) await new Promise((resolve) => setTimeout(resolve, 11_000))
+    for (let attempt = 0; attempt < 121; attempt++) codes.push((await models(`Bearer ${attempt}`)).status)
+    expect(codes.slice(0, 120).every((status) => status === 401)).toBe(true)
+    expect(codes[120]).toBe(429)
+    const answer = await models('Bearer once-more')
+    expect(answer.status).toBe(429)
+    const seconds = answer.headers.get('retry-after')
+    expect(Number(seconds)).toBeGreaterThanOrEqual(1)
+    expect(Number(seconds)).toBeLessThanOrEqual(60)
+    expect(errorOf(answer).message.endsWith(`Please try again in ${seconds}s.`)).toBe(true)
+    expect((await models()).status).toBe(200)
+  })
+})
+
+/** Asks for the list of models with the good key, or with the header given; null sends none. */
+async function models(given?: string | null): Promise<Answer> {
+  const authorization = given === undefined ? `Bearer ${service.key}` : given
+  const headers: Record<string, string> = { 'user-agent': 'svc-router-tests/1.0' }
+  if (authorization !== null) headers['authorization'] = authorization
+  return readAnswer(await fetch(`${service.baseUrl}/models`, { headers }))
+}
+
+/** A change of the database by another process, as it is seen after a poll: keys that were not asked for before. */
+function alter(statement: string): void {
+  const database = new DatabaseSync(join(service.folder, 'data', 'svc-router.db'), { timeout: 5_000 })
+  database.exec(statement)
+  database.close()
+}

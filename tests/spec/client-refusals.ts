@@ -1,0 +1,221 @@
+import {
+  canaries,
+  chat,
+  response,
+  prompt,
+  upstreamBody,
+  ask,
+  askScripted,
+  send,
+  sendBytes,
+  withDatabase,
+} from './provoke.ts'
+import { refused, unauthorized, unavailable, links, type RefusalRow } from './refusal-row.ts'
+
+/** One row for each way in which a code reaches a caller: what is wrong with the request itself. `APP` stands for the origin of the links. */
+export const clientRefusals: readonly RefusalRow[] = [
+  {
+    ...unauthorized,
+    code: 'key_missing',
+    link: links.accountSetupUrl,
+    provoke: (service) => ask(service, { key: undefined }),
+  },
+  {
+    ...unauthorized,
+    code: 'key_malformed',
+    link: links.accountUrl,
+    provoke: (service) => ask(service, { key: `${service.key.slice(0, -1)}${service.key.endsWith('A') ? 'B' : 'A'}` }),
+  },
+  {
+    ...unauthorized,
+    code: 'key_inactive',
+    link: links.accountUrl,
+    async provoke(service) {
+      return withDatabase(service, `update accounts set suspended = 1 where id = '${service.account.id}'`, () =>
+        ask(service),
+      )
+    },
+  },
+  {
+    ...unauthorized,
+    code: 'key_revoked',
+    link: links.accountUrl,
+    async provoke(service) {
+      const { key, stored } = await service.addAccount('leaver', 'max')
+      await service.revoke(stored.id)
+      return ask(service, { key })
+    },
+  },
+  {
+    ...unavailable,
+    code: 'auth_unavailable',
+    how: 'the table of keys is gone',
+    usage: false,
+    provoke: (service) => withDatabase(service, 'alter table keys rename to keys_away', () => ask(service)),
+  },
+  {
+    ...unavailable,
+    code: 'auth_unavailable',
+    how: 'the account has a plan that is configured no more',
+    usage: false,
+    async provoke(service) {
+      await service.store.setPlan(service.account.id, 'forgotten')
+      return ask(service)
+    },
+  },
+  {
+    ...refused,
+    code: 'duplicate_header',
+    param: 'authorization',
+    usage: false,
+    provoke: (service) => send(service, { authorization: [`Bearer ${service.key}`, `Bearer ${service.key}`] }),
+  },
+  { ...refused, code: 'invalid_json', provoke: (service) => ask(service, { body: `{"messages": "${prompt}` }) },
+  {
+    ...refused,
+    code: 'invalid_request',
+    param: 'messages',
+    provoke: (service) => ask(service, { body: { model: 'svc-router/frontier', messages: prompt } }),
+  },
+  {
+    ...refused,
+    code: 'invalid_request',
+    how: 'bytes that are no HTTP',
+    usage: false,
+    model: false,
+    provoke: (service) => sendBytes(service, `${prompt}\r\n\r\n`),
+  },
+  {
+    ...refused,
+    code: 'unsupported_parameter',
+    param: 'background',
+    provoke: (service) => ask(service, { path: '/responses', body: { ...response, background: true } }),
+  },
+  {
+    ...refused,
+    code: 'previous_response_not_found',
+    param: 'previous_response_id',
+    provoke: (service) => ask(service, { path: '/responses', body: { ...response, previous_response_id: 'resp_1' } }),
+  },
+  {
+    ...refused,
+    code: 'item_not_found',
+    status: 404,
+    param: 'input',
+    provoke: (service) =>
+      ask(service, { path: '/responses', body: { ...response, input: [{ type: 'item_reference', id: 'msg_1' }] } }),
+  },
+  {
+    ...refused,
+    code: 'context_length_exceeded',
+    provoke: (service) => askScripted(service, { do: 'context_length_exceeded', body: contextBody() }),
+  },
+  {
+    ...refused,
+    code: 'content_rejected',
+    how: '400',
+    source: 'provider',
+    provoke: (service) => askScripted(service, { do: 'status', status: 400, body: upstreamBody }),
+  },
+  {
+    ...refused,
+    code: 'content_rejected',
+    how: '422 that names a field of the caller',
+    source: 'provider',
+    status: 422,
+    param: 'messages[0].content',
+    provoke: (service) =>
+      askScripted(service, {
+        do: 'status',
+        status: 422,
+        body: JSON.stringify({ error: { message: canaries.upstream, param: 'messages[0].content' } }),
+      }),
+  },
+  {
+    ...refused,
+    code: 'payload_too_large',
+    status: 413,
+    options: { settings: { limits: { body: '4KiB' } } },
+    provoke: (service) => ask(service, { body: { ...chat, pad: canaries.prompt.repeat(500) } }),
+  },
+  {
+    ...refused,
+    code: 'unsupported_media_type',
+    status: 415,
+    provoke: (service) => ask(service, { headers: { 'content-type': 'text/plain' } }),
+  },
+  {
+    ...refused,
+    code: 'headers_too_large',
+    how: 'more bytes than are read',
+    status: 431,
+    usage: false,
+    model: false,
+    provoke: (service) => send(service, { 'x-pad': ['a'.repeat(40_000)] }),
+  },
+  {
+    ...refused,
+    code: 'headers_too_large',
+    how: 'more than 200 of them',
+    status: 431,
+    usage: false,
+    provoke: (service) => send(service, { 'x-pad': Array.from({ length: 200 }, () => 'a') }),
+  },
+  {
+    ...refused,
+    code: 'request_timeout',
+    status: 408,
+    retryable: true,
+    options: { settings: { limits: { body_time: '1s' } } },
+    provoke: (service) => send(service, { 'content-length': ['1000'] }, `{"messages": "${prompt}`),
+  },
+  {
+    ...refused,
+    code: 'method_not_allowed',
+    status: 405,
+    provoke: (service) => ask(service, { method: 'PUT' }),
+  },
+  {
+    ...refused,
+    code: 'upgrade_required',
+    status: 426,
+    usage: false,
+    link: 'BASE/responses',
+    provoke: (service) => send(service, { upgrade: ['websocket'], connection: ['Upgrade'] }, '', 'GET /v1/responses'),
+  },
+  {
+    ...refused,
+    code: 'not_found',
+    status: 404,
+    link: 'BASE',
+    provoke: (service) => ask(service, { path: '/v1/chat/completions' }),
+  },
+  {
+    ...refused,
+    code: 'model_not_found',
+    how: 'near to another name',
+    status: 404,
+    param: 'model',
+    provoke: (service) => ask(service, { body: { ...chat, model: 'svc-router/fronteir' } }),
+  },
+  {
+    ...refused,
+    code: 'model_not_found',
+    how: 'a prompt where the name should be',
+    status: 404,
+    param: 'model',
+    provoke: (service) => ask(service, { body: { ...chat, model: prompt } }),
+  },
+  {
+    ...refused,
+    code: 'model_not_found',
+    how: 'a key where the name should be',
+    status: 404,
+    param: 'model',
+    provoke: (service) => ask(service, { body: { ...chat, model: service.key } }),
+  },
+]
+
+function contextBody(): string {
+  return JSON.stringify({ error: { message: canaries.upstream, code: 'context_length_exceeded' } })
+}

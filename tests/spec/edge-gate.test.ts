@@ -1,0 +1,142 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { linksFor } from '../../src/domain/links.ts'
+import { errorOf, expectRefusal } from '../refusals.ts'
+import { Service } from '../service.ts'
+import { Wire, type Answer } from '../wire.ts'
+
+const fixtures = new URL('../fixtures/client-requests/', import.meta.url)
+
+/** The User-Agent of every recorded client. */
+const recorded = [
+  ...new Set(
+    readdirSync(fixtures).flatMap((name) => {
+      const { headers } = JSON.parse(readFileSync(new URL(name, fixtures), 'utf8')) as {
+        headers?: Record<string, string>
+      }
+      return headers?.['user-agent'] ?? []
+    }),
+  ),
+]
+
+let service: Service
+
+beforeAll(async () => {
+  service = await Service.start({ formats: ['openai-chat'] })
+})
+afterAll(() => service.stop())
+
+describe('who says what it is passes the edge gate (spec 5.6)', () => {
+  test('the recordings hold many clients', () => {
+    expect(recorded.length).toBeGreaterThanOrEqual(8)
+  })
+
+  test.each([
+    ...recorded,
+    'curl/8.14.1',
+    'node',
+    'Bun/1.4.0',
+    'OpenAI/Python 2.1.0',
+    'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36',
+    'my-app/1.0 (me@example.com)',
+    'my-app/1.0 python-requests/2.32.0',
+  ])('%s', async (userAgent) => {
+    expect((await get('/v1/models', userAgent)).status).toBe(200)
+  })
+})
+
+describe('who does not is told what to send', () => {
+  test.each([
+    ['no User-Agent', undefined],
+    ['an empty one', ''],
+    ['spaces', '   '],
+    ['python-requests', 'python-requests/2.32.0'],
+    ['urllib', 'Python-urllib/3.13'],
+    ['httpx', 'python-httpx/0.28.1'],
+    ['Go', 'Go-http-client/1.1'],
+    ['Java', 'Java-http-client/21.0.1'],
+    ['axios', 'axios/1.7.2'],
+    ['wget', 'Wget/1.24.5'],
+    ['a browser name and nothing else', 'Mozilla/5.0'],
+  ])('%s: 403 with code 1010', async (_name, userAgent) => {
+    for (const path of ['/v1/models', '/v1/chat/completions', '/v1/nothing', '/pricing', '/model-catalog']) {
+      const answer = await get(path, userAgent)
+      const { docsUrl } = linksFor(service.config.appUrl)
+      expectRefusal(
+        answer,
+        {
+          status: 403,
+          type: 'edge_error',
+          code: '1010',
+          source: 'edge',
+          retryable: false,
+          link: `${docsUrl}/errors/1010`,
+          usage: false,
+          model: path.startsWith('/v1/'),
+        },
+        linksFor(service.config.appUrl),
+      )
+      expect(errorOf(answer).message).toContain('Send a descriptive User-Agent')
+    }
+  })
+
+  test.each(['/health', '/ready'])('%s is open to every probe', async (path) => {
+    expect((await get(path, undefined)).status).toBe(200)
+    expect((await get(path, 'Go-http-client/1.1')).status).toBe(200)
+  })
+
+  test('a service without the gate lets everybody through', async () => {
+    const open = await Service.start({ formats: ['openai-chat'], settings: { edge_gate: { enabled: false } } })
+    try {
+      expect((await get('/v1/models', undefined, open)).status).toBe(200)
+    } finally {
+      await open.stop()
+    }
+  })
+})
+
+describe('upgrades', () => {
+  test.each(['/v1/responses', '/v1/chat/completions', '/elsewhere'])(
+    'a WebSocket to %s is refused with 426 and JSON, without a User-Agent too',
+    async (path) => {
+      const wire = await Wire.open(service.origin)
+      await wire.write(
+        `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\r\n`,
+      )
+      const answer = await wire.answer()
+      expect(answer.status).toBe(426)
+      expect(errorOf(answer)).toMatchObject({ code: 'upgrade_required', source: 'client', retryable: false })
+      expect(answer.headers.get('connection')).toBe('close')
+      await wire.ended()
+      wire.destroy()
+    },
+  )
+
+  test('who only offers HTTP/2 is answered in HTTP/1.1', async () => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(
+      `GET /pricing HTTP/1.1\r\nhost: x\r\nuser-agent: curl/8.14.1\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n\r\n`,
+    )
+    expect((await wire.answer()).status).toBe(200)
+    wire.destroy()
+  })
+
+  test('a caller that resets while it is refused harms nobody', async () => {
+    for (let attempt = 0; attempt < 50; attempt++) {
+      const wire = await Wire.open(service.origin)
+      await wire.write(`GET /v1/responses HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n`)
+      wire.reset()
+    }
+    expect((await get('/health', undefined)).status).toBe(200)
+  })
+})
+
+/** A GET as bytes: no library adds a User-Agent of its own. */
+async function get(path: string, userAgent: string | undefined, of = service): Promise<Answer> {
+  const wire = await Wire.open(of.origin)
+  const line = userAgent === undefined ? '' : `user-agent: ${userAgent}\r\n`
+  await wire.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${of.key}\r\n${line}\r\n`)
+  const answer = await wire.answer()
+  wire.destroy()
+  return answer
+}

@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { errorOf, expectUsage } from '../refusals.ts'
+import { Service } from '../service.ts'
+import { readAnswer, type Answer } from '../wire.ts'
+
+let service: Service
+
+beforeAll(async () => {
+  service = await Service.start()
+})
+afterAll(() => service.stop())
+
+describe('GET /v1/models', () => {
+  test('lists the profiles in the compatible shape and in the one that Codex reads', async () => {
+    const answer = await get('/v1/models')
+    expect(answer.status).toBe(200)
+    const body = JSON.parse(answer.text) as {
+      object: string
+      data: Record<string, unknown>[]
+      models: Record<string, unknown>[]
+    }
+    expect(body.object).toBe('list')
+    expect(body.data).toEqual([
+      { id: 'svc-router/frontier', object: 'model', created: expect.any(Number), owned_by: 'svc-router' },
+    ])
+    expect(body.models.map(({ slug }) => slug)).toEqual(['svc-router/frontier'])
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    expectUsage(answer.headers)
+  })
+
+  test('a query does not matter', async () => {
+    expect((await get('/v1/models?limit=1')).status).toBe(200)
+  })
+
+  test('HEAD has the headers and no body', async () => {
+    const answer = await get('/v1/models', { method: 'HEAD' })
+    expect(answer).toMatchObject({ status: 200, text: '' })
+    expectUsage(answer.headers)
+  })
+
+  test('has a limiter of its own: 300 a minute for one key, and none of them is counted', async () => {
+    const { key } = await service.addAccount('lister', 'free')
+    if (new Date().getSeconds() > 50) await new Promise((resolve) => setTimeout(resolve, 11_000))
+    const answers = await Promise.all(Array.from({ length: 310 }, () => get('/v1/models', {}, key)))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(300)
+    const refused = answers.find(({ status }) => status === 429)
+    expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    expect(expectUsage(refused!.headers)).toMatchObject({ 'x-quota-used': 0, 'x-ratelimit-remaining': 20 })
+    expect((await get('/v1/models')).status).toBe(200)
+  })
+})
+
+describe('the public endpoints (spec 4)', () => {
+  test('GET /model-catalog says what there is and that using it takes a key', async () => {
+    const answer = await get('/model-catalog', {}, undefined)
+    const body = JSON.parse(answer.text) as { note: string; base_url: string; profiles: Record<string, unknown>[] }
+    expect(body.note).toContain('need an active generated key')
+    expect(body.base_url).toBe(service.baseUrl)
+    expect(body.profiles[0]).toMatchObject({
+      id: 'svc-router/frontier',
+      premium: false,
+      quota_units: 1,
+      plans: ['free', 'pro', 'max'],
+    })
+  })
+
+  test('GET /pricing has plans, limits, base address, checkout path and launch boundary', async () => {
+    const body = JSON.parse((await get('/pricing', {}, undefined)).text) as Record<string, unknown>
+    expect(body).toMatchObject({
+      base_url: service.baseUrl,
+      checkout_path: '/billing/upgrade',
+      plans: [
+        { id: 'free', requests_per_minute: 20, requests_per_month: 500, premium: false },
+        { id: 'pro', requests_per_minute: 120, requests_per_month: 20_000, premium: true },
+        { id: 'max', requests_per_minute: 600, requests_per_month: 100_000, premium: true },
+      ],
+      quota: { period: 'month' },
+      launch_boundary: { managed_access: 'disabled' },
+    })
+  })
+
+  test.each(['/model-catalog', '/pricing'])(
+    '%s is the same for everybody, and is not sent again to who has it',
+    async (path) => {
+      const anonymous = await get(path, {}, undefined)
+      const known = await get(path)
+      expect(known.text).toBe(anonymous.text)
+      expect(anonymous.headers.get('cache-control')).toBe('public, max-age=300')
+      expect(known.headers.has('x-quota-used')).toBe(false)
+      const again = await get(path, { headers: { 'if-none-match': anonymous.headers.get('etag') ?? '' } }, undefined)
+      expect(again).toMatchObject({ status: 304, text: '' })
+    },
+  )
+
+  test('GET /health and GET /ready', async () => {
+    expect(JSON.parse((await get('/health', {}, undefined)).text)).toEqual({ status: 'ok' })
+    expect(JSON.parse((await get('/ready', {}, undefined)).text)).toEqual({ ready: true, reasons: [] })
+  })
+})
+
+describe('the model endpoints answer in the shape of their convention', () => {
+  test('POST /v1/chat/completions, whole', async () => {
+    const body = (await (await service.chat()).json()) as Record<string, unknown>
+    expect(body).toMatchObject({
+      id: expect.any(String),
+      object: 'chat.completion',
+      created: expect.any(Number),
+      model: 'svc-router/frontier',
+      choices: [{ index: 0, message: { role: 'assistant', content: expect.any(String) }, finish_reason: 'stop' }],
+      usage: { total_tokens: expect.any(Number) },
+    })
+  })
+
+  test('POST /v1/chat/completions, streamed', async () => {
+    const response = await service.chat({ stream: true })
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    const text = await response.text()
+    expect(text.startsWith('data: {')).toBe(true)
+    expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
+  })
+
+  test('POST /v1/responses, whole', async () => {
+    const body = (await (await service.responses()).json()) as Record<string, unknown>
+    expect(body).toMatchObject({
+      id: expect.stringMatching(/^resp_/),
+      object: 'response',
+      status: 'completed',
+      model: 'svc-router/frontier',
+      output: [{ type: 'message', role: 'assistant' }],
+    })
+  })
+
+  test('POST /v1/responses, streamed', async () => {
+    const text = await (await service.responses({ stream: true })).text()
+    expect(text.startsWith('event: response.created\n')).toBe(true)
+    expect(text).toContain('event: response.completed\n')
+  })
+
+  test('the body decides about streaming, never Accept (contract 2.2)', async () => {
+    const response = await service.chat({}, { accept: 'text/event-stream' })
+    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
+    await response.text()
+  })
+})
+
+describe('what is not there', () => {
+  test.each(['/v1', '/v1/', '/v1/models/', '/v1/model', '/v1/v1/models', '/v1/__proto__', '/v1/constructor'])(
+    '%s: 404 that names the base URL, for who has a key',
+    async (path) => {
+      const answer = await get(path)
+      expect(answer.status).toBe(404)
+      expect(errorOf(answer)).toMatchObject({ code: 'not_found' })
+      expect(errorOf(answer).message).toContain(service.baseUrl)
+    },
+  )
+
+  test.each(['/v1/', '/v1/models/', '/v1/v1/models', '/v1/anything'])(
+    '%s: 401 for who has none (spec 5.4)',
+    async (path) => {
+      const answer = await get(path, {}, undefined)
+      expect(answer.status).toBe(401)
+      expect(errorOf(answer).code).toBe('key_missing')
+    },
+  )
+
+  test.each(['/', '/favicon.ico', '/pricing/', '/PRICING', '/__proto__', '/toString'])(
+    '%s: 404 for everybody',
+    async (path) => {
+      expect((await get(path, {}, undefined)).status).toBe(404)
+    },
+  )
+
+  test.each([
+    ['/v1/models', 'POST', 'GET'],
+    ['/v1/models', 'DELETE', 'GET'],
+    ['/v1/chat/completions', 'GET', 'POST'],
+    ['/v1/responses', 'PATCH', 'POST'],
+    ['/pricing', 'POST', 'GET'],
+    ['/health', 'OPTIONS', 'GET'],
+  ])('%s with %s: 405 that says %s', async (path, method, allowed) => {
+    const answer = await get(path, { method })
+    expect(answer.status).toBe(405)
+    expect(answer.headers.get('allow')).toBe(allowed)
+    expect(errorOf(answer).code).toBe('method_not_allowed')
+  })
+
+  test('nothing but the public endpoints answers who has no key', async () => {
+    const paths = [
+      '/v1/models',
+      '/v1/chat/completions',
+      '/v1/responses',
+      '/v1/',
+      '/v1/files',
+      '/v1/../v1/models',
+      '/v1/%6dodels',
+      '//v1/models',
+    ]
+    for (const path of paths) {
+      for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'OPTIONS', 'PATCH']) {
+        const { status } = await get(path, { method }, undefined)
+        expect([401, 404], `${method} ${path}`).toContain(status)
+      }
+    }
+  })
+})
+
+async function get(path: string, init: RequestInit = {}, ...keys: [key?: string | undefined]): Promise<Answer> {
+  const key = keys.length === 0 ? service.key : keys[0]
+  const headers = {
+    'user-agent': 'svc-router-tests/1.0',
+    ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+  }
+  return readAnswer(
+    await fetch(`${service.origin}${path}`, {
+      ...init,
+      headers: { ...headers, ...(init.headers as Record<string, string>) },
+    }),
+  )
+}

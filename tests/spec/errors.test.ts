@@ -1,0 +1,107 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { errorCodes } from '../../src/domain/error-text.ts'
+import type { ErrorCode } from '../../src/domain/errors.ts'
+import { linksFor } from '../../src/domain/links.ts'
+import { expectRefusal } from '../refusals.ts'
+import { Service } from '../service.ts'
+import { clientRefusals } from './client-refusals.ts'
+import { ask, canaries, expectNoCanary, failingRecords, prompt, withDatabase } from './provoke.ts'
+import { serviceRefusals } from './service-refusals.ts'
+
+const rows = [...clientRefusals, ...serviceRefusals]
+/** Codes that only a stream which has begun can carry; they are provoked below. */
+const inStream: readonly ErrorCode[] = ['upstream_broken']
+
+let service: Service
+
+afterEach(() => service.stop())
+
+describe('every refusal over HTTP is complete, and shows nothing that is secret', () => {
+  test.each(rows.map((row) => [row.how === undefined ? row.code : `${row.code}: ${row.how}`, row] as const))(
+    '%s',
+    async (_name, row) => {
+      service = await Service.start({ formats: ['openai-chat', 'openai-chat'], ...row.options })
+      await service.connectOwn(canaries.credential)
+      const answer = await row.provoke(service)
+      const { link } = row
+      const filled = link?.replace('APP', service.config.appUrl).replace('BASE', service.baseUrl)
+      expectRefusal(
+        answer,
+        { ...row, ...(filled === undefined ? {} : { link: filled }) },
+        linksFor(service.config.appUrl),
+      )
+      expectNoCanary(service, answer)
+    },
+  )
+
+  test('the table has a row for every code of the catalogue', async () => {
+    service = await Service.start({ formats: [] })
+    const provoked = new Set<string>([...rows.map(({ code }) => code), ...inStream])
+    expect(errorCodes.filter((code) => !provoked.has(code))).toEqual([])
+  })
+
+  test('the credential that must not be seen has really been sent to the provider', async () => {
+    service = await Service.start({ formats: ['openai-chat'] })
+    await service.connectOwn(canaries.credential)
+    await ask(service)
+    expect(service.providers[0]!.captured()[0]?.headers.authorization).toBe(`Bearer ${canaries.credential}`)
+    expect(service.providers[0]!.captured()[0]?.body).toContain(canaries.prompt)
+  })
+})
+
+describe('a stream that broke ends with an error', () => {
+  test.each([
+    ['/chat/completions', { messages: [{ role: 'user', content: prompt }] }],
+    ['/responses', { input: prompt }],
+  ] as const)('%s carries upstream_broken and nothing of the provider', async (path, body) => {
+    service = await Service.start({ formats: [path === '/responses' ? 'openai-responses' : 'openai-chat'] })
+    service.providers[0]!.script([{ do: 'cut', afterEvents: 5, text: 'one two three four five six seven' }])
+    const answer = await ask(service, { path, body: { model: 'svc-router/frontier', stream: true, ...body } })
+    expect(answer.status).toBe(200)
+    expect(answer.text.endsWith('data: [DONE]\n\n')).toBe(true)
+    const errors = answer.text
+      .split('\n')
+      .filter((line) => line.startsWith('data: {'))
+      .map(
+        (line) =>
+          JSON.parse(line.slice(6)) as {
+            type?: string
+            error?: Record<string, unknown> | null
+            code?: string
+            message?: string
+          },
+      )
+      .filter(({ type, error }) => type === 'error' || (type === undefined && error != null))
+    expect(errors).toHaveLength(1)
+    const [event] = errors
+    expect(event?.error).toMatchObject({ code: 'upstream_broken', type: 'server_error', param: null })
+    expect(String(event?.error?.['message']).length).toBeLessThanOrEqual(240)
+    if (path === '/responses') {
+      expect(event).toMatchObject({ code: 'upstream_broken', message: event?.error?.['message'] })
+      expect(answer.text).toContain('event: response.failed\n')
+    }
+    expectNoCanary(service, answer)
+  })
+})
+
+describe('after its store is back the service answers again', () => {
+  test('records that could be written again let requests through', async () => {
+    service = await Service.start({ formats: ['openai-chat'] })
+    const broken = await withDatabase(service, failingRecords, () => ask(service), 'drop trigger failing')
+    expect(broken.status).toBe(503)
+    await expect.poll(async () => (await ask(service)).status, { timeout: 10_000 }).toBe(200)
+    await expect.poll(() => service.store.usedUnits(service.account.id, new Date().toISOString().slice(0, 7))).toBe(1)
+  })
+
+  test('a key that could not be checked is accepted again, and was never told to be wrong', async () => {
+    service = await Service.start({ formats: ['openai-chat'] })
+    const broken = await withDatabase(
+      service,
+      'alter table keys rename to keys_away',
+      () => ask(service),
+      'alter table keys_away rename to keys',
+    )
+    expect(broken.status).toBe(503)
+    expect((await ask(service)).status).toBe(200)
+  })
+})

@@ -1,0 +1,134 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect } from 'vitest'
+import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { Service } from '../service.ts'
+import { readAnswer, Wire, type Answer } from '../wire.ts'
+
+/** Planted where no answer, log line or record may ever show them (contract 8). */
+export const canaries = {
+  prompt: 'canary-prompt-3f9d1c77',
+  upstream: 'canary-upstream-84b2aa10',
+  credential: 'canary-credential-5d01e6f2',
+}
+/** What every question says. */
+export const prompt = `Tell me about ${canaries.prompt}.`
+/** What a provider says that tells too much. */
+export const upstreamBody = JSON.stringify({
+  error: {
+    message: canaries.upstream,
+    type: canaries.upstream,
+    code: canaries.upstream,
+    param: `messages ${canaries.upstream}`,
+  },
+})
+
+/** Good questions in both conventions. */
+export const chat = { model: 'svc-router/frontier', messages: [{ role: 'user', content: prompt }] }
+export const response = { model: 'svc-router/frontier', input: prompt }
+
+/** A change of the database after which nothing can be recorded. */
+export const failingRecords = `create trigger failing before insert on requests begin select raise(abort, 'no'); end`
+
+/** What a well-behaved client sends. */
+export function headersFor(key: string | undefined): Record<string, string> {
+  return {
+    ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+    'content-type': 'application/json',
+    'user-agent': 'svc-router-tests/1.0',
+  }
+}
+
+/** What differs from a good question to chat. */
+export interface Asked {
+  readonly key?: string | undefined
+  readonly path?: string
+  readonly method?: string
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+}
+
+/** Asks, and reads the whole answer. */
+export async function ask(of: Service, asked: Asked = {}): Promise<Answer> {
+  const { path = '/chat/completions', method = 'POST', body = chat, headers } = asked
+  const key = 'key' in asked ? asked.key : of.key
+  const found = await fetch(`${of.baseUrl}${path}`, {
+    method,
+    headers: { ...headersFor(key), ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+  return readAnswer(found)
+}
+
+/** Asks while every provider behaves like that. */
+export async function askScripted(of: Service, step: ScriptStep, headers?: Record<string, string>): Promise<Answer> {
+  for (const provider of of.providers) provider.script([{ ...step, repeat: true }])
+  return ask(of, headers === undefined ? {} : { headers })
+}
+
+/** A request as bytes, with any header as often as wanted. */
+export async function send(
+  of: Service,
+  headers: Record<string, readonly string[]>,
+  body = '',
+  line = 'POST /v1/chat/completions',
+): Promise<Answer> {
+  const usual = {
+    host: ['127.0.0.1'],
+    'user-agent': ['svc-router-tests/1.0'],
+    'content-type': ['application/json'],
+    authorization: [`Bearer ${of.key}`],
+  }
+  const lines = Object.entries({ ...usual, ...headers }).flatMap(([name, values]) =>
+    values.map((value) => `${name}: ${value}\r\n`),
+  )
+  return sendBytes(of, `${line} HTTP/1.1\r\n${lines.join('')}\r\n${body}`)
+}
+
+/** Any bytes, and the first answer to them. */
+export async function sendBytes(of: Service, bytes: string): Promise<Answer> {
+  const wire = await Wire.open(of.origin)
+  await wire.write(bytes)
+  const answer = await wire.answer()
+  wire.destroy()
+  return answer
+}
+
+/** Runs `during` after a change of the database that another process might make, then takes the change back. */
+export async function withDatabase(
+  of: Service,
+  change: string,
+  during: () => Promise<Answer>,
+  back?: string,
+): Promise<Answer> {
+  const run = (statement: string): void => {
+    const database = new DatabaseSync(join(of.folder, 'data', 'svc-router.db'), { timeout: 5_000 })
+    database.exec(statement)
+    database.close()
+  }
+  run(change)
+  try {
+    return await during()
+  } finally {
+    if (back !== undefined) {
+      run(back)
+      await expect.poll(async () => (await fetch(`${of.origin}/ready`)).status, { timeout: 15_000 }).toBe(200)
+    }
+  }
+}
+
+/** Looks for the planted texts in the answer, in the log and in everything that is kept. */
+export function expectNoCanary(of: Service, { headers, text }: Answer): void {
+  const places: Record<string, string> = {
+    body: text,
+    headers: [...headers].map(([name, value]) => `${name}: ${value}`).join('\n'),
+    log: JSON.stringify(of.events),
+  }
+  const data = join(of.folder, 'data')
+  for (const name of readdirSync(data)) places[name] = readFileSync(join(data, name), 'latin1')
+  for (const [place, found] of Object.entries(places)) {
+    for (const canary of [...Object.values(canaries), of.key])
+      expect(found.includes(canary), `${canary} in ${place}`).toBe(false)
+  }
+}

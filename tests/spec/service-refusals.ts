@@ -1,0 +1,179 @@
+import { systemRandom } from '../../src/domain/random.ts'
+import {
+  canaries,
+  chat,
+  response,
+  upstreamBody,
+  ask,
+  askScripted,
+  withDatabase,
+  failingRecords,
+  headersFor,
+} from './provoke.ts'
+import { client, unavailable, links, plans, type RefusalRow } from './refusal-row.ts'
+
+/** As `clientRefusals`: what the plan, the edge, the providers and the service itself refuse. */
+export const serviceRefusals: readonly RefusalRow[] = [
+  {
+    ...client,
+    code: 'plan_required',
+    status: 403,
+    type: 'permission_error',
+    signals: 'billing',
+    link: links.upgradeUrl,
+    usage: true,
+    options: { settings: { plans } },
+    async provoke(service) {
+      const { key } = await service.addAccount('plain', 'plain')
+      return ask(service, { key, body: { ...chat, model: 'svc-router/fusion' } })
+    },
+  },
+  {
+    ...client,
+    code: 'no_provider_connected',
+    status: 403,
+    type: 'permission_error',
+    link: links.accountUrl,
+    usage: true,
+    options: { settings: { profiles: { 'team/empty': { description: 'Nothing yet' } } } },
+    provoke: (service) => ask(service, { body: { ...chat, model: 'team/empty' } }),
+  },
+  {
+    ...client,
+    code: 'rate_limit_exceeded',
+    status: 429,
+    type: 'rate_limit_error',
+    retryable: true,
+    retryAfter: [1, 60],
+    usage: true,
+    options: { settings: { plans } },
+    async provoke(service) {
+      const { key } = await service.addAccount('slow', 'slow')
+      await ask(service, { key })
+      return ask(service, { key })
+    },
+  },
+  {
+    ...client,
+    code: 'insufficient_quota',
+    status: 402,
+    type: 'insufficient_quota',
+    signals: 'billing',
+    link: links.upgradeUrl,
+    usage: true,
+    options: { settings: { plans } },
+    async provoke(service) {
+      const { key } = await service.addAccount('small', 'small')
+      await ask(service, { key })
+      return ask(service, { key })
+    },
+  },
+  {
+    code: '1010',
+    status: 403,
+    type: 'edge_error',
+    source: 'edge',
+    retryable: false,
+    link: `${links.docsUrl}/errors/1010`,
+    usage: false,
+    provoke: (service) => ask(service, { headers: { 'user-agent': 'python-requests/2.32.0' } }),
+  },
+  {
+    ...unavailable,
+    code: 'server_is_overloaded',
+    source: 'provider',
+    usage: true,
+    retryAfter: [1, 60],
+    provoke: (service) =>
+      askScripted(service, { do: 'status', status: 503, retryAfter: '1000000000000', body: upstreamBody }),
+  },
+  {
+    ...unavailable,
+    code: 'record_unavailable',
+    how: 'its own record could not be written',
+    usage: true,
+    provoke: (service) => withDatabase(service, failingRecords, () => ask(service), 'drop trigger failing'),
+  },
+  {
+    ...unavailable,
+    code: 'record_unavailable',
+    how: 'records before it could not be written',
+    usage: true,
+    provoke: (service) =>
+      withDatabase(
+        service,
+        failingRecords,
+        async () => {
+          await ask(service)
+          return ask(service)
+        },
+        'drop trigger failing',
+      ),
+  },
+  {
+    ...unavailable,
+    code: 'store_unavailable',
+    usage: true,
+    provoke: (service) => withDatabase(service, 'alter table upstreams rename to upstreams_away', () => ask(service)),
+  },
+  {
+    ...unavailable,
+    code: 'server_busy',
+    usage: true,
+    options: { settings: { limits: { streams: 1 } } },
+    async provoke(service) {
+      service.providers[0]!.script([{ do: 'stall', repeat: true }])
+      const leave = new AbortController()
+      const open = await fetch(`${service.baseUrl}/chat/completions`, {
+        method: 'POST',
+        headers: headersFor(service.key),
+        body: JSON.stringify({ ...chat, stream: true }),
+        signal: leave.signal,
+      })
+      const answer = await ask(service)
+      leave.abort()
+      await open.text().catch(() => {})
+      return answer
+    },
+  },
+  {
+    code: 'upstream_credentials_rejected',
+    status: 502,
+    type: 'server_error',
+    source: 'provider',
+    retryable: false,
+    link: links.accountUrl,
+    usage: true,
+    provoke: (service) => askScripted(service, { do: 'status', status: 401, body: upstreamBody }),
+  },
+  {
+    code: 'upstream_timeout',
+    status: 504,
+    type: 'server_error',
+    source: 'provider',
+    retryable: true,
+    usage: true,
+    provoke: (service) => askScripted(service, { do: 'silence' }, { 'x-stainless-timeout': '2' }),
+  },
+  {
+    code: 'internal_error',
+    status: 500,
+    type: 'server_error',
+    source: 'gateway',
+    retryable: true,
+    link: links.supportUrl,
+    usage: true,
+    options: { random: randomThatBreaks() },
+    provoke: (service) => ask(service, { path: '/responses', body: response }),
+  },
+]
+
+/** Bytes as usual until the ids of an answer's items are drawn: a bug in the midst of a request. */
+function randomThatBreaks(): (count: number) => Uint8Array {
+  const random = systemRandom()
+  const itemIdLength = 24
+  return (count) => {
+    if (count === itemIdLength) throw new Error(`a bug that knows ${canaries.prompt}`)
+    return random(count)
+  }
+}
