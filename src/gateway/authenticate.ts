@@ -1,7 +1,7 @@
 import { ServiceError } from '../domain/errors.ts'
-import { isWellFormedKey, keyDigest, keyPrefix } from '../domain/keys.ts'
+import { isWellFormedKey, keyPrefix } from '../domain/keys.ts'
 import type { Plan } from '../domain/plans.ts'
-import type { Secret } from '../domain/secret.ts'
+import type { DigestMemory } from './digest-memory.ts'
 import type { KeyDirectory } from './key-directory.ts'
 import type { KeyEntry, Principal } from './ports.ts'
 
@@ -21,8 +21,7 @@ const foreignPrefixes = [
 
 export interface AuthenticationParts {
   readonly keys: KeyDirectory
-  /** The current pepper first; keys made under an earlier one are still found. */
-  readonly peppers: readonly Secret[]
+  readonly digests: DigestMemory
   readonly planById: (id: string) => Plan | undefined
   readonly nowMs: () => number
 }
@@ -32,8 +31,7 @@ export interface AuthenticationParts {
  * Answers at once where the key is remembered. @throws ServiceError `key_missing`, `key_malformed`, `key_inactive`, `key_revoked`, `auth_unavailable`
  */
 export function authenticate(header: string | undefined, parts: AuthenticationParts): Principal | Promise<Principal> {
-  const key = readKey(header)
-  const found = lookUp(key, parts, 0)
+  const found = lookUp(parts.digests.digestsOf(readKey(header)), parts, 0)
   if (found instanceof Promise) return found.then((entry) => admitEntry(entry, parts), unavailable)
   return admitEntry(found, parts)
 }
@@ -55,17 +53,18 @@ function whatItLooksLike(key: string): string {
   return foreign === undefined ? 'This is not a svc-router key.' : `This looks like a key of ${foreign[1]}.`
 }
 
+/** Looks for each of a key's digests in turn, until one is known. */
 function lookUp(
-  key: string,
+  digests: readonly string[],
   parts: AuthenticationParts,
-  pepperIndex: number,
+  index: number,
 ): KeyEntry | undefined | Promise<KeyEntry | undefined> {
-  const pepper = parts.peppers[pepperIndex]
-  if (pepper === undefined) return undefined
-  const found = parts.keys.find(keyDigest(key, pepper))
-  if (found === undefined) return lookUp(key, parts, pepperIndex + 1)
+  const digest = digests[index]
+  if (digest === undefined) return undefined
+  const found = parts.keys.find(digest)
+  if (found === undefined) return lookUp(digests, parts, index + 1)
   if (!(found instanceof Promise)) return found
-  return found.then((entry) => entry ?? lookUp(key, parts, pepperIndex + 1))
+  return found.then((entry) => entry ?? lookUp(digests, parts, index + 1))
 }
 
 function admitEntry(entry: KeyEntry | undefined, parts: AuthenticationParts): Principal {
