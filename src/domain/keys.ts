@@ -8,7 +8,8 @@ import { Secret } from './secret.ts'
 export const keyPrefix = 'sk_svc_'
 const randomLength = 32
 const checksumLength = 6
-const keyLength = keyPrefix.length + randomLength + checksumLength
+/** Characters of a whole key. */
+export const keyLength = keyPrefix.length + randomLength + checksumLength
 const keyShape = /^sk_svc_[0-9A-Za-z]{38}$/
 
 /** Where a key stands. `retiring` works until its end, then is revoked; `revoked` is for ever (contract 3.3, 6). */

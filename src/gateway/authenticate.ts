@@ -1,10 +1,12 @@
 import { ServiceError } from '../domain/errors.ts'
-import { isWellFormedKey, keyPrefix } from '../domain/keys.ts'
+import { isWellFormedKey, keyLength, keyPrefix } from '../domain/keys.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { DigestMemory } from './digest-memory.ts'
 import type { KeyDirectory } from './key-directory.ts'
 import type { KeyEntry, Principal } from './ports.ts'
 
+/** Of the header in its usual form. */
+const wholeHeaderChars = 'Bearer '.length + keyLength
 const bearer = /^bearer +(\S+) *$/i
 
 /** How keys of other services begin, for saying that one was sent here by mistake. */
@@ -31,16 +33,21 @@ export interface AuthenticationParts {
  * Answers at once where the key is remembered. @throws ServiceError `key_missing`, `key_malformed`, `key_inactive`, `key_revoked`, `auth_unavailable`
  */
 export function authenticate(header: string | undefined, parts: AuthenticationParts): Principal | Promise<Principal> {
-  const found = lookUp(parts.digests.digestsOf(readKey(header)), parts, 0)
+  const key = readKey(header)
+  const found = lookUp(parts.digests.recall(key) ?? parts.digests.make(wellFormed(key)), parts, 0)
   if (found instanceof Promise) return found.then((entry) => admitEntry(entry, parts), unavailable)
   return admitEntry(found, parts)
 }
 
 function readKey(header: string | undefined): string {
+  if (header?.startsWith('Bearer ') === true && header.length === wholeHeaderChars) return header.slice('Bearer '.length)
   if (header === undefined || header.trim() === '' || /^bearer *$/i.test(header)) throw new ServiceError('key_missing')
   const match = bearer.exec(header)
   if (match === null) throw malformed('The Authorization header is not "Bearer" and one key.')
-  const key = match[1]!
+  return match[1]!
+}
+
+function wellFormed(key: string): string {
   if (!isWellFormedKey(key)) throw malformed(whatItLooksLike(key))
   return key
 }

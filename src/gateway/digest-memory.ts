@@ -14,17 +14,19 @@ export class DigestMemory {
     this.#peppers = peppers
   }
 
+  /** The digests of a key that was seen before. */
+  recall(key: string): readonly string[] | undefined {
+    return this.#byFingerprint.get(keyFingerprint(key))
+  }
+
   /** The digest of a well-formed key under each pepper, in their order. */
-  digestsOf(key: string): readonly string[] {
-    const fingerprint = keyFingerprint(key)
-    const known = this.#byFingerprint.get(fingerprint)
-    if (known !== undefined) return known
+  make(key: string): readonly string[] {
     if (this.#byFingerprint.size >= maxRemembered) {
       const oldest = this.#byFingerprint.keys().next()
       if (!oldest.done) this.#byFingerprint.delete(oldest.value)
     }
     const digests = this.#peppers.map((pepper) => keyDigest(key, pepper))
-    this.#byFingerprint.set(fingerprint, digests)
+    this.#byFingerprint.set(keyFingerprint(key), digests)
     return digests
   }
 }
