@@ -6,6 +6,7 @@ import { idMinter, randomBase62 } from './domain/ids.ts'
 import { linksFor } from './domain/links.ts'
 import { systemRandom, type RandomBytes } from './domain/random.ts'
 import { formatById, relayById } from './formats/formats.ts'
+import { DigestMemory } from './gateway/digest-memory.ts'
 import { Gateway } from './gateway/gateway.ts'
 import { KeyDirectory } from './gateway/key-directory.ts'
 import type { Ledger } from './gateway/ports.ts'
@@ -84,7 +85,7 @@ function buildGateway(config: Config, { ledger, keys, providers, clock, random, 
     links: linksFor(config.appUrl),
     authentication: {
       keys,
-      peppers: previousPepper === undefined ? [pepper] : [pepper, previousPepper],
+      digests: new DigestMemory(previousPepper === undefined ? [pepper] : [pepper, previousPepper]),
       planById: (id) => plans.get(id),
       nowMs: () => clock.nowMs(),
     },
@@ -121,6 +122,7 @@ async function listen(given: Config, needs: ListenNeeds): Promise<{ config: Conf
       baseUrl,
       edgeGate: config.edgeGate.enabled,
       limits,
+      clock: needs.clock,
       nowMs,
       mintRequestId: idMinter('req_', nowMs, needs.random),
       log: needs.log,

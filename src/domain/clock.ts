@@ -12,16 +12,71 @@ export interface Timer {
 
 /** The longest delay that a Node timer keeps; above it the timer would fire at once. */
 const longestDelayMs = 2 ** 31 - 1
+/** Delays from here on are kept to the next tick: a limit of 30 s may be 30.1 s, and costs a tenth of an exact timer. */
+const coarseFromMs = 1_000
+const tickMs = 100
 
 /** The real clock: read once from the wall, then carried forward by the monotonic counter. */
 export function systemClock(): Clock {
   const startedAtMs = Date.now() - performance.now()
+  const nowMs = (): number => startedAtMs + performance.now()
+  const coarse = new CoarseTimers(nowMs)
   return {
-    nowMs: () => startedAtMs + performance.now(),
+    nowMs,
     after(delayMs, run) {
-      const timer = setTimeout(run, Math.min(Math.max(delayMs, 0), longestDelayMs))
+      if (delayMs >= coarseFromMs) return coarse.after(delayMs, run)
+      const timer = setTimeout(run, Math.max(delayMs, 0))
       timer.unref()
       return { cancel: () => clearTimeout(timer) }
     },
+  }
+}
+
+/** Many long timers, most of which are cancelled long before they are due: one set of them for each tick. */
+class CoarseTimers {
+  readonly #nowMs: () => number
+  readonly #slots = new Map<number, Set<CoarseTimer>>()
+  #ticking: NodeJS.Timeout | undefined
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
+
+  after(delayMs: number, run: () => void): Timer {
+    const slot = Math.ceil((this.#nowMs() + Math.min(delayMs, longestDelayMs)) / tickMs)
+    let timers = this.#slots.get(slot)
+    if (timers === undefined) {
+      timers = new Set()
+      this.#slots.set(slot, timers)
+      this.#ticking ??= setInterval(() => this.#tick(), tickMs).unref()
+    }
+    const timer = new CoarseTimer(timers, run)
+    timers.add(timer)
+    return timer
+  }
+
+  #tick(): void {
+    const due = Math.floor(this.#nowMs() / tickMs)
+    for (const [slot, timers] of this.#slots) {
+      if (slot <= due || timers.size === 0) this.#slots.delete(slot)
+      if (slot <= due) for (const timer of timers) timer.run()
+    }
+    if (this.#slots.size > 0) return
+    clearInterval(this.#ticking)
+    this.#ticking = undefined
+  }
+}
+
+class CoarseTimer implements Timer {
+  readonly #slot: Set<CoarseTimer>
+  readonly run: () => void
+
+  constructor(slot: Set<CoarseTimer>, run: () => void) {
+    this.#slot = slot
+    this.run = run
+  }
+
+  cancel(): void {
+    this.#slot.delete(this)
   }
 }

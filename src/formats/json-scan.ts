@@ -11,19 +11,25 @@ export interface JsonMember {
 
 export interface JsonLimits {
   readonly maxDepth: number
-  /** Bound on commas, colons and brackets together: what `JSON.parse` spends its time on. */
+  /** Bound on commas, colons and opening brackets together: what `JSON.parse` spends its time on. */
   readonly maxTokens: number
   /** Bound on the members of all objects together: names that differ are the slowest that `JSON.parse` can be given. */
   readonly maxMembers: number
 }
 
+type Bytes = Uint8Array & { indexOf(value: number, from?: number): number }
+
 const quote = 0x22
 const backslash = 0x5c
 const comma = 0x2c
 const colon = 0x3a
+const openBrace = 0x7b
+const closeBrace = 0x7d
+const openBracket = 0x5b
+const closeBracket = 0x5d
 /** A string longer than this is skipped by a native search instead of byte by byte. */
-const shortStringBytes = 64
-/** Names of fields are kept while they are read; no API has longer ones. */
+const shortStringBytes = 24
+/** No API has longer names of fields. */
 const maxKeyBytes = 256
 /** Members of the outermost object and of any other one; no API has a tenth of them. */
 const maxOutermost = 1_000
@@ -35,8 +41,9 @@ const maxOfOneObject = 10_000
  * replaced without touching the others. It does not check the grammar; `JSON.parse` does, afterwards.
  */
 export class JsonScan {
-  readonly members: JsonMember[] = []
   readonly #limits: JsonLimits
+  /** For each member of the outermost object: start and end of its key, start and end of its value. */
+  readonly #places: number[] = []
   #offset = 0
   #depth = 0
   #tokens = 0
@@ -45,86 +52,96 @@ export class JsonScan {
   readonly #ofObject: number[] = []
   #inString = false
   #escaped = false
+  /** Of the member that is being read; -1 where it has not come yet. */
   #keyStart = -1
   #keyEnd = -1
   #valueStart = -1
-  /** The key's bytes, gathered because a key may be cut by a chunk's end. */
-  #keyBytes: number[] = []
 
   constructor(limits: JsonLimits) {
     this.#limits = limits
   }
 
   /** Takes the next bytes. @throws ServiceError `invalid_request` where a limit is passed */
-  push(chunk: Uint8Array & { indexOf(value: number, from?: number): number }): void {
+  push(chunk: Bytes): void {
     let index = 0
-    while (index < chunk.length) index = this.#inString ? this.#skipString(chunk, index) : this.#readStructure(chunk, index)
+    while (index < chunk.length) {
+      index = this.#inString ? this.#skipString(chunk, index) : this.#readStructure(chunk, index)
+    }
     this.#offset += chunk.length
   }
 
-  /** The key that stands twice in the outermost object, if any: two readers could disagree about which one counts. */
-  duplicateKey(): string | undefined {
-    const seen = new Set<string>()
-    for (const { key } of this.members) {
-      if (seen.has(key)) return key
-      seen.add(key)
+  /** The members of the outermost object, in order. `bytes` is all that was pushed. */
+  members(bytes: Buffer): readonly JsonMember[] {
+    const members: JsonMember[] = []
+    for (let at = 0; at < this.#places.length; at += 4) {
+      const [keyStart, keyEnd, valueStart, valueEnd] = this.#places.slice(at, at + 4) as [number, number, number, number]
+      members.push({ key: readKey(bytes, keyStart, keyEnd), keyStart, valueStart, valueEnd })
     }
-    return undefined
+    return members
   }
 
-  #readStructure(chunk: Uint8Array, from: number): number {
+  /** Goes on to the next string or the end; gives the place behind what was read. */
+  #readStructure(chunk: Bytes, from: number): number {
+    const { maxDepth, maxTokens, maxMembers } = this.#limits
+    let depth = this.#depth
+    let tokens = this.#tokens
     let index = from
     for (; index < chunk.length; index++) {
       const byte = chunk[index]!
       if (byte === quote) {
         this.#inString = true
-        if (this.#depth === 1 && this.#keyStart < 0) {
-          this.#keyStart = this.#offset + index
-          this.#keyBytes = []
-        }
-        return index + 1
+        if (depth === 1 && this.#keyStart < 0) this.#keyStart = this.#offset + index
+        index += 1
+        break
       }
-      if (byte === comma || byte === colon) {
-        this.#countToken()
-        if (byte === colon) this.#countMember()
-        if (this.#depth === 1) this.#noteSeparator(byte, this.#offset + index)
-      } else if (byte === 0x7b || byte === 0x5b) {
-        this.#countToken()
-        this.#depth += 1
-        this.#ofObject[this.#depth] = 0
-        if (this.#depth > this.#limits.maxDepth) throw tooComplex(`nested more than ${this.#limits.maxDepth} levels deep`)
-      } else if (byte === 0x7d || byte === 0x5d) {
-        if (this.#depth === 1) this.#noteSeparator(comma, this.#offset + index)
-        this.#depth -= 1
+      if (byte === colon) {
+        tokens += 1
+        this.#colons += 1
+        const members = (this.#ofObject[depth] ?? 0) + 1
+        this.#ofObject[depth] = members
+        if (members > maxOfOneObject) throw tooComplex(`using an object of more than ${maxOfOneObject} members`)
+        if (depth === 1 && this.#valueStart < 0) this.#valueStart = this.#offset + index + 1
+      } else if (byte === comma) {
+        tokens += 1
+        if (depth === 1) this.#endMember(this.#offset + index)
+      } else if (byte === openBrace || byte === openBracket) {
+        tokens += 1
+        depth += 1
+        this.#ofObject[depth] = 0
+        if (depth > maxDepth) throw tooComplex(`nested more than ${maxDepth} levels deep`)
+      } else if (byte === closeBrace || byte === closeBracket) {
+        if (depth === 1) this.#endMember(this.#offset + index)
+        depth -= 1
       }
     }
+    this.#depth = depth
+    this.#tokens = tokens
+    if (tokens > maxTokens) throw tooComplex(`made of more than ${maxTokens} pieces`)
+    if (this.#colons > maxMembers) throw tooComplex(`made of more than ${maxMembers} members`)
     return index
   }
 
-  #skipString(chunk: Uint8Array & { indexOf(value: number, from?: number): number }, from: number): number {
-    const isKey = this.#depth === 1 && this.#keyEnd < 0
+  /** Goes on to the end of the string or of the chunk; gives the place behind what was read. */
+  #skipString(chunk: Bytes, from: number): number {
     let index = from
     if (this.#escaped) {
       this.#escaped = false
-      if (isKey) this.#keepKeyByte(chunk[index]!)
       index += 1
     }
-    const nearEnd = isKey ? chunk.length : Math.min(chunk.length, index + shortStringBytes)
+    const nearEnd = Math.min(chunk.length, index + shortStringBytes)
     while (index < nearEnd) {
       const byte = chunk[index]!
       if (byte === quote) return this.#endString(index)
-      if (isKey) this.#keepKeyByte(byte)
       if (byte === backslash) {
-        if (index + 1 === chunk.length) {
-          this.#escaped = true
-          return chunk.length
-        }
-        if (isKey) this.#keepKeyByte(chunk[index + 1]!)
         index += 1
+        if (index === chunk.length) {
+          this.#escaped = true
+          return index
+        }
       }
       index += 1
     }
-    if (index >= chunk.length) return index
+    if (index >= chunk.length) return chunk.length
     const found = chunk.indexOf(quote, index)
     const end = found < 0 ? chunk.length : found
     let slashes = 0
@@ -139,42 +156,32 @@ export class JsonScan {
 
   #endString(index: number): number {
     this.#inString = false
-    if (this.#depth === 1 && this.#keyEnd < 0) this.#keyEnd = this.#offset + index + 1
+    if (this.#depth === 1 && this.#keyEnd < 0) {
+      this.#keyEnd = this.#offset + index + 1
+      if (this.#keyEnd - this.#keyStart > maxKeyBytes + 2) throw tooComplex(`using a field name of more than ${maxKeyBytes} bytes`)
+    }
     return index + 1
   }
 
-  #noteSeparator(byte: number, offset: number): void {
-    if (byte === colon) {
-      this.#valueStart = offset + 1
-      return
-    }
-    if (this.#keyStart >= 0 && this.#valueStart >= 0) {
-      const key = readKey(this.#keyBytes)
-      this.members.push({ key, keyStart: this.#keyStart, valueStart: this.#valueStart, valueEnd: offset })
+  #endMember(offset: number): void {
+    if (this.#keyEnd >= 0 && this.#valueStart >= 0) {
+      if (this.#places.length >= maxOutermost * 4) throw tooComplex(`made of more than ${maxOutermost} fields`)
+      this.#places.push(this.#keyStart, this.#keyEnd, this.#valueStart, offset)
     }
     this.#keyStart = -1
     this.#keyEnd = -1
     this.#valueStart = -1
   }
+}
 
-  #keepKeyByte(byte: number): void {
-    if (this.#keyBytes.length >= maxKeyBytes) throw tooComplex(`using a field name of more than ${maxKeyBytes} bytes`)
-    this.#keyBytes.push(byte)
+/** The key that stands twice, if any: two readers could disagree about which one counts. */
+export function duplicateKey(members: readonly JsonMember[]): string | undefined {
+  const seen = new Set<string>()
+  for (const { key } of members) {
+    if (seen.has(key)) return key
+    seen.add(key)
   }
-
-  #countMember(): void {
-    this.#colons += 1
-    const ofThis = (this.#ofObject[this.#depth] ?? 0) + 1
-    this.#ofObject[this.#depth] = ofThis
-    const most = this.#depth <= 1 ? maxOutermost : maxOfOneObject
-    if (ofThis > most) throw tooComplex(`using an object of more than ${most} members`)
-    if (this.#colons > this.#limits.maxMembers) throw tooComplex(`made of more than ${this.#limits.maxMembers} members`)
-  }
-
-  #countToken(): void {
-    this.#tokens += 1
-    if (this.#tokens > this.#limits.maxTokens) throw tooComplex(`made of more than ${this.#limits.maxTokens} pieces`)
-  }
+  return undefined
 }
 
 /**
@@ -186,44 +193,40 @@ export function patchMembers(
   members: readonly JsonMember[],
   changes: Readonly<Record<string, string | undefined>>,
 ): Buffer {
-  const pieces: Buffer[] = [Buffer.from('{')]
-  const replaced = new Set<string>()
-  let first = true
-  const add = (piece: Buffer): void => {
-    if (!first) pieces.push(commaBytes)
-    pieces.push(piece)
-    first = false
+  // Bytes as latin1 text: each stays one character, and the pieces are joined without copies in between.
+  let out = '{'
+  let kept = -1
+  let keptTo = 0
+  const flush = (): void => {
+    if (kept >= 0) out += `${out.length > 1 ? ',' : ''}${bytes.toString('latin1', kept, keptTo)}`
+    kept = -1
   }
-  let keptFrom = -1
-  let keptTo = -1
-  const flushKept = (): void => {
-    if (keptFrom >= 0) add(bytes.subarray(keptFrom, keptTo))
-    keptFrom = -1
+  const write = (key: string, json: string | undefined): void => {
+    if (json !== undefined) out += `${out.length > 1 ? ',' : ''}${asBytes(`${JSON.stringify(key)}:${json}`)}`
   }
-  for (const member of members) {
-    if (!Object.hasOwn(changes, member.key)) {
-      if (keptFrom < 0) keptFrom = member.keyStart
-      keptTo = member.valueEnd
+  const seen: string[] = []
+  for (const { key, keyStart, valueEnd } of members) {
+    if (!Object.hasOwn(changes, key)) {
+      if (kept < 0) kept = keyStart
+      keptTo = valueEnd
       continue
     }
-    flushKept()
-    if (replaced.has(member.key)) continue
-    replaced.add(member.key)
-    const json = changes[member.key]
-    if (json !== undefined) add(Buffer.from(`${JSON.stringify(member.key)}:${json}`))
+    flush()
+    if (!seen.includes(key)) write(key, changes[key])
+    seen.push(key)
   }
-  flushKept()
-  for (const [key, json] of Object.entries(changes)) {
-    if (json !== undefined && !replaced.has(key)) add(Buffer.from(`${JSON.stringify(key)}:${json}`))
-  }
-  pieces.push(Buffer.from('}'))
-  return Buffer.concat(pieces)
+  flush()
+  for (const key of Object.keys(changes)) if (!seen.includes(key)) write(key, changes[key])
+  return Buffer.from(`${out}}`, 'latin1')
 }
 
-const commaBytes = Buffer.from(',')
+/** The UTF-8 bytes of a text, one character each. */
+function asBytes(text: string): string {
+  return /^[\x20-\x7e]*$/.test(text) ? text : Buffer.from(text).toString('latin1')
+}
 
-function readKey(bytes: readonly number[]): string {
-  const text = Buffer.from(bytes).toString('utf8')
+function readKey(bytes: Buffer, start: number, end: number): string {
+  const text = bytes.toString('utf8', start + 1, end - 1)
   if (!text.includes('\\')) return text
   try {
     return String(JSON.parse(`"${text}"`))

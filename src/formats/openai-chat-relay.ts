@@ -14,7 +14,7 @@ export const openaiChatRelay: RelayRules = {
     return changes
   },
 
-  notable: /"finish_reason"\s*:\s*"|"usage"\s*:\s*\{|"error"\s*:|\[DONE\]/,
+  notable: /"finish_reason"\s*:\s*"|"usage"\s*:\s*\{|"error"\s*:|\[DONE\]/g,
 
   isUnasked(data, conversation) {
     if (conversation.streamUsage || data['usage'] == null) return false

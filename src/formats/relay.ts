@@ -10,7 +10,7 @@ export interface RelayRules {
   requestChanges(body: JsonObject, conversation: Conversation, target: WriteTarget): Record<string, string | undefined>
   /**
    * Finds, in the text of several events, what must be looked at one event at a time once content flows: ends, errors
-   * and usage. It may find too much, never too little.
+   * and usage. It may find too much, never too little, and is global.
    */
   readonly notable: RegExp
   /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */

@@ -12,8 +12,8 @@ const maxHeldChars = 256 * 1024
 /** Where an attempt's text goes once content has begun. */
 export interface Flow {
   write(text: string): void
-  /** The answer is complete; `text` is its last piece. */
-  ended(text: string): void
+  /** The answer is complete; `last` is the last piece of a stream, or all of a whole answer. */
+  ended(last: string | Buffer): void
   /** `error` is an UpstreamError, or a bug. */
   broke(error: Error): void
 }
@@ -34,6 +34,8 @@ export class AttemptRun implements UpstreamListener {
   /** What came before content, so that it can be read again in another lane. */
   #earlyChunks: Buffer[] = []
   #held = ''
+  /** A whole answer, once it is there. */
+  #whole: Buffer | undefined
   #call: UpstreamCall | undefined
   #flow: Flow | undefined
   #refusal: { head: UpstreamHead; chunks: Buffer[]; length: number } | undefined
@@ -81,7 +83,7 @@ export class AttemptRun implements UpstreamListener {
       flow.write(held)
       flow.broke(this.#failure)
     } else if (this.#over) {
-      flow.ended(held)
+      flow.ended(this.#whole ?? held)
     } else {
       this.#flow = flow
       // Before the text, which may be so much that the flow wants a pause.
@@ -154,14 +156,14 @@ export class AttemptRun implements UpstreamListener {
       this.#fail(classifyRefusal(head, Buffer.concat(chunks).toString('utf8')))
       return
     }
-    let text: string
+    let last: string | Buffer
     try {
-      text = this.lane.end()
+      last = this.lane.end()
     } catch (error) {
       this.#fail(asError(error))
       return
     }
-    this.#end(text)
+    this.#end(last)
   }
 
   onError(error: UpstreamError): void {
@@ -169,13 +171,14 @@ export class AttemptRun implements UpstreamListener {
     this.#fail(error)
   }
 
-  #end(text: string): void {
+  #end(last: string | Buffer): void {
     this.#close()
     if (this.#flow !== undefined) {
-      this.#flow.ended(text)
+      this.#flow.ended(last)
       return
     }
-    this.#held += text
+    if (typeof last === 'string') this.#held += last
+    else this.#whole = last
     if (this.lane.hasContent) this.#ready()
     else this.#fail(new UpstreamError('broken'))
   }

@@ -1,10 +1,12 @@
 import { ServiceError } from '../domain/errors.ts'
-import { isWellFormedKey, keyDigest, keyPrefix } from '../domain/keys.ts'
+import { isWellFormedKey, keyLength, keyPrefix } from '../domain/keys.ts'
 import type { Plan } from '../domain/plans.ts'
-import type { Secret } from '../domain/secret.ts'
+import type { DigestMemory } from './digest-memory.ts'
 import type { KeyDirectory } from './key-directory.ts'
 import type { KeyEntry, Principal } from './ports.ts'
 
+/** Of the header in its usual form. */
+const wholeHeaderChars = 'Bearer '.length + keyLength
 const bearer = /^bearer +(\S+) *$/i
 
 /** How keys of other services begin, for saying that one was sent here by mistake. */
@@ -21,8 +23,7 @@ const foreignPrefixes = [
 
 export interface AuthenticationParts {
   readonly keys: KeyDirectory
-  /** The current pepper first; keys made under an earlier one are still found. */
-  readonly peppers: readonly Secret[]
+  readonly digests: DigestMemory
   readonly planById: (id: string) => Plan | undefined
   readonly nowMs: () => number
 }
@@ -33,16 +34,20 @@ export interface AuthenticationParts {
  */
 export function authenticate(header: string | undefined, parts: AuthenticationParts): Principal | Promise<Principal> {
   const key = readKey(header)
-  const found = lookUp(key, parts, 0)
+  const found = lookUp(parts.digests.recall(key) ?? parts.digests.make(wellFormed(key)), parts, 0)
   if (found instanceof Promise) return found.then((entry) => admitEntry(entry, parts), unavailable)
   return admitEntry(found, parts)
 }
 
 function readKey(header: string | undefined): string {
+  if (header?.startsWith('Bearer ') === true && header.length === wholeHeaderChars) return header.slice('Bearer '.length)
   if (header === undefined || header.trim() === '' || /^bearer *$/i.test(header)) throw new ServiceError('key_missing')
   const match = bearer.exec(header)
   if (match === null) throw malformed('The Authorization header is not "Bearer" and one key.')
-  const key = match[1]!
+  return match[1]!
+}
+
+function wellFormed(key: string): string {
   if (!isWellFormedKey(key)) throw malformed(whatItLooksLike(key))
   return key
 }
@@ -55,17 +60,18 @@ function whatItLooksLike(key: string): string {
   return foreign === undefined ? 'This is not a svc-router key.' : `This looks like a key of ${foreign[1]}.`
 }
 
+/** Looks for each of a key's digests in turn, until one is known. */
 function lookUp(
-  key: string,
+  digests: readonly string[],
   parts: AuthenticationParts,
-  pepperIndex: number,
+  index: number,
 ): KeyEntry | undefined | Promise<KeyEntry | undefined> {
-  const pepper = parts.peppers[pepperIndex]
-  if (pepper === undefined) return undefined
-  const found = parts.keys.find(keyDigest(key, pepper))
-  if (found === undefined) return lookUp(key, parts, pepperIndex + 1)
+  const digest = digests[index]
+  if (digest === undefined) return undefined
+  const found = parts.keys.find(digest)
+  if (found === undefined) return lookUp(digests, parts, index + 1)
   if (!(found instanceof Promise)) return found
-  return found.then((entry) => entry ?? lookUp(key, parts, pepperIndex + 1))
+  return found.then((entry) => entry ?? lookUp(digests, parts, index + 1))
 }
 
 function admitEntry(entry: KeyEntry | undefined, parts: AuthenticationParts): Principal {

@@ -83,7 +83,7 @@ export class Course {
     const outcome = this.#outcome(units)
     this.#settle(outcome, this.#gone ? 'none' : 'due')
     await this.#durable()
-    const send = (text: string): void => this.#sendFirst(() => sink.end(text, run.lane.encoding))
+    const send = (answer: string | Buffer): void => this.#sendFirst(() => sink.end(answer))
     run.flowTo({ write: send, ended: send, broke: () => {} })
     return outcome
   }

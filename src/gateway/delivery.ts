@@ -44,9 +44,9 @@ export class Delivery implements Flow {
     }
   }
 
-  ended(text: string): void {
+  ended(last: string | Buffer): void {
     this.#timer?.cancel()
-    this.#sink.end(text, this.#run.lane.encoding)
+    this.#sink.end(last, this.#run.lane.encoding)
     this.#done({ whole: true })
   }
 

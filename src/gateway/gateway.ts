@@ -67,13 +67,15 @@ export class Gateway {
     const { clock, formats, mintId, log } = this.#parts
     const conversation = formats(request.format).readRequest(request.body)
     const profile = this.#profileOf(principal, conversation)
-    const usable = await this.#backendsOf(profile.id, principal.accountId)
+    const found = this.#backendsOf(profile.id, principal.accountId)
+    const usable = found instanceof Promise ? await found : found
     if (usable.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
     const { id, format } = request
     const { accountId, keyId, plan } = principal
     const units = profile.quotaUnits
     const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
-    const admission = await this.#admit(opening, plan)
+    const admitted = this.#admit(opening, plan)
+    const admission = admitted instanceof Promise ? await admitted : admitted
     const createdAt = Math.floor(clock.nowMs() / 1000)
     const context = { conversation, requestId: id, createdAt, mintId }
     const totalMs = totalMsOf(request, usable)
@@ -94,23 +96,31 @@ export class Gateway {
   }
 
   /** @throws ServiceError `store_unavailable` */
-  async #backendsOf(profileId: string, accountId: string): Promise<readonly Backend[]> {
-    try {
-      return await this.#parts.backends.forProfile(profileId, accountId)
-    } catch (cause) {
+  #backendsOf(profileId: string, accountId: string): readonly Backend[] | Promise<readonly Backend[]> {
+    const failed = (cause: unknown): never => {
       this.#parts.log({ event: 'store_failing', reason: cause instanceof Error ? cause.name : 'unknown' })
       throw new ServiceError('store_unavailable', { retryAfterSeconds: 1, cause })
+    }
+    try {
+      const found = this.#parts.backends.forProfile(profileId, accountId)
+      return found instanceof Promise ? found.catch(failed) : found
+    } catch (cause) {
+      return failed(cause)
     }
   }
 
   /** @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`, `record_unavailable` */
-  async #admit(opening: RequestOpening, plan: Plan): Promise<Admission> {
-    try {
-      return await this.#parts.ledger.admit(opening, plan)
-    } catch (cause) {
+  #admit(opening: RequestOpening, plan: Plan): Admission | Promise<Admission> {
+    const failed = (cause: unknown): never => {
       if (cause instanceof ServiceError) throw cause
       this.#parts.log({ event: 'ledger_failing', reason: cause instanceof Error ? cause.name : 'unknown' })
       throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
+    }
+    try {
+      const admission = this.#parts.ledger.admit(opening, plan)
+      return admission instanceof Promise ? admission.catch(failed) : admission
+    } catch (cause) {
+      return failed(cause)
     }
   }
 

@@ -12,8 +12,8 @@ export interface Lane {
   readonly encoding: 'latin1' | 'utf8'
   /** Takes the next bytes, returns what they let be written. @throws UpstreamError */
   push(chunk: Buffer): string
-  /** The backend has ended: the last text. @throws UpstreamError `broken` where the answer is not complete */
-  end(): string
+  /** The backend has ended: the last text of a stream, all bytes of a whole answer. @throws UpstreamError `broken` where the answer is not complete */
+  end(): string | Buffer
   /** Whether content has been read: from then on nothing may be retried (contract 5.1). */
   readonly hasContent: boolean
   /** Whether the terminal event has been read: what fails afterwards does not matter any more. */

@@ -71,17 +71,12 @@ export class RelayLane implements Lane {
     const events = text.slice(0, end + 2)
     this.#keepRest(text.slice(end + 2))
     this.#outputChars += events.length
-    if (this.hasContent && this.#backendCounts && events.charCodeAt(0) !== colon && !this.#rules.notable.test(events)) {
-      this.alive = true
-      this.#passedOn = events
-      return this.#rename(events)
-    }
-    return this.#readEach(events)
+    return this.#readEvents(events)
   }
 
   end(): string {
     // Some endpoints leave out the empty line behind their last event.
-    const last = this.finished || this.#rest.trim() === '' ? '' : this.#readEach(`${this.#rest}\n\n`)
+    const last = this.finished || this.#rest.trim() === '' ? '' : this.#readEvents(`${this.#rest}\n\n`)
     this.#rest = ''
     if (!this.finished) throw new UpstreamError('broken')
     return `${last}data: ${done}\n\n`
@@ -121,38 +116,63 @@ export class RelayLane implements Lane {
     this.#rest = rest
   }
 
-  /** Reads event by event: before content, and wherever something notable stands. */
-  #readEach(events: string): string {
+  /** Reads event by event before content and where something notable stands; passes all others on together. */
+  #readEvents(events: string): string {
     let out = ''
-    this.#passedOn = ''
+    let from = 0
     this.alive = false
     const hadContent = this.hasContent
-    for (const block of events.split('\n\n')) {
-      const data = dataOf(block)
-      if (data === undefined) continue
-      this.alive = true
-      const text = Buffer.from(data, 'latin1').toString('utf8')
-      const wasFinished = this.finished
+    while (from < events.length) {
+      const passable = this.#passableUntil(events, from)
+      if (passable > from) {
+        this.#passedOn = events.slice(from, passable)
+        out += this.#rename(this.#passedOn)
+        this.alive = true
+        from = passable
+        continue
+      }
+      const end = events.indexOf('\n\n', from)
       try {
-        this.#note(this.#reader.readEvent(text))
+        out += this.#readOne(events.slice(from, end))
       } catch (error) {
         if (!hadContent && !this.finished) throw error
         // What was said before the fault is still passed on; after a complete answer it does not matter any more.
         if (!this.finished) this.fault = asError(error)
         return out
       }
-      if (text === done) {
-        this.#isDone = true
-        continue
-      }
-      // The reader has parsed it, so it is an object.
-      const parsed = JSON.parse(text) as JsonObject
-      // A complete answer stays one, whatever its backend says of itself afterwards.
-      if (wasFinished && (parsed['error'] != null || parsed['type'] === 'error')) continue
-      this.#rules.observe(parsed, this.#memory)
-      if (!this.#rules.isUnasked(parsed, this.#conversation)) out += `${this.#rename(block)}\n\n`
+      from = end + 2
     }
     return out
+  }
+
+  /** The end of the events that can go on unread from `from`; `from` itself where the next one must be read. */
+  #passableUntil(events: string, from: number): number {
+    if (!this.hasContent || !this.#backendCounts || events.charCodeAt(from) === colon) return from
+    const { notable } = this.#rules
+    notable.lastIndex = from
+    const found = notable.exec(events)
+    if (found === null) return events.length
+    return Math.max(from, events.lastIndexOf('\n\n', found.index) + 2)
+  }
+
+  #readOne(block: string): string {
+    const data = dataOf(block)
+    if (data === undefined) return ''
+    this.#passedOn = ''
+    this.alive = true
+    const text = Buffer.from(data, 'latin1').toString('utf8')
+    const wasFinished = this.finished
+    this.#note(this.#reader.readEvent(text))
+    if (text === done) {
+      this.#isDone = true
+      return ''
+    }
+    // The reader has parsed it, so it is an object.
+    const parsed = JSON.parse(text) as JsonObject
+    // A complete answer stays one, whatever its backend says of itself afterwards.
+    if (wasFinished && (parsed['error'] != null || parsed['type'] === 'error')) return ''
+    this.#rules.observe(parsed, this.#memory)
+    return this.#rules.isUnasked(parsed, this.#conversation) ? '' : `${this.#rename(block)}\n\n`
   }
 
   #note(events: readonly AnswerEvent[]): void {
@@ -199,11 +219,11 @@ export class TranslationLane implements Lane {
     const read = this.#sse.push(chunk)
     this.alive = read.length > 0
     const hadContent = this.hasContent
-    let all: readonly AnswerEvent[] = []
+    const all: AnswerEvent[] = []
     for (const { data } of read) {
       try {
         const events = this.#reader.readEvent(data)
-        if (events.length > 0) all = all.length === 0 ? events : [...all, ...events]
+        for (const event of events) all.push(event)
       } catch (error) {
         // Nothing of this was written yet: another backend can go on with the same writer.
         if (!hadContent && !this.finished) throw error

@@ -37,7 +37,7 @@ export class WholeLane implements Lane {
     return ''
   }
 
-  end(): string {
+  end(): Buffer {
     const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
     const { client, context, backendFormat, relay } = this.#choice
     const body = parse(bytes)
@@ -45,8 +45,8 @@ export class WholeLane implements Lane {
     for (const event of events) this.#note(event)
     if (!this.finished) throw new UpstreamError('broken')
     this.hasContent = true
-    if (relay !== undefined) return renameModel(bytes, context.conversation.profile).toString('latin1')
-    return Buffer.from(JSON.stringify(client.writeAnswer(context).writeWhole(events))).toString('latin1')
+    if (relay !== undefined) return renameModel(bytes, context.conversation.profile)
+    return Buffer.from(JSON.stringify(client.writeAnswer(context).writeWhole(events)))
   }
 
   keepAlive(): undefined {
@@ -75,7 +75,24 @@ function parse(bytes: Buffer): JsonObject {
   return body as JsonObject
 }
 
+/** The key of the model, wherever it stands. */
+const modelKey = /"model"\s*:\s*"/g
+
+/** The same bytes with the profile in the model's place (contract 2.3). */
 function renameModel(bytes: Buffer, profile: string): Buffer {
+  const text = bytes.toString('latin1')
+  modelKey.lastIndex = 0
+  const found = modelKey.exec(text)
+  // Where the key stands once it is the answer's own, for an answer has one; otherwise the structure tells which it is.
+  if (found === null || modelKey.test(text)) return renameByStructure(bytes, profile)
+  const valueStart = found.index + found[0].length
+  const valueEnd = text.indexOf('"', valueStart)
+  const escape = text.indexOf('\\', valueStart)
+  if (escape >= 0 && escape < valueEnd) return renameByStructure(bytes, profile)
+  return Buffer.concat([bytes.subarray(0, valueStart - 1), Buffer.from(JSON.stringify(profile)), bytes.subarray(valueEnd + 1)])
+}
+
+function renameByStructure(bytes: Buffer, profile: string): Buffer {
   const scan = new JsonScan(answerLimits)
   try {
     scan.push(bytes)
@@ -83,5 +100,5 @@ function renameModel(bytes: Buffer, profile: string): Buffer {
     // Too deep or too many pieces: the provider's fault, not the caller's.
     throw new UpstreamError('broken')
   }
-  return patchMembers(bytes, scan.members, { model: JSON.stringify(profile) })
+  return patchMembers(bytes, scan.members(bytes), { model: JSON.stringify(profile) })
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Clock } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
@@ -31,6 +32,7 @@ export interface ApiParts {
   readonly baseUrl: string
   readonly edgeGate: boolean
   readonly limits: { readonly bodyBytes: number; readonly bodyMs: number; readonly streams: number }
+  readonly clock: Clock
   readonly nowMs: () => number
   readonly mintRequestId: () => string
   readonly log: EventLog
@@ -152,7 +154,7 @@ export class Api {
     const { gateway, limits, nowMs } = this.#parts
     if (principal === undefined) throw new Error('a model route without a principal')
     if (this.#open > limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
-    const body = await readJsonBody(request, { maxBytes: limits.bodyBytes, timeoutMs: limits.bodyMs })
+    const body = await readJsonBody(request, { maxBytes: limits.bodyBytes, timeoutMs: limits.bodyMs, clock: this.#parts.clock })
     const sink = new ResponseSink(response, requestId, nowMs)
     await gateway.answer(principal, { id: requestId, format, ...body, timeoutMs: statedTimeoutMs(request) }, sink)
   }

@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import { isUtf8 } from 'node:buffer'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Clock } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/conversation.ts'
-import { JsonScan, type JsonMember } from '../formats/json-scan.ts'
+import { duplicateKey, JsonScan, type JsonMember } from '../formats/json-scan.ts'
 
 /** Bounds on the shape of a body: a conversation nests a few levels, a tool's schema a dozen. */
 const bodyShape = { maxDepth: 128, maxTokens: 300_000, maxMembers: 60_000 }
@@ -16,11 +17,17 @@ export interface JsonBody {
   readonly body: JsonObject
 }
 
+export interface BodyLimits {
+  readonly maxBytes: number
+  readonly timeoutMs: number
+  readonly clock: Clock
+}
+
 /**
  * Reads a JSON body. Its shape is watched while it arrives, so that what would be slow to parse is refused before.
  * @throws ServiceError `unsupported_media_type`, `payload_too_large`, `request_timeout`, `invalid_json`, `invalid_request`
  */
-export function readJsonBody(request: IncomingMessage, limits: { maxBytes: number; timeoutMs: number }): Promise<JsonBody> {
+export function readJsonBody(request: IncomingMessage, limits: BodyLimits): Promise<JsonBody> {
   checkMediaType(request)
   const announced = request.headers['content-length']
   if (announced !== undefined && Number(announced) > limits.maxBytes) return Promise.reject(tooLarge(limits.maxBytes))
@@ -28,9 +35,8 @@ export function readJsonBody(request: IncomingMessage, limits: { maxBytes: numbe
     const scan = new JsonScan(bodyShape)
     const chunks: Buffer[] = []
     let length = 0
-    let timer: NodeJS.Timeout | undefined
     const finish = (): void => {
-      clearTimeout(timer)
+      timer.cancel()
       request.off('data', take).off('end', complete).off('close', cut)
     }
     const fail = (error: unknown): void => {
@@ -51,11 +57,19 @@ export function readJsonBody(request: IncomingMessage, limits: { maxBytes: numbe
     const complete = (): void => {
       finish()
       const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length)
-      parseInTurns(bytes, scan).then(resolve, reject)
+      if (bytes.length > largeBodyBytes) {
+        parseInTurns(bytes, scan).then(resolve, reject)
+        return
+      }
+      try {
+        resolve(parse(bytes, textOf(bytes), scan))
+      } catch (error) {
+        reject(error instanceof Error ? error : new Error('unreadable body'))
+      }
     }
     const cut = (): void => fail(new ServiceError('invalid_json', { words: { where: ': it ended too early' } }))
     const late = (): void => fail(new ServiceError('request_timeout', { words: { seconds: limits.timeoutMs / 1000 } }))
-    timer = setTimeout(late, limits.timeoutMs)
+    const timer = limits.clock.after(limits.timeoutMs, late)
     request.on('data', take).on('end', complete).on('close', cut)
   })
 }
@@ -68,15 +82,18 @@ function checkMediaType({ headers }: IncomingMessage): void {
 }
 
 async function parseInTurns(bytes: Buffer, scan: JsonScan): Promise<JsonBody> {
-  const isLarge = bytes.length > largeBodyBytes
-  if (isLarge) await nextTurn()
-  if (!isUtf8(bytes)) throw new ServiceError('invalid_json', { words: { where: ': it is not UTF-8' } })
-  const text = bytes.toString('utf8')
-  if (isLarge) await nextTurn()
+  await nextTurn()
+  const text = textOf(bytes)
+  await nextTurn()
   const body = parse(bytes, text, scan)
   // What follows writes the body again for a backend, which takes as long as reading it.
-  if (isLarge) await nextTurn()
+  await nextTurn()
   return body
+}
+
+function textOf(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new ServiceError('invalid_json', { words: { where: ': it is not UTF-8' } })
+  return bytes.toString('utf8')
 }
 
 function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
@@ -89,14 +106,15 @@ function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new ServiceError('invalid_json', { words: { where: ': it is not an object' } })
   }
-  const twice = scan.duplicateKey()
+  const members = scan.members(bytes)
+  const twice = duplicateKey(members)
   if (twice !== undefined) {
     // The name is the caller's own, but it could hold anything: only a plain one is repeated.
     const name = /^\w{1,40}$/.test(twice) ? twice : undefined
     const problem = `The field ${name ?? 'of one name'} is given twice. Give it once.`
     throw new ServiceError('invalid_request', { words: { problem }, ...(name === undefined ? {} : { param: name }) })
   }
-  return { bytes, members: scan.members, body: body as JsonObject }
+  return { bytes, members, body: body as JsonObject }
 }
 
 function tooLarge(maxBytes: number): ServiceError {

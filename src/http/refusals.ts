@@ -58,7 +58,7 @@ export function writeRefusal(response: ServerResponse, error: ServiceError, cont
   if (error.entry.signals === 'authentication') headers.push('WWW-Authenticate', challenge(error))
   const retryAfter = error.facts.retryAfterSeconds
   if (retryAfter !== undefined) headers.push('Retry-After', String(retryAfter))
-  if (error.status !== 402 && context.signals !== undefined) headers.push(...usageHeaders(context.signals, context.nowMs))
+  if (context.signals !== undefined) headers.push(...usageHeaders(context.signals, context.nowMs))
   if (context.model) {
     const { upstream, retryCount = 0 } = error.facts
     headers.push(...reliabilityHeaders({ upstream, retryCount, simulated: false }))

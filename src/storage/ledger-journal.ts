@@ -17,6 +17,8 @@ import type { LedgerWriter } from './ledger-writer.ts'
 
 /** What nobody waits for is written this much later: most requests are then told in one record, beginning and end together. */
 const lazyMs = 10
+/** Two commits begin at least this far apart, so that under load many requests share one. */
+const commitEveryMs = 2
 /** How often the place where recovery begins moves on. It stays one such step behind, see `#moveRecoverFrom`. */
 const recoverStepMs = 10_000
 
@@ -35,6 +37,7 @@ export class LedgerJournal {
   #gathering: Gathering = newGathering(1)
   #isFlushDue = false
   #lazyTimer: Timer | undefined
+  #lastPostMs = Number.NEGATIVE_INFINITY
   readonly #posted: Gathering[] = []
   readonly #inFlight = new Set<JournalEntry>()
   #isFailing = false
@@ -163,10 +166,13 @@ export class LedgerJournal {
   #flushSoon(): void {
     if (this.#isFlushDue || this.#posted.length > 0) return
     this.#isFlushDue = true
-    setImmediate(() => {
+    const flush = (): void => {
       this.#isFlushDue = false
       if (this.#posted.length === 0) this.#post()
-    })
+    }
+    const waitMs = this.#lastPostMs + commitEveryMs - this.#clock.nowMs()
+    if (waitMs > 0) this.#clock.after(waitMs, flush)
+    else setImmediate(flush)
   }
 
   #flushLater(): void {
@@ -181,6 +187,7 @@ export class LedgerJournal {
     const batch = this.#gathering
     if (batch.entries.length === 0 || this.#writer === undefined) return
     this.#gathering = newGathering(batch.number + 1)
+    this.#lastPostMs = this.#clock.nowMs()
     this.#posted.push(batch)
     const records: Cell[] = []
     const usage: Cell[] = []

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ServiceError } from '../../src/domain/errors.ts'
-import { JsonScan, patchMembers, type JsonMember } from '../../src/formats/json-scan.ts'
+import { duplicateKey, JsonScan, patchMembers, type JsonMember } from '../../src/formats/json-scan.ts'
 
 const wide = { maxDepth: 1_000, maxTokens: 1_000_000, maxMembers: 1_000_000 }
 
@@ -69,7 +69,8 @@ const written: fc.Arbitrary<Written> = fc
       }),
   )
 
-function scan(bytes: Buffer, cuts: readonly number[] = [], limits = wide): JsonScan {
+/** The members of the outermost object, found in pieces that are cut at those places. */
+function scan(bytes: Buffer, cuts: readonly number[] = [], limits = wide): readonly JsonMember[] {
   const found = new JsonScan(limits)
   const places = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].sort((a, b) => a - b)
   let from = 0
@@ -77,7 +78,7 @@ function scan(bytes: Buffer, cuts: readonly number[] = [], limits = wide): JsonS
     found.push(bytes.subarray(from, place))
     from = place
   }
-  return found
+  return found.members(bytes)
 }
 
 describe('the members of the outermost object', () => {
@@ -85,7 +86,7 @@ describe('the members of the outermost object', () => {
     fc.assert(
       fc.property(written, fc.array(fc.nat(), { maxLength: 12 }), ({ json, pairs }, cuts) => {
         const bytes = Buffer.from(json)
-        const { members } = scan(bytes, cuts)
+        const members = scan(bytes, cuts)
         expect(members.map(({ key }) => key)).toEqual(pairs.map(([key]) => Buffer.from(key).toString()))
         members.forEach((member, index) => {
           const { valueStart, valueEnd, keyStart } = member
@@ -94,7 +95,7 @@ describe('the members of the outermost object', () => {
           )
           expect(bytes[keyStart]).toBe('"'.charCodeAt(0))
         })
-        expect(members).toEqual(scan(bytes).members)
+        expect(members).toEqual(scan(bytes))
       }),
       { numRuns: 300 },
     )
@@ -104,7 +105,7 @@ describe('the members of the outermost object', () => {
     fc.assert(
       fc.property(written, ({ json }) => {
         const bytes = Buffer.from(json)
-        expect(scan(bytes, [...bytes.keys()]).members).toEqual(scan(bytes).members)
+        expect(scan(bytes, [...bytes.keys()])).toEqual(scan(bytes))
       }),
       { numRuns: 200 },
     )
@@ -112,7 +113,7 @@ describe('the members of the outermost object', () => {
 
   test('a key that is spelled with escapes is the key that it spells', () => {
     const bytes = Buffer.from(String.raw`{"mod\u0065l":1,"a\"b":2,"\\":3,"\ud83d\ude00":4}`)
-    expect(scan(bytes).members.map(({ key }) => key)).toEqual(['model', 'a"b', '\\', '😀'])
+    expect(scan(bytes).map(({ key }) => key)).toEqual(['model', 'a"b', '\\', '😀'])
   })
 
   test('no bytes at all make it fail otherwise than with a refusal', () => {
@@ -120,7 +121,8 @@ describe('the members of the outermost object', () => {
     fc.assert(
       fc.property(fc.array(fc.oneof(piece, fc.string({ unit: 'binary' }))), fc.array(fc.nat()), (pieces, cuts) => {
         try {
-          scan(Buffer.from(pieces.join('')), cuts, { maxDepth: 5, maxTokens: 50, maxMembers: 20 })
+          const bytes = Buffer.from(pieces.join(''))
+          scan(bytes, cuts, { maxDepth: 5, maxTokens: 50, maxMembers: 20 })
         } catch (error) {
           expect(error).toBeInstanceOf(ServiceError)
         }
@@ -137,7 +139,8 @@ describe('a field that is given twice is found', () => {
     ['far inside it may be', '{"a":{"x":1,"x":2},"b":[{"x":1}]}', undefined],
     ['names that only resemble each other', '{"model":1,"Model":2,"model ":3}', undefined],
   ])('%s', (_name, json, twice) => {
-    expect(scan(Buffer.from(json)).duplicateKey()).toBe(twice)
+    const bytes = Buffer.from(json)
+    expect(duplicateKey(scan(bytes))).toBe(twice)
   })
 })
 
@@ -150,7 +153,7 @@ describe('replacing members', () => {
     fc.assert(
       fc.property(written, changes, ({ json, pairs }, wanted) => {
         const bytes = Buffer.from(json)
-        const { members } = scan(bytes)
+        const members = scan(bytes)
         const texts = Object.fromEntries(
           Object.entries(wanted).map(([key, held]) => [key, held === undefined ? undefined : JSON.stringify(held)]),
         )
@@ -160,7 +163,7 @@ describe('replacing members', () => {
           if (held === undefined) expected.delete(key)
           else expected.set(key, held)
         }
-        const found = new Map(scan(patched).members.map((member) => [member.key, valueOf(patched, member)]))
+        const found = new Map(scan(patched).map((member) => [member.key, valueOf(patched, member)]))
         expect([...found.keys()].sort()).toEqual([...expected.keys()].map((key) => Buffer.from(key).toString()).sort())
         for (const [key, held] of expected)
           expect(JSON.parse(found.get(key)!)).toEqual(JSON.parse(JSON.stringify(held)))
@@ -176,14 +179,14 @@ describe('replacing members', () => {
 
   test('leaves one where a field stood twice', () => {
     const bytes = Buffer.from('{"model":1,"a":2,"model":3}')
-    expect(patchMembers(bytes, scan(bytes).members, { model: '"m"' }).toString()).toBe('{"model":"m","a":2}')
+    expect(patchMembers(bytes, scan(bytes), { model: '"m"' }).toString()).toBe('{"model":"m","a":2}')
   })
 
   test('adds to an empty object and empties a full one', () => {
     const empty = Buffer.from(' { } ')
-    expect(patchMembers(empty, scan(empty).members, { model: '1', stream: undefined }).toString()).toBe('{"model":1}')
+    expect(patchMembers(empty, scan(empty), { model: '1', stream: undefined }).toString()).toBe('{"model":1}')
     const full = Buffer.from('{"model":1}')
-    expect(patchMembers(full, scan(full).members, { model: undefined }).toString()).toBe('{}')
+    expect(patchMembers(full, scan(full), { model: undefined }).toString()).toBe('{}')
   })
 })
 
@@ -210,9 +213,15 @@ describe('bounds', () => {
     }
   })
 
+  test('objects one behind the other are counted each by itself', () => {
+    const object = `{${named(6_000)}}`
+    const bytes = Buffer.from(`{"a":[${object},${object}],"b":${object}}`)
+    expect(scan(bytes, [70_000], wide)).toHaveLength(2)
+  })
+
   test('what stands in strings counts for nothing', () => {
     const bytes = Buffer.from(JSON.stringify({ a: '[{,:}]\\"'.repeat(10_000) }))
-    expect(scan(bytes, [3, 5_000, 5_001, 70_000], limits).members).toHaveLength(1)
+    expect(scan(bytes, [3, 5_000, 5_001, 70_000], limits)).toHaveLength(1)
   })
 })
 

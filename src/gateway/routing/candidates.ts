@@ -28,8 +28,15 @@ export class Candidates {
 
   /** The next backend to ask, or undefined when none is left. */
   next(): Backend | undefined {
-    const usable = this.#left.filter((backend) => this.#health.availability(backend.id).usable)
-    const chosen = usable.find((backend) => !this.#failedDomains.has(backend.failureDomain)) ?? usable[0]
+    let chosen: Backend | undefined
+    for (const backend of this.#left) {
+      if (!this.#health.availability(backend.id).usable) continue
+      if (!this.#failedDomains.has(backend.failureDomain)) {
+        chosen = backend
+        break
+      }
+      chosen ??= backend
+    }
     if (chosen !== undefined) this.#left.splice(this.#left.indexOf(chosen), 1)
     return chosen
   }
