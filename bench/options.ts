@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import type { GatewayName } from './gateways.ts'
 
 /** The scenarios in the order in which they run. */
-export const scenarioNames = [
+const scenarioNames = [
   'whole-1k',
   'whole-8k',
   'burst',

@@ -37,7 +37,10 @@ export interface App {
 }
 
 /** The composition root: a checked configuration in, the running service out. @throws what a part throws that cannot start */
-export async function startApp(given: Config, { log, clock = systemClock(), random = systemRandom() }: AppOptions): Promise<App> {
+export async function startApp(
+  given: Config,
+  { log, clock = systemClock(), random = systemRandom() }: AppOptions,
+): Promise<App> {
   await using parts = new AsyncDisposableStack()
   const storage = parts.use(await openStorage(given, clock, log))
   const providers = parts.use(await openProviders(given, { storage, clock, random, log }))
@@ -47,7 +50,8 @@ export async function startApp(given: Config, { log, clock = systemClock(), rand
   sweepOldRequests(storage, given.requestRetentionMs, clock, parts)
 
   let isDraining = false
-  const gatewayFor = (config: Config): Gateway => buildGateway(config, { ledger: storage.ledger, keys, providers, clock, random, log })
+  const gatewayFor = (config: Config): Gateway =>
+    buildGateway(config, { ledger: storage.ledger, keys, providers, clock, random, log })
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
   const { config, api, listening } = await listen(given, { gatewayFor, readiness, clock, random, log })
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
@@ -141,7 +145,15 @@ async function listen(given: Config, needs: ListenNeeds): Promise<{ config: Conf
   return { config, api: (current ??= build()), listening }
 }
 
-function readinessOf({ isDraining, keys, storage }: { isDraining: boolean; keys: KeyDirectory; storage: Storage }): Readiness {
+function readinessOf({
+  isDraining,
+  keys,
+  storage,
+}: {
+  isDraining: boolean
+  keys: KeyDirectory
+  storage: Storage
+}): Readiness {
   const reasons: string[] = []
   if (isDraining) reasons.push('draining')
   if (!keys.isFresh()) reasons.push('the key store does not answer')

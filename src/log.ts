@@ -22,7 +22,8 @@ export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog
   const flush = (): void => {
     clearTimeout(timer)
     timer = undefined
-    if (dropped > 0) waiting.push(JSON.stringify({ time: new Date(nowMs()).toISOString(), event: 'log_lines_dropped', dropped }))
+    if (dropped > 0)
+      waiting.push(JSON.stringify({ time: new Date(nowMs()).toISOString(), event: 'log_lines_dropped', dropped }))
     if (waiting.length === 0) return
     const text = `${waiting.join('\n')}\n`
     waiting = []

@@ -30,7 +30,10 @@ export interface ProvidersNeeds {
 }
 
 /** Starts the simulated providers that the configuration has, and opens the way to all others. */
-export async function openProviders(config: Config, { storage, clock, random, log }: ProvidersNeeds): Promise<Providers> {
+export async function openProviders(
+  config: Config,
+  { storage, clock, random, log }: ProvidersNeeds,
+): Promise<Providers> {
   await using opened = new AsyncDisposableStack()
   const pools = createUpstreamPools({
     clock,
@@ -62,7 +65,15 @@ export async function openProviders(config: Config, { storage, clock, random, lo
 /** Every second simulated backend speaks the other format, so that a first try shows both lanes. */
 const simulatedFormats: readonly FormatId[] = ['openai-chat', 'openai-responses']
 
-function common({ id, model, provider, failureDomain, contextWindow, reasoning, timeouts }: BackendConfig): ConfiguredBackend {
+function common({
+  id,
+  model,
+  provider,
+  failureDomain,
+  contextWindow,
+  reasoning,
+  timeouts,
+}: BackendConfig): ConfiguredBackend {
   return { id, model, provider: provider.preset as VendorId, failureDomain, contextWindow, reasoning, timeouts }
 }
 

@@ -48,7 +48,8 @@ const free = ['log.ts', '../package.json']
 
 const source = join(import.meta.dirname, '..', 'src')
 const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
-const importOf = /^(?:import|export)\b[^'"]*?from\s+'([^']+)'|\bimport\(\s*'([^']+)'|\bnew URL\(\s*'([^']+)'|^import\s+'([^']+)'/gm
+const importOf =
+  /^(?:import|export)\b[^'"]*?from\s+'([^']+)'|\bimport\(\s*'([^']+)'|\bnew URL\(\s*'([^']+)'|^import\s+'([^']+)'/gm
 
 function importsOf(file: string): string[] {
   const text = readFileSync(join(source, file), 'utf8')
@@ -61,13 +62,22 @@ function breach(file: string, imported: string): string | undefined {
   const rule = layers[layer]
   if (rule === undefined) return undefined
   if (!imported.startsWith('.')) {
-    const isAllowed = rule.packages.includes(imported) || (rule.packages.includes('node:*') && imported.startsWith('node:'))
-    return isAllowed ? undefined : `${file} imports ${imported}: ${layer} may use ${rule.packages.join(', ') || 'no package'}, because ${rule.because}`
+    const isAllowed =
+      rule.packages.includes(imported) || (rule.packages.includes('node:*') && imported.startsWith('node:'))
+    return isAllowed
+      ? undefined
+      : `${file} imports ${imported}: ${layer} may use ${rule.packages.join(', ') || 'no package'}, because ${rule.because}`
   }
   const target = normalize(join(dirname(file), imported))
   const [targetLayer = ''] = target.split('/')
-  const isAllowed = targetLayer === layer || rule.imports.includes(targetLayer) || rule.imports.includes(target) || free.includes(target)
-  return isAllowed ? undefined : `${file} imports ${target}: ${layer} may import ${rule.imports.join(', ') || 'nothing else'}, because ${rule.because}`
+  const isAllowed =
+    targetLayer === layer ||
+    rule.imports.includes(targetLayer) ||
+    rule.imports.includes(target) ||
+    free.includes(target)
+  return isAllowed
+    ? undefined
+    : `${file} imports ${target}: ${layer} may import ${rule.imports.join(', ') || 'nothing else'}, because ${rule.because}`
 }
 
 test('every folder imports only what its row allows', () => {
@@ -100,7 +110,8 @@ test('a file is read at one sight: at most 300 lines, and no folder is a drawer 
 })
 
 test('no code decides by the name of a vendor', () => {
-  const vendors = /(?:===|!==|case)\s*['"](openai|azure-openai|openrouter|groq|together|mistral|deepseek|xai|gemini|ollama|vllm|anthropic)['"]/
+  const vendors =
+    /(?:===|!==|case)\s*['"](openai|azure-openai|openrouter|groq|together|mistral|deepseek|xai|gemini|ollama|vllm|anthropic)['"]/
   for (const file of files) {
     const text = readFileSync(join(source, file), 'utf8')
     expect(vendors.exec(text)?.[0], file).toBeUndefined()

@@ -18,7 +18,7 @@ export interface TestPostgres {
 }
 
 /** The folder of a Postgres server's programs, if there is one on this machine. */
-export function findPostgres(): string | undefined {
+function findPostgres(): string | undefined {
   const folders = (process.env.PATH ?? '').split(':')
   if (existsSync(distributionFolder)) {
     const versions = readdirSync(distributionFolder).sort((a, b) => Number(b) - Number(a))

@@ -57,17 +57,30 @@ export class Service {
   }
 
   static async start(options: ServiceOptions = {}): Promise<Service> {
-    const { formats = ['openai-chat', 'openai-chat', 'openai-chat'], timeouts, settings, random = systemRandom() } = options
+    const {
+      formats = ['openai-chat', 'openai-chat', 'openai-chat'],
+      timeouts,
+      settings,
+      random = systemRandom(),
+    } = options
     const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
-    const providers = await Promise.all(formats.map((_, index) => startSimulatedProvider({ name: names[index]!, capture: true })))
+    const providers = await Promise.all(
+      formats.map((_, index) => startSimulatedProvider({ name: names[index]!, capture: true })),
+    )
     const file = {
       listen: { port: 0 },
       data: join(folder, 'data'),
       providers: Object.fromEntries(
-        providers.map(({ name, baseUrl }, index) => [name, { preset: 'custom', base_url: baseUrl, format: formats[index] }]),
+        providers.map(({ name, baseUrl }, index) => [
+          name,
+          { preset: 'custom', base_url: baseUrl, format: formats[index] },
+        ]),
       ),
       backends: Object.fromEntries(
-        providers.map(({ name }) => [name, { provider: name, model: `model-of-${name}`, ...(timeouts === undefined ? {} : { timeouts }) }]),
+        providers.map(({ name }) => [
+          name,
+          { provider: name, model: `model-of-${name}`, ...(timeouts === undefined ? {} : { timeouts }) },
+        ]),
       ),
       ...settings,
     }
@@ -94,7 +107,10 @@ export class Service {
     return new URL(this.baseUrl).origin
   }
 
-  async addAccount(name: string, plan: string): Promise<{ account: Account; key: string; stored: MintedKey['stored'] }> {
+  async addAccount(
+    name: string,
+    plan: string,
+  ): Promise<{ account: Account; key: string; stored: MintedKey['stored'] }> {
     const account = await createAccount(this.plane, name, plan, this.config.plans)
     const { key, stored } = await createKey(this.plane, account.id, 'test')
     return { account, key: key.reveal(), stored }
@@ -109,7 +125,14 @@ export class Service {
   async connectOwn(credential: string): Promise<void> {
     const provider = this.providers[0]!
     const format = this.config.providers[0]?.format ?? 'openai-chat'
-    const draft = { provider: 'custom', model: 'own', baseUrl: provider.baseUrl, format, authHeader: null, credential: new Secret(credential) }
+    const draft = {
+      provider: 'custom',
+      model: 'own',
+      baseUrl: provider.baseUrl,
+      format,
+      authHeader: null,
+      credential: new Secret(credential),
+    }
     const vault = createVault({ ...sealingKeys(this.config.secrets), random: this.plane.random })
     await addUpstream(this.plane, this.account.id, draft, (accountId, id, secret) => vault.seal(accountId, id, secret))
   }

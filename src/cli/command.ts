@@ -23,7 +23,7 @@ export interface Command {
 }
 
 /** What a command has to say: `text` or, on request, `json` to standard output, `talk` to standard error. */
-export interface Result {
+interface Result {
   readonly text: string
   readonly json: unknown
   readonly talk: readonly string[]

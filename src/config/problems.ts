@@ -34,7 +34,7 @@ export class ConfigError extends Error {
 }
 
 /** One problem as text: what, `file:line:column`, the line with a caret below it, and the fix. */
-export function writeProblem(file: string | undefined, problem: Problem): string {
+function writeProblem(file: string | undefined, problem: Problem): string {
   const lines = [`error: ${problem.what}`]
   const { place } = problem
   if (place !== undefined) {

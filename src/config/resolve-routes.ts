@@ -1,5 +1,6 @@
 import { fusionId, frontierId, type Profile } from '../domain/profiles.ts'
 import type { BackendTimeouts } from '../gateway/ports.ts'
+import { defaultTimeouts } from '../providers/timeouts.ts'
 import type { BackendConfig, Mode, ProviderConfig } from './config.ts'
 import { suggest } from './check-shape.ts'
 import type { Findings } from './findings.ts'
@@ -8,16 +9,6 @@ import { findPreset, presetNames, simulatedBackendIds, simulatedPreset } from '.
 import type { ConfigFile } from './schema.ts'
 
 const frontierDescription = 'The profile to use first: the backends in order, the next one when one fails.'
-/** Contract 5.5. */
-const defaultTimeouts: BackendTimeouts = {
-  connectMs: 2000,
-  firstContentMs: 30_000,
-  wholeAnswerMs: 300_000,
-  idleMs: 30_000,
-  totalMs: 600_000,
-}
-const reasoningFirstContentMs = 120_000
-
 /** The declared providers, and the presets that backends name directly. */
 export function resolveProviders(file: ConfigFile, findings: Findings): Map<string, ProviderConfig> {
   const providers = new Map<string, ProviderConfig>()
@@ -198,14 +189,15 @@ function findProvider(
 }
 
 function resolveTimeouts(given: GivenBackend['timeouts'], reasoning: boolean): BackendTimeouts {
-  const ms = (text: string | undefined, byDefault: number): number =>
-    text === undefined ? byDefault : (readDurationMs(text) ?? byDefault)
+  const ms = (text: string | undefined, otherwise: number): number =>
+    text === undefined ? otherwise : (readDurationMs(text) ?? otherwise)
+  const byDefault = defaultTimeouts(reasoning)
   return {
-    connectMs: ms(given?.connect, defaultTimeouts.connectMs),
-    firstContentMs: ms(given?.first_content, reasoning ? reasoningFirstContentMs : defaultTimeouts.firstContentMs),
-    wholeAnswerMs: ms(given?.whole_answer, defaultTimeouts.wholeAnswerMs),
-    idleMs: ms(given?.idle, defaultTimeouts.idleMs),
-    totalMs: ms(given?.total, defaultTimeouts.totalMs),
+    connectMs: ms(given?.connect, byDefault.connectMs),
+    firstContentMs: ms(given?.first_content, byDefault.firstContentMs),
+    wholeAnswerMs: ms(given?.whole_answer, byDefault.wholeAnswerMs),
+    idleMs: ms(given?.idle, byDefault.idleMs),
+    totalMs: ms(given?.total, byDefault.totalMs),
   }
 }
 
@@ -227,7 +219,7 @@ function simulatedBackend(id: string): BackendConfig {
     failureDomain: id,
     contextWindow: undefined,
     reasoning: false,
-    timeouts: defaultTimeouts,
+    timeouts: defaultTimeouts(false),
     simulated: true,
   }
 }

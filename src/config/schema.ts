@@ -226,7 +226,11 @@ export const configSchema = group({
       'Three simulated backends that say that they are. By default on in local mode while no backends are configured.',
     ),
   limits: group({
-    body: size(1024).optional().describe('The largest request body. Default 5MiB; a larger one can hold every other request up while it is read.'),
+    body: size(1024)
+      .optional()
+      .describe(
+        'The largest request body. Default 5MiB; a larger one can hold every other request up while it is read.',
+      ),
     headers: size(1024).optional().describe('The largest request headers. Default 32KiB.'),
     header_time: duration(1000).optional().describe('Until the headers are complete. Default 10s.'),
     body_time: duration(1000).optional().describe('Until the body is complete. Default 60s.'),

@@ -4,7 +4,7 @@ import type { RandomBytes } from '../domain/random.ts'
 import { SetupError } from '../domain/setup-error.ts'
 
 /** Where local mode keeps the secrets that it made, below the data folder. */
-export const secretsFileName = 'secrets.json'
+const secretsFileName = 'secrets.json'
 export const sealingKeyBytes = 32
 const pepperBytes = 32
 const minPepperCharacters = 16
@@ -91,7 +91,7 @@ function publishOnce(draft: string, path: string): void {
 }
 
 /** The sentence for a data folder that cannot be written. */
-export function unwritableFolder(dataDir: string, code: string): SetupError {
+function unwritableFolder(dataDir: string, code: string): SetupError {
   return new SetupError(
     `the data folder ${dataDir} cannot be written (${code})`,
     'give this user the right to write there, or choose another folder with --data FOLDER',

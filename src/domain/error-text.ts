@@ -2,7 +2,7 @@ import { errorCatalog, type ServiceError } from './errors.ts'
 import type { Links } from './links.ts'
 
 /** The longest message that a caller is shown (contract 3.2). */
-export const maxMessageChars = 240
+const maxMessageChars = 240
 
 const placeholder = /\{(\w+)\}/g
 

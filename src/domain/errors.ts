@@ -1,10 +1,10 @@
 import type { LinkName } from './links.ts'
 
 /** Who is at fault, as the caller reads it in `error.source` (contract 3.1). */
-export type ErrorSource = 'client' | 'gateway' | 'provider' | 'edge'
+type ErrorSource = 'client' | 'gateway' | 'provider' | 'edge'
 
 /** Which group of spec 2's signals an error's body carries besides `request_id`. */
-export type SignalGroup = 'authentication' | 'billing' | 'none'
+type SignalGroup = 'authentication' | 'billing' | 'none'
 
 interface ErrorEntry {
   readonly status: number
@@ -19,49 +19,209 @@ interface ErrorEntry {
   readonly message: string
 }
 
-const authentication = { status: 401, type: 'authentication_error', source: 'client', retryable: false, signals: 'authentication' } as const
-const invalid = { status: 400, type: 'invalid_request_error', source: 'client', retryable: false, signals: 'none' } as const
+const authentication = {
+  status: 401,
+  type: 'authentication_error',
+  source: 'client',
+  retryable: false,
+  signals: 'authentication',
+} as const
+const invalid = {
+  status: 400,
+  type: 'invalid_request_error',
+  source: 'client',
+  retryable: false,
+  signals: 'none',
+} as const
 const unavailable = { status: 503, type: 'server_error', source: 'gateway', retryable: true, signals: 'none' } as const
 
 /** Every refusal that the service can give: one row each of contract 3.3. Statuses, bodies, headers and docs derive from it. */
 export const errorCatalog = {
-  key_missing: { ...authentication, action: 'accountSetupUrl', message: 'No API key was sent. Send "Authorization: Bearer sk_svc_…". Get a key:' },
-  key_malformed: { ...authentication, action: 'accountUrl', message: '{reason} Keys of svc-router start with sk_svc_ and have 45 characters. Find yours:' },
-  key_inactive: { ...authentication, action: 'accountUrl', message: 'This API key is not active: it is unknown, disabled or expired, or its account is suspended. See your keys:' },
-  key_revoked: { ...authentication, action: 'accountUrl', message: 'This API key was revoked and will not work again. Create a new one:' },
-  auth_unavailable: { ...unavailable, message: 'Your key could not be checked just now. Your key is not at fault; please try again in 1s.' },
+  key_missing: {
+    ...authentication,
+    action: 'accountSetupUrl',
+    message: 'No API key was sent. Send "Authorization: Bearer sk_svc_…". Get a key:',
+  },
+  key_malformed: {
+    ...authentication,
+    action: 'accountUrl',
+    message: '{reason} Keys of svc-router start with sk_svc_ and have 45 characters. Find yours:',
+  },
+  key_inactive: {
+    ...authentication,
+    action: 'accountUrl',
+    message:
+      'This API key is not active: it is unknown, disabled or expired, or its account is suspended. See your keys:',
+  },
+  key_revoked: {
+    ...authentication,
+    action: 'accountUrl',
+    message: 'This API key was revoked and will not work again. Create a new one:',
+  },
+  auth_unavailable: {
+    ...unavailable,
+    message: 'Your key could not be checked just now. Your key is not at fault; please try again in 1s.',
+  },
 
   duplicate_header: { ...invalid, message: 'The header {header} was sent more than once. Send it once.' },
   invalid_json: { ...invalid, message: 'The body is not valid JSON{where}. Send one JSON object.' },
   invalid_request: { ...invalid, message: '{problem}' },
   unsupported_parameter: { ...invalid, message: '{problem}' },
-  previous_response_not_found: { ...invalid, message: 'No stored response has the id in previous_response_id. Send the whole conversation in input instead.' },
-  item_not_found: { ...invalid, status: 404, message: 'No stored item has the id in item_reference. Send the item itself in input instead.' },
-  context_length_exceeded: { ...invalid, message: 'The conversation is longer than the context window of every backend of {profile}. Shorten it and send it again.' },
-  content_rejected: { ...invalid, source: 'provider', message: 'The provider did not accept the content of this request ({status}). Change the request: the same one will be rejected again.' },
+  previous_response_not_found: {
+    ...invalid,
+    message: 'No stored response has the id in previous_response_id. Send the whole conversation in input instead.',
+  },
+  item_not_found: {
+    ...invalid,
+    status: 404,
+    message: 'No stored item has the id in item_reference. Send the item itself in input instead.',
+  },
+  context_length_exceeded: {
+    ...invalid,
+    message:
+      'The conversation is longer than the context window of every backend of {profile}. Shorten it and send it again.',
+  },
+  content_rejected: {
+    ...invalid,
+    source: 'provider',
+    message:
+      'The provider did not accept the content of this request ({status}). Change the request: the same one will be rejected again.',
+  },
   payload_too_large: { ...invalid, status: 413, message: 'The body is larger than {limit}. Send a smaller one.' },
-  unsupported_media_type: { ...invalid, status: 415, message: 'The body must be JSON. Send it with "Content-Type: application/json" and without Content-Encoding.' },
-  headers_too_large: { ...invalid, status: 431, message: 'The headers of this request are too large or too many. Send fewer or shorter ones.' },
-  request_timeout: { ...invalid, status: 408, retryable: true, message: 'The request did not arrive within {seconds}s. Send it again.' },
+  unsupported_media_type: {
+    ...invalid,
+    status: 415,
+    message: 'The body must be JSON. Send it with "Content-Type: application/json" and without Content-Encoding.',
+  },
+  headers_too_large: {
+    ...invalid,
+    status: 431,
+    message: 'The headers of this request are too large or too many. Send fewer or shorter ones.',
+  },
+  request_timeout: {
+    ...invalid,
+    status: 408,
+    retryable: true,
+    message: 'The request did not arrive within {seconds}s. Send it again.',
+  },
   method_not_allowed: { ...invalid, status: 405, message: '{method} is not allowed here. Use {allowed}.' },
-  upgrade_required: { ...invalid, status: 426, message: 'WebSockets are not served here yet. Send a POST with "stream": true to {baseUrl}/responses' },
-  not_found: { ...invalid, status: 404, message: 'Nothing is served at this path. The base URL of the API is {baseUrl}' },
-  model_not_found: { ...invalid, status: 404, message: 'There is no profile {named}.{suggestion} Profiles: {profiles}.' },
+  upgrade_required: {
+    ...invalid,
+    status: 426,
+    message: 'WebSockets are not served here yet. Send a POST with "stream": true to {baseUrl}/responses',
+  },
+  not_found: {
+    ...invalid,
+    status: 404,
+    message: 'Nothing is served at this path. The base URL of the API is {baseUrl}',
+  },
+  model_not_found: {
+    ...invalid,
+    status: 404,
+    message: 'There is no profile {named}.{suggestion} Profiles: {profiles}.',
+  },
 
-  plan_required: { status: 403, type: 'permission_error', source: 'client', retryable: false, signals: 'billing', action: 'upgradeUrl', message: '{what} needs a premium plan; this account is on {plan}. Upgrade:' },
-  no_provider_connected: { status: 403, type: 'permission_error', source: 'client', retryable: false, signals: 'none', action: 'accountUrl', message: 'No provider is connected for {profile}. Add your own provider credentials:' },
-  rate_limit_exceeded: { status: 429, type: 'rate_limit_error', source: 'client', retryable: true, signals: 'none', message: '{limit} requests a minute are allowed on {plan}, and this minute is used up. Please try again in {seconds}s.' },
-  insufficient_quota: { status: 402, type: 'insufficient_quota', source: 'client', retryable: false, signals: 'billing', action: 'upgradeUrl', message: 'The monthly quota is used up: {used} of {limit} on {plan}. It resets on {resetsOn}. Upgrade:' },
-  '1010': { status: 403, type: 'edge_error', source: 'edge', retryable: false, signals: 'none', action: 'docsUrl', message: 'This client did not say what it is (1010). Send a descriptive User-Agent, for example "my-app/1.0 (me@example.com)". More:' },
+  plan_required: {
+    status: 403,
+    type: 'permission_error',
+    source: 'client',
+    retryable: false,
+    signals: 'billing',
+    action: 'upgradeUrl',
+    message: '{what} needs a premium plan; this account is on {plan}. Upgrade:',
+  },
+  no_provider_connected: {
+    status: 403,
+    type: 'permission_error',
+    source: 'client',
+    retryable: false,
+    signals: 'none',
+    action: 'accountUrl',
+    message: 'No provider is connected for {profile}. Add your own provider credentials:',
+  },
+  rate_limit_exceeded: {
+    status: 429,
+    type: 'rate_limit_error',
+    source: 'client',
+    retryable: true,
+    signals: 'none',
+    message:
+      '{limit} requests a minute are allowed on {plan}, and this minute is used up. Please try again in {seconds}s.',
+  },
+  insufficient_quota: {
+    status: 402,
+    type: 'insufficient_quota',
+    source: 'client',
+    retryable: false,
+    signals: 'billing',
+    action: 'upgradeUrl',
+    message: 'The monthly quota is used up: {used} of {limit} on {plan}. It resets on {resetsOn}. Upgrade:',
+  },
+  '1010': {
+    status: 403,
+    type: 'edge_error',
+    source: 'edge',
+    retryable: false,
+    signals: 'none',
+    action: 'docsUrl',
+    message:
+      'This client did not say what it is (1010). Send a descriptive User-Agent, for example "my-app/1.0 (me@example.com)". More:',
+  },
 
-  server_is_overloaded: { ...unavailable, source: 'provider', message: 'No backend of {profile} could answer just now. Please try again in {seconds}s.' },
-  record_unavailable: { ...unavailable, message: 'This request could not be recorded, so it was not answered and not counted. Please try again in 1s.' },
-  store_unavailable: { ...unavailable, message: 'The account could not be looked up just now. This request was not counted. Please try again in 1s.' },
-  server_busy: { ...unavailable, message: 'This server has as many answers under way as it can hold. Please try again in 1s.' },
-  upstream_credentials_rejected: { status: 502, type: 'server_error', source: 'provider', retryable: false, signals: 'none', action: 'accountUrl', message: 'Every provider rejected the provider credentials of this account. Your svc-router key is fine. Replace them:' },
-  upstream_timeout: { status: 504, type: 'server_error', source: 'provider', retryable: true, signals: 'none', message: 'No backend of {profile} answered before the deadline of {seconds}s. Try again, or send a shorter request.' },
-  upstream_broken: { status: 502, type: 'server_error', source: 'provider', retryable: true, signals: 'none', message: 'The answer broke off before it was complete. What arrived is not the whole answer; please send the request again.' },
-  internal_error: { status: 500, type: 'server_error', source: 'gateway', retryable: true, signals: 'none', action: 'supportUrl', message: 'Something went wrong on our side. Tell us the request id:' },
+  server_is_overloaded: {
+    ...unavailable,
+    source: 'provider',
+    message: 'No backend of {profile} could answer just now. Please try again in {seconds}s.',
+  },
+  record_unavailable: {
+    ...unavailable,
+    message: 'This request could not be recorded, so it was not answered and not counted. Please try again in 1s.',
+  },
+  store_unavailable: {
+    ...unavailable,
+    message: 'The account could not be looked up just now. This request was not counted. Please try again in 1s.',
+  },
+  server_busy: {
+    ...unavailable,
+    message: 'This server has as many answers under way as it can hold. Please try again in 1s.',
+  },
+  upstream_credentials_rejected: {
+    status: 502,
+    type: 'server_error',
+    source: 'provider',
+    retryable: false,
+    signals: 'none',
+    action: 'accountUrl',
+    message:
+      'Every provider rejected the provider credentials of this account. Your svc-router key is fine. Replace them:',
+  },
+  upstream_timeout: {
+    status: 504,
+    type: 'server_error',
+    source: 'provider',
+    retryable: true,
+    signals: 'none',
+    message:
+      'No backend of {profile} answered before the deadline of {seconds}s. Try again, or send a shorter request.',
+  },
+  upstream_broken: {
+    status: 502,
+    type: 'server_error',
+    source: 'provider',
+    retryable: true,
+    signals: 'none',
+    message:
+      'The answer broke off before it was complete. What arrived is not the whole answer; please send the request again.',
+  },
+  internal_error: {
+    status: 500,
+    type: 'server_error',
+    source: 'gateway',
+    retryable: true,
+    signals: 'none',
+    action: 'supportUrl',
+    message: 'Something went wrong on our side. Tell us the request id:',
+  },
 } as const satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof errorCatalog

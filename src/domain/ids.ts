@@ -24,17 +24,6 @@ export function toBase62(value: number, width: number): string {
   return text
 }
 
-/** Reads what `toBase62` wrote; undefined where a character is not of the alphabet. */
-export function fromBase62(text: string): number | undefined {
-  let value = 0
-  for (const character of text) {
-    const digit = alphabet.indexOf(character)
-    if (digit < 0) return undefined
-    value = value * 62 + digit
-  }
-  return value
-}
-
 const timeWidth = 8
 const countWidth = 3
 const tailWidth = 13

@@ -74,7 +74,12 @@ export class JsonScan {
   members(bytes: Buffer): readonly JsonMember[] {
     const members: JsonMember[] = []
     for (let at = 0; at < this.#places.length; at += 4) {
-      const [keyStart, keyEnd, valueStart, valueEnd] = this.#places.slice(at, at + 4) as [number, number, number, number]
+      const [keyStart, keyEnd, valueStart, valueEnd] = this.#places.slice(at, at + 4) as [
+        number,
+        number,
+        number,
+        number,
+      ]
       members.push({ key: readKey(bytes, keyStart, keyEnd), keyStart, valueStart, valueEnd })
     }
     return members
@@ -158,7 +163,8 @@ export class JsonScan {
     this.#inString = false
     if (this.#depth === 1 && this.#keyEnd < 0) {
       this.#keyEnd = this.#offset + index + 1
-      if (this.#keyEnd - this.#keyStart > maxKeyBytes + 2) throw tooComplex(`using a field name of more than ${maxKeyBytes} bytes`)
+      if (this.#keyEnd - this.#keyStart > maxKeyBytes + 2)
+        throw tooComplex(`using a field name of more than ${maxKeyBytes} bytes`)
     }
     return index + 1
   }

@@ -40,7 +40,8 @@ export function authenticate(header: string | undefined, parts: AuthenticationPa
 }
 
 function readKey(header: string | undefined): string {
-  if (header?.startsWith('Bearer ') === true && header.length === wholeHeaderChars) return header.slice('Bearer '.length)
+  if (header?.startsWith('Bearer ') === true && header.length === wholeHeaderChars)
+    return header.slice('Bearer '.length)
   if (header === undefined || header.trim() === '' || /^bearer *$/i.test(header)) throw new ServiceError('key_missing')
   const match = bearer.exec(header)
   if (match === null) throw malformed('The Authorization header is not "Bearer" and one key.')

@@ -167,8 +167,12 @@ export class Failover {
     const { soonestMs, reasons } = this.#candidates.exhausted(this.#backends)
     const retryCount = this.retryCount
     const tried = this.attempts.map(({ outcome }) => outcome)
-    const rejected = [...tried.map((outcome) => outcome === 'rejected_credentials'), ...reasons.map((reason) => reason === 'credentials')]
-    if (rejected.length > 0 && rejected.every(Boolean)) return new ServiceError('upstream_credentials_rejected', { retryCount })
+    const rejected = [
+      ...tried.map((outcome) => outcome === 'rejected_credentials'),
+      ...reasons.map((reason) => reason === 'credentials'),
+    ]
+    if (rejected.length > 0 && rejected.every(Boolean))
+      return new ServiceError('upstream_credentials_rejected', { retryCount })
     const waitMs = soonestMs === undefined ? 0 : soonestMs - this.#parts.clock.nowMs()
     const seconds = Math.min(60, Math.max(1, Math.ceil(waitMs / 1000)))
     return new ServiceError('server_is_overloaded', {

@@ -8,5 +8,10 @@ export function openLane(choice: LaneChoice): Lane {
   if (choice.relay === undefined) {
     return new TranslationLane(choice.backendFormat.readAnswer(), choice.client.writeAnswer(choice.context))
   }
-  return new RelayLane(choice.relay, choice.backendFormat.readAnswer(), choice.context, choice.backend.dialect.streamUsage)
+  return new RelayLane(
+    choice.relay,
+    choice.backendFormat.readAnswer(),
+    choice.context,
+    choice.backend.dialect.streamUsage,
+  )
 }

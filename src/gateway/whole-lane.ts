@@ -89,7 +89,11 @@ function renameModel(bytes: Buffer, profile: string): Buffer {
   const valueEnd = text.indexOf('"', valueStart)
   const escape = text.indexOf('\\', valueStart)
   if (escape >= 0 && escape < valueEnd) return renameByStructure(bytes, profile)
-  return Buffer.concat([bytes.subarray(0, valueStart - 1), Buffer.from(JSON.stringify(profile)), bytes.subarray(valueEnd + 1)])
+  return Buffer.concat([
+    bytes.subarray(0, valueStart - 1),
+    Buffer.from(JSON.stringify(profile)),
+    bytes.subarray(valueEnd + 1),
+  ])
 }
 
 function renameByStructure(bytes: Buffer, profile: string): Buffer {

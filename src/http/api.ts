@@ -73,8 +73,12 @@ export class Api {
     '/v1/chat/completions': modelRoute((exchange) => this.#answer(exchange, 'openai-chat')),
     '/v1/responses': modelRoute((exchange) => this.#answer(exchange, 'openai-responses')),
     '/v1/models': { method: 'GET', access: 'key', gated: true, handle: (exchange) => this.#models(exchange) },
-    '/model-catalog': publicRoute(({ response, requestId }) => sendPublic(response, requestId, this.#parts.catalog.modelCatalog())),
-    '/pricing': publicRoute(({ response, requestId }) => sendPublic(response, requestId, this.#parts.catalog.pricing())),
+    '/model-catalog': publicRoute(({ response, requestId }) =>
+      sendPublic(response, requestId, this.#parts.catalog.modelCatalog()),
+    ),
+    '/pricing': publicRoute(({ response, requestId }) =>
+      sendPublic(response, requestId, this.#parts.catalog.pricing()),
+    ),
     '/health': probeRoute(({ response, requestId }) => sendJson(response, requestId, 200, { status: 'ok' })),
     '/ready': probeRoute(({ response, requestId }) => {
       const readiness = this.#parts.readiness()
@@ -154,7 +158,11 @@ export class Api {
     const { gateway, limits, nowMs } = this.#parts
     if (principal === undefined) throw new Error('a model route without a principal')
     if (this.#open > limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
-    const body = await readJsonBody(request, { maxBytes: limits.bodyBytes, timeoutMs: limits.bodyMs, clock: this.#parts.clock })
+    const body = await readJsonBody(request, {
+      maxBytes: limits.bodyBytes,
+      timeoutMs: limits.bodyMs,
+      clock: this.#parts.clock,
+    })
     const sink = new ResponseSink(response, requestId, nowMs)
     await gateway.answer(principal, { id: requestId, format, ...body, timeoutMs: statedTimeoutMs(request) }, sink)
   }
@@ -165,7 +173,11 @@ export class Api {
     this.#uncounted.take(principal.keyId)
     const signals = await this.#signalsOf(principal)
     if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
-    sendJson(response, requestId, 200, catalog.models(), ['Cache-Control', 'no-store', ...usageHeaders(signals, nowMs())])
+    sendJson(response, requestId, 200, catalog.models(), [
+      'Cache-Control',
+      'no-store',
+      ...usageHeaders(signals, nowMs()),
+    ])
   }
 
   async #refuse(exchange: Exchange, thrown: unknown): Promise<void> {
@@ -179,7 +191,14 @@ export class Api {
     }
     const signals = principal === undefined ? undefined : await this.#signalsOf(principal)
     const isLate = error.code === 'request_timeout'
-    const context = { requestId, links, nowMs: nowMs(), signals, model: pathOf(request).startsWith('/v1/'), close: isLate }
+    const context = {
+      requestId,
+      links,
+      nowMs: nowMs(),
+      signals,
+      model: pathOf(request).startsWith('/v1/'),
+      close: isLate,
+    }
     writeRefusal(response, error, context)
     if (!isLate) discardRest(request)
   }

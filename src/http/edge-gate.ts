@@ -9,5 +9,6 @@ const bareLibraries =
 
 /** Lets a request through by its User-Agent. @throws ServiceError `1010` */
 export function passEdgeGate(userAgent: string | undefined): void {
-  if (userAgent === undefined || userAgent.trim() === '' || bareLibraries.test(userAgent.trim())) throw new ServiceError('1010')
+  if (userAgent === undefined || userAgent.trim() === '' || bareLibraries.test(userAgent.trim()))
+    throw new ServiceError('1010')
 }

@@ -19,7 +19,10 @@ export interface RefusalContext {
 }
 
 /** The body of a refusal (contract 3.1). Clients show `message` and nothing else of it. */
-export function refusalBody(error: ServiceError, { requestId, links }: Pick<RefusalContext, 'requestId' | 'links'>): string {
+export function refusalBody(
+  error: ServiceError,
+  { requestId, links }: Pick<RefusalContext, 'requestId' | 'links'>,
+): string {
   const { entry, facts, code } = error
   const { param = null, resetsAt, attempts } = facts
   return JSON.stringify({

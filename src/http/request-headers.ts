@@ -24,7 +24,10 @@ export function checkHeaders({ rawHeaders, headers, httpVersion }: IncomingMessa
   // Node takes off the last coding and would pass over those below it.
   const coding = headers['transfer-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
-    throw invalidRequest('transfer-encoding', 'The header transfer-encoding may only be chunked. Send the body as it is.')
+    throw invalidRequest(
+      'transfer-encoding',
+      'The header transfer-encoding may only be chunked. Send the body as it is.',
+    )
   }
 }
 

@@ -138,7 +138,8 @@ function refuseGarbage(api: Api, refusal: ServiceError, socket: Socket): void {
 
 function garbageRefusal(code: string | undefined, headerMs: number): ServiceError {
   if (code === 'HPE_HEADER_OVERFLOW') return new ServiceError('headers_too_large')
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ServiceError('request_timeout', { words: { seconds: Math.ceil(headerMs / 1000) } })
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new ServiceError('request_timeout', { words: { seconds: Math.ceil(headerMs / 1000) } })
   return new ServiceError('invalid_request', { words: { problem: 'This is not a valid HTTP/1.1 request.' } })
 }
 

@@ -35,7 +35,11 @@ export function usageHeaders(signals: UsageSignals, nowMs: number): HeaderList {
 }
 
 /** How the answer came about (spec 2 "Reliability", contract 2.3). */
-export function reliabilityHeaders({ upstream, retryCount, simulated }: Omit<AnswerHead, 'signals' | 'stream'>): HeaderList {
+export function reliabilityHeaders({
+  upstream,
+  retryCount,
+  simulated,
+}: Omit<AnswerHead, 'signals' | 'stream'>): HeaderList {
   const headers = ['X-Svc-Router-Retry-Count', String(retryCount)]
   if (upstream !== undefined) headers.push('X-Svc-Router-Upstream', upstream)
   if (simulated) headers.push('X-Svc-Router-Simulated', 'true')

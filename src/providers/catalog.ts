@@ -8,22 +8,12 @@ import { createBackend, createUnusableBackend } from './backend.ts'
 import type { BackendSpec } from './backend.ts'
 import { findVendor, vendors } from './registry.ts'
 import type { VendorId } from './registry.ts'
+import { defaultTimeouts } from './timeouts.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 import { VaultError } from './vault.ts'
 import type { Vault } from './vault.ts'
 
 const defaultMaxCachedAccounts = 10_000
-
-/** Contract 5.5. */
-export const defaultTimeouts: BackendTimeouts = {
-  connectMs: 2_000,
-  firstContentMs: 30_000,
-  wholeAnswerMs: 300_000,
-  idleMs: 30_000,
-  totalMs: 600_000,
-}
-/** The first content of a backend that reasons before it answers. */
-export const reasoningFirstContentMs = 120_000
 
 /** A backend as the configuration gives it. What is absent comes from the vendor's row. */
 export interface ConfiguredBackend {
@@ -139,7 +129,7 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
       model: entry.model,
       simulated: entry.provider === 'simulated',
       contextWindow: entry.contextWindow,
-      timeouts: timeoutsOf(entry.reasoning, entry.timeouts),
+      timeouts: { ...defaultTimeouts(entry.reasoning ?? false), ...entry.timeouts },
       dialect: vendor.dialect,
       baseUrl,
       authHeader: entry.authHeader ?? vendor.authHeader,
@@ -159,7 +149,7 @@ export function openUpstream(upstream: Upstream, parts: { vault: Vault; pools: U
     format: upstream.format ?? vendor?.formats[0] ?? 'openai-chat',
     model: upstream.model,
     simulated: upstream.provider === 'simulated',
-    timeouts: defaultTimeouts,
+    timeouts: defaultTimeouts(false),
     dialect: (vendor ?? vendors.custom).dialect,
   }
   if (vendor === undefined || baseUrl === null) return createUnusableBackend(spec, 'unreachable')
@@ -177,11 +167,6 @@ export function openUpstream(upstream: Upstream, parts: { vault: Vault; pools: U
     if (error instanceof TypeError) return createUnusableBackend(spec, 'unreachable')
     throw error
   }
-}
-
-function timeoutsOf(reasoning = false, given: Partial<BackendTimeouts> = {}): BackendTimeouts {
-  const firstContentMs = reasoning ? reasoningFirstContentMs : defaultTimeouts.firstContentMs
-  return { ...defaultTimeouts, firstContentMs, ...given }
 }
 
 /** The vendor, or the server where the user named another one than the vendor's. */

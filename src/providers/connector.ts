@@ -23,7 +23,7 @@ export interface ConnectorOptions {
 }
 
 /** The address that a name led to is not one that may be reached (research/reliability T1). */
-export class ForbiddenAddressError extends Error {
+class ForbiddenAddressError extends Error {
   override readonly name = 'ForbiddenAddressError'
   readonly code = 'ERR_FORBIDDEN_ADDRESS'
 

@@ -44,7 +44,7 @@ export interface SimulatedProvider {
   close(): Promise<void>
 }
 
-export interface SimulatedCounts {
+interface SimulatedCounts {
   /** Requests for an answer since the start. */
   readonly requests: number
   readonly open: number
@@ -57,7 +57,7 @@ export interface SimulatedCounts {
   readonly stepsLeft: number
 }
 
-export interface CapturedRequest {
+interface CapturedRequest {
   readonly path: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: string

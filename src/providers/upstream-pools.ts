@@ -26,7 +26,7 @@ export interface UpstreamPoolsOptions extends Partial<PoolLimits> {
 }
 
 /** What decides that calls may share connections: never across credentials. */
-export interface PoolKey {
+interface PoolKey {
   readonly origin: string
   /** Tells credentials apart; not the credential itself. */
   readonly credential: string

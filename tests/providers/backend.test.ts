@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/secret.ts'
-import { defaultTimeouts } from '../../src/providers/catalog.ts'
+import { defaultTimeouts } from '../../src/providers/timeouts.ts'
 import {
   bugs,
   madeUpCredential,
@@ -219,7 +219,7 @@ describe('connections that fail', () => {
 
   test('a name whose resolution hangs is given up after connectMs', async () => {
     const backend = openBackend(openPools({ lookup: () => {} }), 'http://nowhere.invalid', {
-      timeouts: { ...defaultTimeouts, connectMs: 150 },
+      timeouts: { ...defaultTimeouts(false), connectMs: 150 },
     })
     const startedAtMs = performance.now()
     const { error } = await run(backend)
@@ -232,7 +232,7 @@ describe('connections that fail', () => {
     const { port, sockets } = await serveTcp((socket) => socket.resume())
     const pools = openPools()
     const { error } = await run(
-      openBackend(pools, `https://127.0.0.1:${port}`, { timeouts: { ...defaultTimeouts, connectMs: 150 } }),
+      openBackend(pools, `https://127.0.0.1:${port}`, { timeouts: { ...defaultTimeouts(false), connectMs: 150 } }),
     )
     expect(error?.outcome).toBe('timeout')
     await until(() => sockets.size === 0)

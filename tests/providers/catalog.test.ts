@@ -4,7 +4,8 @@ import { systemClock } from '../../src/domain/clock.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import type { Backend } from '../../src/gateway/ports.ts'
-import { createBackends, defaultTimeouts, openConfigured } from '../../src/providers/catalog.ts'
+import { createBackends, openConfigured } from '../../src/providers/catalog.ts'
+import { defaultTimeouts } from '../../src/providers/timeouts.ts'
 import type { BackendsOptions, ConfiguredBackend } from '../../src/providers/catalog.ts'
 import { testUpstream } from '../../src/providers/probe.ts'
 import { findVendor, vendors } from '../../src/providers/registry.ts'
@@ -236,7 +237,7 @@ describe('what a backend is made of', () => {
       failureDomain: 'mistral',
       format: 'openai-chat',
       simulated: false,
-      timeouts: defaultTimeouts,
+      timeouts: defaultTimeouts(false),
       dialect: vendors.mistral.dialect,
     })
     expect('contextWindow' in plain).toBe(false)
@@ -247,7 +248,7 @@ describe('what a backend is made of', () => {
     expect(reasons).toMatchObject({
       format: 'openai-responses',
       contextWindow: 1000,
-      timeouts: { ...defaultTimeouts, firstContentMs: 120_000, idleMs: 5 },
+      timeouts: { ...defaultTimeouts(true), idleMs: 5 },
     })
     const moved = openConfigured({ id: 'c', provider: 'vllm', model: 'm', baseUrl: 'http://10.0.0.5:8000/v1' }, pools)
     expect(moved.failureDomain).toBe('vllm 10.0.0.5:8000')

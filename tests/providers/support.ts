@@ -9,7 +9,7 @@ import type { UpstreamError } from '../../src/domain/upstream.ts'
 import type { Backend, UpstreamCall, UpstreamHead } from '../../src/gateway/ports.ts'
 import { createBackend } from '../../src/providers/backend.ts'
 import type { BackendSpec } from '../../src/providers/backend.ts'
-import { defaultTimeouts } from '../../src/providers/catalog.ts'
+import { defaultTimeouts } from '../../src/providers/timeouts.ts'
 import { vendors } from '../../src/providers/registry.ts'
 import { createUpstreamPools } from '../../src/providers/upstream-pools.ts'
 import type { UpstreamPools, UpstreamPoolsOptions } from '../../src/providers/upstream-pools.ts'
@@ -88,7 +88,7 @@ export function openBackend(pools: UpstreamPools, baseUrl: string, spec: Partial
       format: 'openai-chat',
       model: 'model-1',
       simulated: false,
-      timeouts: defaultTimeouts,
+      timeouts: defaultTimeouts(false),
       dialect: vendors.custom.dialect,
       baseUrl,
       authHeader: 'authorization',
