@@ -14,7 +14,7 @@ export const openaiChatRelay: RelayRules = {
     return changes
   },
 
-  notable: /"finish_reason"\s*:\s*"|"usage"\s*:\s*\{|"error"\s*:|\[DONE\]/g,
+  notable: /"finish_reason"\s*:\s*"|"usage"\s*:\s*\{|"error"\s*:|\[DONE\]|\n:/g,
 
   isUnasked(data, conversation) {
     if (conversation.streamUsage || data['usage'] == null) return false

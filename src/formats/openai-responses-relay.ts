@@ -11,7 +11,7 @@ export const openaiResponsesRelay: RelayRules = {
     return changes
   },
 
-  notable: /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|created)|error)"|"error"\s*:\s*\{|\[DONE\]/g,
+  notable: /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|created)|error)"|"error"\s*:\s*\{|\[DONE\]|\n:/g,
 
   isUnasked: () => false,
 

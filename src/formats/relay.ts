@@ -9,8 +9,8 @@ export interface RelayRules {
   /** The members of the request's outermost object to replace, as JSON text; `undefined` leaves a member out. */
   requestChanges(body: JsonObject, conversation: Conversation, target: WriteTarget): Record<string, string | undefined>
   /**
-   * Finds, in the text of several events, what must be looked at one event at a time once content flows: ends, errors
-   * and usage. It may find too much, never too little, and is global.
+   * Finds, in the text of several events, what must be looked at one event at a time once content flows: ends, errors,
+   * usage and comments. It may find too much, never too little, and is global.
    */
   readonly notable: RegExp
   /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */

@@ -152,13 +152,14 @@ export class RelayLane implements Lane {
     notable.lastIndex = from
     const found = notable.exec(events)
     if (found === null) return events.length
-    return Math.max(from, events.lastIndexOf('\n\n', found.index) + 2)
+    const boundary = events.lastIndexOf('\n\n', found.index)
+    return boundary < from ? from : boundary + 2
   }
 
   #readOne(block: string): string {
     const data = dataOf(block)
     if (data === undefined) return ''
-    this.#passedOn = ''
+    this.#readSequence()
     this.alive = true
     const text = Buffer.from(data, 'latin1').toString('utf8')
     const wasFinished = this.finished
