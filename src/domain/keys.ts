@@ -1,4 +1,4 @@
-import { createHmac, hash } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { randomBase62, toBase62 } from './ids.ts'
 import type { RandomBytes } from './random.ts'
@@ -40,11 +40,6 @@ export function keyHint(key: Secret): string {
 /** The digest under which a key is stored and found: HMAC-SHA-256 under the pepper, in base64url (contract 6). */
 export function keyDigest(key: string, pepper: Secret): string {
   return createHmac('sha256', pepper.reveal()).update(key).digest('base64url')
-}
-
-/** What a presented key is remembered by inside one process: cheaper than its digest, and as little the key itself. */
-export function keyFingerprint(key: string): string {
-  return hash('sha256', key, 'base64url')
 }
 
 function checksumOf(body: string): string {

@@ -23,16 +23,11 @@ export class ResponseSink implements AnswerSink {
   }
 
   write(bytes: string | Uint8Array, encoding: 'latin1' | 'utf8' = 'utf8'): boolean {
-    const { socket, destroyed } = this.#response
-    if (destroyed) return true
+    if (this.#response.destroyed) return true
     // What is held is turned into bytes now, and not between its mark and its leaving.
     if (this.#isHeld) return this.#response.write(typeof bytes === 'string' ? Buffer.from(bytes, encoding) : bytes)
-    // Node would gather the writes of one turn in the response and send them after it. Corked by us, it hands them to
-    // the socket, and they leave here, in one system call.
-    socket?.cork()
-    const taken = typeof bytes === 'string' ? this.#response.write(bytes, encoding) : this.#response.write(bytes)
-    socket?.uncork()
-    return taken
+    // Node gathers the writes of one turn and sends them after it in one system call.
+    return typeof bytes === 'string' ? this.#response.write(bytes, encoding) : this.#response.write(bytes)
   }
 
   end(bytes?: string | Uint8Array, encoding: 'latin1' | 'utf8' = 'utf8'): void {

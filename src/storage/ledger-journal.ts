@@ -18,7 +18,7 @@ import type { LedgerWriter } from './ledger-writer.ts'
 /** What nobody waits for is written this much later: most requests are then told in one record, beginning and end together. */
 const lazyMs = 10
 /** Two commits begin at least this far apart, so that under load many requests share one. */
-const commitEveryMs = 2
+const commitEveryMs = 4
 /** How often the place where recovery begins moves on. It stays one such step behind, see `#moveRecoverFrom`. */
 const recoverStepMs = 10_000
 
