@@ -86,10 +86,13 @@ export function isThisNode(node) {
   return realpathSync(node) === realpathSync(process.execPath)
 }
 
+/** Where Node keeps what it made of the sources: a later start is faster and takes less memory. */
+export const compileCache = join(root, 'node_modules', '.cache', 'svc-router')
+
 /** Runs a command to its end with `node` and the packages' programs first on PATH; gives its exit code. */
-export function runToEnd(node, command, args) {
+export function runToEnd(node, command, args, environment = {}) {
   const path = [dirname(node), join(root, 'node_modules', '.bin'), process.env.PATH ?? ''].join(delimiter)
-  const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, PATH: path } })
+  const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, PATH: path, ...environment } })
   for (const signal of forwardedSignals) {
     // Ctrl-C at a terminal reaches the child by itself; a second one would cut its orderly end short.
     process.on(signal, () => {

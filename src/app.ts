@@ -15,12 +15,10 @@ import { Catalog } from './http/catalog.ts'
 import { serve, type Listening } from './http/serve.ts'
 import { openProviders } from './open-providers.ts'
 import { openStorage, type Storage } from './open-storage.ts'
+import { startRequestSweep } from './storage/request-sweep.ts'
 
 /** Time that load balancers get to see that this server is not ready any more, before it stops listening. */
 const unreadyBeforeCloseMs = { local: 0, production: 5_000 } as const
-/** Old records are deleted in chunks of this many, one chunk every so often, so that nothing waits for it. */
-const retentionChunk = 500
-const retentionEveryMs = 10_000
 const itemIdLength = 24
 
 export interface AppOptions {
@@ -32,6 +30,8 @@ export interface AppOptions {
 export interface App {
   /** The configuration with the port that the system chose. */
   readonly config: Config
+  /** Resolves with a code when the service cannot go on by itself. `stop` is still to be called, and works. */
+  readonly failed: Promise<string>
   /** Ready turns false, running answers finish, everything is closed in reverse order. Can be called more than once. */
   stop(): Promise<void>
 }
@@ -42,18 +42,23 @@ export async function startApp(
   { log, clock = systemClock(), random = systemRandom() }: AppOptions,
 ): Promise<App> {
   await using parts = new AsyncDisposableStack()
-  const storage = parts.use(await openStorage(given, clock, log))
+  const died = Promise.withResolvers<string>()
+  const storage = parts.use(await openStorage(given, { clock, log, onDied: died.resolve }))
   const providers = parts.use(await openProviders(given, { storage, clock, random, log }))
   const keys = new KeyDirectory(storage.store, clock, log, () => providers.backends.forget())
   await keys.start()
   parts.defer(() => keys.close())
-  sweepOldRequests(storage, given.requestRetentionMs, clock, parts)
+  const onFailed = (error: unknown): void =>
+    log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' })
+  parts.defer(startRequestSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
 
   let isDraining = false
   const gatewayFor = (config: Config): Gateway =>
     buildGateway(config, { ledger: storage.ledger, keys, providers, clock, random, log })
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
-  const { config, api, listening } = await listen(given, { gatewayFor, readiness, clock, random, log })
+  const listening = await listen(given, { gatewayFor, readiness, clock, random, log })
+  const { api } = listening
+  const config = withPort(given, listening.port)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
   const owned = parts.move()
@@ -62,11 +67,18 @@ export async function startApp(
     isDraining = true
     log({ event: 'draining', openRequests: api.openRequests })
     await new Promise<void>((resolve) => setTimeout(resolve, unreadyBeforeCloseMs[config.mode]))
-    const cutRequests = await listening.drain(config.drainMs)
-    await owned.disposeAsync()
-    log({ event: 'stopped', cutRequests })
+    let cutRequests = 0
+    try {
+      cutRequests = await listening.drain(config.drainMs)
+    } finally {
+      try {
+        await owned.disposeAsync()
+      } finally {
+        log({ event: 'stopped', cutRequests })
+      }
+    }
   }
-  return { config, stop: () => (stopping ??= stop()) }
+  return { config, failed: died.promise, stop: () => (stopping ??= stop()) }
 }
 
 interface GatewayNeeds {
@@ -110,30 +122,9 @@ interface ListenNeeds {
   readonly log: EventLog
 }
 
-/** Listens first where the port is the system's choice, because the links in every answer need it. */
-async function listen(given: Config, needs: ListenNeeds): Promise<{ config: Config; api: Api; listening: Listening }> {
+function listen(given: Config, needs: ListenNeeds): Promise<Listening> {
   const { limits, listen: at } = given
-  const nowMs = (): number => needs.clock.nowMs()
-  let config = given
-  let current: Api | undefined
-  const build = (): Api => {
-    const links = linksFor(config.appUrl)
-    const { baseUrl, plans, profiles } = config
-    return new Api({
-      gateway: needs.gatewayFor(config),
-      catalog: new Catalog({ baseUrl, links, plans, profiles, createdAt: Math.floor(nowMs() / 1000) }),
-      links,
-      baseUrl,
-      edgeGate: config.edgeGate.enabled,
-      limits,
-      clock: needs.clock,
-      nowMs,
-      mintRequestId: idMinter('req_', nowMs, needs.random),
-      log: needs.log,
-      readiness: needs.readiness,
-    })
-  }
-  const listening = await serve(() => (current ??= build()), {
+  return serve((port) => buildApi(withPort(given, port), needs), {
     host: at.host,
     port: at.port,
     headerBytes: limits.headerBytes,
@@ -141,8 +132,25 @@ async function listen(given: Config, needs: ListenNeeds): Promise<{ config: Conf
     requestMs: limits.headerMs + limits.bodyMs,
     connections: limits.connections,
   })
-  config = withPort(given, listening.port)
-  return { config, api: (current ??= build()), listening }
+}
+
+function buildApi(config: Config, { gatewayFor, readiness, clock, random, log }: ListenNeeds): Api {
+  const nowMs = (): number => clock.nowMs()
+  const links = linksFor(config.appUrl)
+  const { baseUrl, plans, profiles, backends } = config
+  return new Api({
+    gateway: gatewayFor(config),
+    catalog: new Catalog({ baseUrl, links, plans, profiles, backends, createdAt: Math.floor(nowMs() / 1000) }),
+    links,
+    baseUrl,
+    edgeGate: config.edgeGate.enabled,
+    limits: config.limits,
+    clock,
+    nowMs,
+    mintRequestId: idMinter('req_', nowMs, random),
+    log,
+    readiness,
+  })
 }
 
 function readinessOf({
@@ -159,13 +167,4 @@ function readinessOf({
   if (!keys.isFresh()) reasons.push('the key store does not answer')
   if (!storage.isHealthy()) reasons.push('requests cannot be recorded')
   return { ready: reasons.length === 0, reasons }
-}
-
-function sweepOldRequests({ store }: Storage, retentionMs: number, clock: Clock, parts: AsyncDisposableStack): void {
-  const timer = setInterval(() => {
-    // A failing store is noticed and told by the key directory; the sweep goes on when it is back.
-    store.deleteRequestsBefore(clock.nowMs() - retentionMs, retentionChunk).catch(() => {})
-  }, retentionEveryMs)
-  timer.unref()
-  parts.defer(() => clearInterval(timer))
 }

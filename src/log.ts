@@ -2,7 +2,11 @@ import type { EventLog } from './domain/events.ts'
 
 /** Lines wait this long, so that many are written at once. */
 const flushMs = 100
-/** Lines that may wait; beyond them lines are counted and dropped, so that a stuck reader cannot fill the memory. */
+/**
+ * Lines that may wait for one flush; further ones are counted and dropped, so that a burst cannot fill the memory. It
+ * is no help against a reader that does not read: a pipe is written synchronously on Linux, and holds the process up
+ * until it has room.
+ */
 const maxWaiting = 10_000
 
 export interface LogOptions {

@@ -1,6 +1,7 @@
 import { startApp } from './app.ts'
 import { readAll } from './cli/read-input.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
+import { CommandError, exitCodes } from './cli/failures.ts'
 import { run } from './cli/run.ts'
 import { readVersion } from './cli/version.ts'
 import type { Config } from './config/config.ts'
@@ -15,8 +16,8 @@ import { testUpstream } from './providers/probe.ts'
 import { createUpstreamPools } from './providers/upstream-pools.ts'
 import { createVault, type Vault } from './providers/vault.ts'
 import { DataFolderInUse } from './storage/data-folder-lock.ts'
+import { LedgerUnavailable } from './storage/ledger-unavailable.ts'
 import { SchemaMismatch } from './storage/migrations.ts'
-import { openPostgres } from './storage/open-postgres.ts'
 import { openSqlite } from './storage/open-sqlite.ts'
 import { createStore } from './storage/store.ts'
 
@@ -39,11 +40,9 @@ const ports: CliPorts = {
     const pools = createUpstreamPools({ clock, version: readVersion() })
     try {
       const requestId = idMinter('req_', () => clock.nowMs(), random)()
-      const { outcome, status, ms } = await testUpstream(openUpstream(upstream, { vault: vaultFor(config), pools }), {
-        clock,
-        requestId,
-      })
-      return { outcome, ms, ...(status === undefined ? {} : { status }) }
+      const publicOnly = config.mode === 'production'
+      const backend = openUpstream(upstream, { vault: vaultFor(config), pools, publicOnly })
+      return await testUpstream(backend, { clock, requestId })
     } finally {
       await pools.close(poolCloseMs)
     }
@@ -51,11 +50,7 @@ const ports: CliPorts = {
 }
 
 async function openStore(config: Config): Promise<OpenedStore> {
-  const db =
-    config.storage.kind === 'sqlite'
-      ? await openSqlite(config.dataDir)
-      : await openPostgres(config.storage.url.reveal())
-  const store = createStore(db)
+  const store = createStore(await openSqlite(config.dataDir))
   return {
     accounts: store,
     requests: {
@@ -76,11 +71,19 @@ async function startService(config: Config): Promise<RunningApp> {
   const app = await startApp(config, { clock, random, log })
   return {
     config: app.config,
-    // It never stops by itself: what fails inside is answered, logged and tried again.
-    stopped: new Promise(() => {}),
+    stopped: app.failed.then((reason) => {
+      throw new CommandError(
+        exitCodes.failure,
+        `requests cannot be recorded any more (${reason}), so the service has stopped`,
+        'start it again; what was under way is decided then',
+      )
+    }),
     async stop() {
-      await app.stop()
-      flush()
+      try {
+        await app.stop().catch(inOwnWords)
+      } finally {
+        flush()
+      }
     },
   }
 }
@@ -100,6 +103,12 @@ function inOwnWords(error: unknown): never {
     throw new SetupError(
       'the database was written by another version of svc-router',
       'start the newer version, or choose another folder: --data FOLDER',
+    )
+  if (error instanceof LedgerUnavailable)
+    throw new CommandError(
+      exitCodes.failure,
+      'the last requests could not be recorded before the end',
+      'see ledger_failing in the log for why; the next start decides what was under way',
     )
   throw error
 }
@@ -137,6 +146,8 @@ process.on('uncaughtException', (error) => {
 })
 // Whoever reads our output may leave before its end.
 process.stdout.on('error', () => process.exit(0))
+// Whoever reads the log may leave too, and the service goes on: its records do not depend on the log.
+process.stderr.on('error', () => {})
 
 try {
   process.exitCode = await run(process.argv.slice(2), terminal, ports)

@@ -1,12 +1,15 @@
 import { readVersion } from './cli/version.ts'
+import { findAccount } from './accounts/accounts.ts'
 import { localAccountName } from './accounts/first-run.ts'
+import { AccountsError } from './accounts/refusals.ts'
 import type { BackendConfig, Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import type { RandomBytes } from './domain/random.ts'
-import type { FormatId } from './formats/format.ts'
-import { describeBug } from './http/bugs.ts'
+import { SetupError } from './domain/setup-error.ts'
+import { formatIds } from './domain/format-id.ts'
+import { describeBug } from './domain/bugs.ts'
 import { createBackends, type CachedBackends, type ConfiguredBackend } from './providers/catalog.ts'
 import type { VendorId } from './providers/registry.ts'
 import { startSimulatedProvider } from './providers/simulated.ts'
@@ -15,7 +18,6 @@ import { createVault } from './providers/vault.ts'
 import type { Store } from './storage/store.ts'
 
 const poolsCloseMs = 1_000
-const maxAccounts = 10_000
 
 /** Everything that reaches models: connections, credentials, and which backends serve whom. */
 export interface Providers extends AsyncDisposable {
@@ -29,7 +31,10 @@ export interface ProvidersNeeds {
   readonly log: EventLog
 }
 
-/** Starts the simulated providers that the configuration has, and opens the way to all others. */
+/**
+ * Starts the simulated providers that the configuration has, and opens the way to all others.
+ * @throws SetupError where a backend's account does not exist
+ */
 export async function openProviders(
   config: Config,
   { storage, clock, random, log }: ProvidersNeeds,
@@ -48,7 +53,9 @@ export async function openProviders(
     }
     const simulated = await startSimulatedProvider({ name: backend.id })
     opened.defer(() => simulated.close())
-    configured.push({ ...common(backend), baseUrl: simulated.baseUrl, format: simulatedFormats[configured.length % 2] })
+    // Each speaks the next format, so that a first try shows both lanes.
+    const format = formatIds[configured.length % formatIds.length]
+    configured.push({ ...common(backend), baseUrl: simulated.baseUrl, format })
   }
   opened.defer(() => pools.close(poolsCloseMs))
   const backends = createBackends({
@@ -57,24 +64,14 @@ export async function openProviders(
     upstreamsOf: (accountId) => storage.store.listUpstreams(accountId),
     vault: createVault({ ...sealingKeys(config.secrets), random }),
     pools,
+    publicOnly: config.mode === 'production',
   })
   const owned = opened.move()
   return { backends, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-/** Every second simulated backend speaks the other format, so that a first try shows both lanes. */
-const simulatedFormats: readonly FormatId[] = ['openai-chat', 'openai-responses']
-
-function common({
-  id,
-  model,
-  provider,
-  failureDomain,
-  contextWindow,
-  reasoning,
-  timeouts,
-}: BackendConfig): ConfiguredBackend {
-  return { id, model, provider: provider.preset as VendorId, failureDomain, contextWindow, reasoning, timeouts }
+function common({ id, model, provider, failureDomain, contextWindow, timeouts }: BackendConfig): ConfiguredBackend {
+  return { id, model, provider: provider.preset as VendorId, failureDomain, contextWindow, timeouts }
 }
 
 async function configuredBackend(backend: BackendConfig, store: Store): Promise<ConfiguredBackend> {
@@ -82,12 +79,19 @@ async function configuredBackend(backend: BackendConfig, store: Store): Promise<
   const { baseUrl, format, authHeader } = provider
   const base = { ...common(backend), baseUrl, format, authHeader }
   if (credential === undefined) return base
-  return { ...base, credential, account: await accountOf(backend.account ?? localAccountName, store) }
+  return { ...base, credential, account: await accountOf(backend, store) }
 }
 
-/** The id of the one account that a configured credential belongs to (contract 7). An unknown name serves nobody. */
-async function accountOf(nameOrId: string, store: Store): Promise<string> {
-  const accounts = await store.listAccounts(maxAccounts)
-  const found = accounts.find(({ id }) => id === nameOrId) ?? accounts.find(({ name }) => name === nameOrId)
-  return found?.id ?? nameOrId
+/** The id of the one account that a configured credential belongs to (contract 7). */
+async function accountOf(backend: BackendConfig, store: Store): Promise<string> {
+  const named = backend.account ?? localAccountName
+  try {
+    return (await findAccount({ store }, named)).id
+  } catch (error) {
+    if (!(error instanceof AccountsError)) throw error
+    throw new SetupError(
+      `the backend "${backend.id}" belongs to the account "${named}", which does not exist`,
+      'make it with "npx svc-router accounts create", or set "account" of that backend to one of "npx svc-router accounts list"',
+    )
+  }
 }

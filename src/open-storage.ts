@@ -6,7 +6,7 @@ import { openSqliteLedger } from './storage/ledger-sqlite.ts'
 import { openSqlite } from './storage/open-sqlite.ts'
 import { createStore, type Store } from './storage/store.ts'
 
-/** What is kept and what decides admissions, on the engine that the configuration names. */
+/** What is kept and what decides admissions: SQLite in the data folder. */
 export interface Storage extends AsyncDisposable {
   readonly store: Store
   readonly ledger: Ledger
@@ -14,12 +14,20 @@ export interface Storage extends AsyncDisposable {
   isHealthy(): boolean
 }
 
-/** Opens the database and the ledger of this process. @throws DataFolderInUse and the engines' own errors */
-export async function openStorage(config: Config, clock: Clock, _log: EventLog): Promise<Storage> {
+export interface StorageNeeds {
+  readonly clock: Clock
+  readonly log: EventLog
+  /** Told when requests can never be recorded again by this process; `reason` is a code. */
+  readonly onDied: (reason: string) => void
+}
+
+/** Opens the database and the ledger of this process. @throws DataFolderInUse and the engine's own errors */
+export async function openStorage(config: Config, { clock, log, onDied }: StorageNeeds): Promise<Storage> {
   await using opened = new AsyncDisposableStack()
   const store = createStore(await openSqlite(config.dataDir))
   opened.defer(() => store.close())
-  const ledger = await openSqliteLedger(config.dataDir, clock)
+  const onFailing = (reason: string): void => log({ event: 'ledger_failing', reason })
+  const ledger = await openSqliteLedger(config.dataDir, clock, { onFailing, onDied })
   opened.defer(() => ledger.close())
   const owned = opened.move()
   return { store, ledger, isHealthy: () => ledger.healthy(), [Symbol.asyncDispose]: () => owned.disposeAsync() }

@@ -218,11 +218,11 @@ const rows: readonly Row[] = [
     fixes: ['export OLD='],
   },
   {
-    name: 'a database variable that holds no URL',
+    name: 'another database than the one in the data folder, which nothing serves from yet',
     text: 'database:\n  url_env: DATABASE_URL',
-    env: { DATABASE_URL: 'mysql://x' },
-    places: ['2:12'],
-    fixes: ['postgres://'],
+    env: { DATABASE_URL: 'postgres://localhost/made-up' },
+    places: ['1:1'],
+    fixes: ['known here: mode, listen, base_url, app_url, data, secrets'],
   },
   {
     name: 'a mode variable that is neither',

@@ -33,7 +33,6 @@ describe('defaults', () => {
       listen: { host: '127.0.0.1', port: 8787 },
       baseUrl: 'http://127.0.0.1:8787/v1',
       appUrl: 'http://127.0.0.1:8787',
-      storage: { kind: 'sqlite' },
       plans: defaultPlans,
       defaultPlan: 'free',
       keepAliveMs: 10_000,
@@ -285,13 +284,11 @@ describe('what is published', () => {
   test('the example loads with everything turned on', () => {
     const text = example().replaceAll(/^#(?=[a-z]| {2,})/gm, '')
     const env = {
-      DATABASE_URL: 'postgres://localhost/made-up',
       SVC_ROUTER_OLD_PEPPER: madeUpPepper,
       SVC_ROUTER_OLD_SEALING_KEY: madeUpSealingKey,
       OPENAI_API_KEY: 'made-up',
     }
     const config = loadText(text, { env })
-    expect(config.storage.kind).toBe('postgres')
     expect(config.backends.map(({ id }) => id)).toEqual([
       'big',
       'house',

@@ -43,7 +43,7 @@ export async function changePlan(
 }
 
 /** The account with this id or name. @throws AccountsError `account_unknown` */
-export async function findAccount(plane: ControlPlane, idOrName: string): Promise<Account> {
+export async function findAccount(plane: Pick<ControlPlane, 'store'>, idOrName: string): Promise<Account> {
   const byId = await plane.store.findAccount(idOrName)
   if (byId !== undefined) return byId
   const known = await plane.store.listAccounts(maxListedAccounts)

@@ -58,18 +58,6 @@ function refusals(command: (text: string) => string): Refusals {
 }
 
 const folderCodes = ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR', 'EEXIST', 'EISDIR']
-/** What the system and PostgreSQL call a server that is not there or does not let us in. */
-const databaseCodes = [
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  '28P01',
-  '28000',
-  '3D000',
-]
 /** SQLite's own codes: busy and locked; read-only, I/O error, full and cannot open; corrupt and not a database. */
 const sqliteBusy = [5, 6]
 const sqliteFolder = [8, 10, 13, 14]
@@ -88,13 +76,6 @@ export function explain(
     return { what, fix, exitCode: exitCodes.failure }
   }
   if (error instanceof ConfigError || !(error instanceof Error)) return undefined
-  if (config?.storage.kind === 'postgres' && 'code' in error && databaseCodes.includes(String(error.code))) {
-    return {
-      what: 'the PostgreSQL database cannot be reached, or does not let us in',
-      fix: 'check that it runs, and the variable that database.url_env names',
-      exitCode: exitCodes.unreachable,
-    }
-  }
   const mended = explainSystem(error, config)
   return mended === undefined ? undefined : { ...mended, exitCode: exitCodes.config }
 }

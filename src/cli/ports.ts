@@ -5,7 +5,7 @@ import type { Upstream } from '../domain/accounts.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { RandomBytes } from '../domain/random.ts'
 import type { RequestRecord } from '../domain/requests.ts'
-import type { AttemptOutcome } from '../domain/upstream.ts'
+import type { UpstreamTest } from '../domain/upstream.ts'
 
 /** The records of requests, to be read. */
 export interface RequestReader {
@@ -25,17 +25,10 @@ export interface OpenedStore {
 export interface RunningApp {
   /** Where it really listens: differs from the configuration where that said port 0. */
   readonly config: Config
-  /** Resolves when it has stopped, rejects when it stopped by itself because of a failure. */
-  readonly stopped: Promise<void>
+  /** Rejects when it cannot go on because of a failure, in words for the operator; `stop` is still to be called. */
+  readonly stopped: Promise<never>
   /** Ready turns false, running answers finish, everything is closed. */
   stop(): Promise<void>
-}
-
-/** What one small call to a connected provider showed. `status` is the provider's. */
-export interface UpstreamTest {
-  readonly outcome: AttemptOutcome
-  readonly status?: number
-  readonly ms: number
 }
 
 /** What the command line drives; `main.ts` gives the real ones. */

@@ -25,8 +25,11 @@ export const start: Command = {
     const app = await ports.startApp(config)
     const asked = new Promise<void>((resolve) => terminal.onStop(resolve))
     announce(invocation, app.config, first)
-    await Promise.race([app.stopped, asked])
-    await app.stop()
+    try {
+      await Promise.race([app.stopped, asked])
+    } finally {
+      await app.stop()
+    }
     return { text: '', json: undefined, talk: ['Stopped.'], exitCode: exitCodes.ok }
   },
 }

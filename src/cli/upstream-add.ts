@@ -2,11 +2,12 @@ import { addUpstream } from '../accounts/upstreams.ts'
 import { suggest } from '../config/check-shape.ts'
 import { findPreset, presetNames } from '../config/presets.ts'
 import { isProviderUrl } from '../config/schema.ts'
+import { holdsSecret } from '../config/secret-shapes.ts'
+import { formatIds } from '../domain/format-id.ts'
 import { Secret } from '../domain/secret.ts'
 import { accountOption, type Command, type Invocation } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
 
-const formats = ['openai-chat', 'openai-responses'] as const
 const maxModelCharacters = 200
 
 export const upstreamAdd: Command = {
@@ -21,7 +22,7 @@ export const upstreamAdd: Command = {
       summary: 'The environment variable with the credential. Without it, standard input is read.',
     },
     { name: 'base-url', value: 'URL', summary: "Replaces the preset's; required for custom and azure-openai." },
-    { name: 'format', value: 'FORMAT', summary: `What it speaks: ${formats.join(' or ')}.` },
+    { name: 'format', value: 'FORMAT', summary: `What it speaks: ${formatIds.join(' or ')}.` },
     {
       name: 'auth-header',
       value: 'HEADER',
@@ -76,10 +77,15 @@ function readDraft(invocation: Invocation, provider: string) {
     throw wrong(`${preset.name} needs --base-url`, '--base-url https://…')
   if (baseUrl !== null && !isProviderUrl(baseUrl))
     throw wrong('--base-url must be an http or https URL without user name and fragment', '--base-url https://…')
+  if (baseUrl !== null && holdsSecret(baseUrl))
+    throw wrong(
+      '--base-url holds something that looks like a credential, and it is stored and shown as it is',
+      'take it out of the URL and give it with --credential-env NAME',
+    )
   const named = line.option('format')
-  const format = formats.find((known) => known === named)
+  const format = formatIds.find((known) => known === named)
   if (named !== undefined && format === undefined)
-    throw wrong(`--format must be ${formats.join(' or ')}`, '--format openai-chat')
+    throw wrong(`--format must be ${formatIds.join(' or ')}`, '--format openai-chat')
   const authHeader = line.option('auth-header')?.toLowerCase() ?? null
   if (authHeader !== null && !/^[a-z0-9-]{1,64}$/.test(authHeader))
     throw wrong('--auth-header must be the name of a header', '--auth-header authorization')

@@ -22,7 +22,6 @@ export interface Config {
   readonly derivedUrls: { readonly base: boolean; readonly app: boolean }
   /** The data folder as it was named, so that printed commands can be pasted. */
   readonly dataDir: string
-  readonly storage: StorageConfig
   readonly secrets: ConfigSecrets
   readonly plans: readonly Plan[]
   /** The id of the plan of new accounts. */
@@ -40,8 +39,6 @@ export interface Config {
   readonly drainMs: number
   readonly edgeGate: { readonly enabled: boolean }
 }
-
-export type StorageConfig = { readonly kind: 'sqlite' } | { readonly kind: 'postgres'; readonly url: Secret }
 
 /** What keys are hashed with and credentials sealed with. The previous ones are still accepted while a change is under way. */
 export interface ConfigSecrets {
@@ -73,7 +70,7 @@ export interface BackendConfig {
   readonly credentialEnv: string | undefined
   /**
    * For a backend with a credential: id or name of the one account that it serves (contract 7); undefined is the
-   * local account. A backend without a credential serves every account.
+   * local account. It must exist when the service starts. A backend without a credential serves every account.
    */
   readonly account: string | undefined
   readonly failureDomain: string

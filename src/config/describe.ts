@@ -15,7 +15,6 @@ export function plainConfig(config: Config): Record<string, unknown> {
     base_url: config.baseUrl,
     app_url: config.appUrl,
     data: config.dataDir,
-    storage: config.storage.kind === 'sqlite' ? 'sqlite' : 'postgres (URL masked)',
     secrets: {
       pepper: masked,
       previous_pepper: config.secrets.previousPepper === undefined ? undefined : masked,

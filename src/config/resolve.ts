@@ -1,7 +1,7 @@
 import { suggest } from './check-shape.ts'
 import { defaultPlans, type Plan } from '../domain/plans.ts'
 import { Secret } from '../domain/secret.ts'
-import { baseUrlFor, type Config, type ConfigSecrets, type Limits, type Mode, type StorageConfig } from './config.ts'
+import { baseUrlFor, type Config, type ConfigSecrets, type Limits, type Mode } from './config.ts'
 import type { Findings } from './findings.ts'
 import { readDurationMs, readSizeBytes } from './measures.ts'
 import { resolveBackends, resolveProfiles, resolveProviders } from './resolve-routes.ts'
@@ -73,7 +73,6 @@ export function resolve(
     appUrl: file.app_url?.replace(/\/+$/, '') ?? (URL.canParse(baseUrl) ? new URL(baseUrl).origin : baseUrl),
     derivedUrls: { base: file.base_url === undefined, app: file.app_url === undefined },
     dataDir: overrides.data ?? file.data ?? defaultDataDir,
-    storage: resolveStorage(file, findings),
     given: resolveSecrets(file, mode, findings),
     plans,
     defaultPlan: resolveDefaultPlan(file, plans, findings),
@@ -135,20 +134,6 @@ function resolveDefaultPlan(file: ConfigFile, plans: readonly Plan[], findings: 
   if (wanted !== undefined && !ids.includes(wanted) && !findings.names('plans').includes(wanted))
     findings.add(['default_plan'], `there is no plan "${wanted}"`, suggest(wanted, ids))
   return wanted ?? (ids.includes('free') ? 'free' : (ids[0] ?? 'free'))
-}
-
-function resolveStorage(file: ConfigFile, findings: Findings): StorageConfig {
-  if (file.database === undefined) return { kind: 'sqlite' }
-  const path = ['database', 'url_env']
-  const url = findings.secret(path, file.database.url_env, 'it is the URL of the database')
-  if (url !== undefined && !/^postgres(ql)?:\/\//.test(url.reveal())) {
-    findings.add(
-      path,
-      `the environment variable ${file.database.url_env} does not hold a postgres:// URL`,
-      'set it to postgres://user:password@host:5432/database',
-    )
-  }
-  return { kind: 'postgres', url: url ?? new Secret('') }
 }
 
 function resolveSecrets(file: ConfigFile, mode: Mode, findings: Findings): GivenSecrets {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { formatIds } from '../domain/format-id.ts'
 import { presetNames } from './presets.ts'
 import { readDurationMs, readSizeBytes, writeDuration, writeSize } from './measures.ts'
 
@@ -105,7 +106,11 @@ const timeouts = group({
     .describe('Until a stream says its first content. Default 30s, 120s for reasoning backends.'),
   whole_answer: duration(1).optional().describe('Until the last byte of an answer that is not streamed. Default 300s.'),
   idle: duration(1).optional().describe('Between two events of a stream. Default 30s.'),
-  total: duration(1).optional().describe('The whole call. Default 600s.'),
+  total: duration(1)
+    .optional()
+    .describe(
+      'The whole request, all attempts together: of the backends that may serve it the longest counts. Default 600s.',
+    ),
 })
 
 /** The shape of svc-router.yaml. Defaults, references and secrets are resolved afterwards, by `loadConfig`. */
@@ -131,9 +136,6 @@ export const configSchema = group({
     .optional()
     .describe('Where links in errors lead. Required in production; by default the origin of base_url.'),
   data: text('a folder', 1000).optional().describe('The data folder. Default ./data.'),
-  database: group({ url_env: env('The variable that holds a postgres:// URL.') })
-    .optional()
-    .describe('Only for PostgreSQL; by default SQLite in the data folder.'),
   secrets: group({
     pepper_env: env('The variable with the pepper that keys are hashed with. Default SVC_ROUTER_PEPPER.').optional(),
     previous_pepper_env: env('The variable with the pepper before a change.').optional(),
@@ -169,7 +171,7 @@ export const configSchema = group({
       preset: text('the name of a preset', 64).meta({ description: 'The vendor.', examples: presetNames }),
       base_url: url("the provider's base URL", isProviderUrl).optional().describe("Replaces the preset's."),
       format: z
-        .enum(['openai-chat', 'openai-responses'], { error: 'expected openai-chat or openai-responses' })
+        .enum(formatIds, { error: `expected ${formatIds.join(' or ')}` })
         .optional()
         .describe('What the provider speaks.'),
       auth_header: shaped(headerShape, 'the name of a header')
@@ -192,12 +194,12 @@ export const configSchema = group({
       account: text('the id or name of an account', maxNameCharacters)
         .optional()
         .describe(
-          'The one account that the credential belongs to and that is served by it. Required in production; by default the local account.',
+          'The one account that the credential belongs to and that is served by it. Required in production; by default the local account. It must exist when the service starts.',
         ),
       failure_domain: text('a name', 64).optional().describe('What fails together. Default the provider.'),
       context_window: whole(1, maxContextTokens).optional().describe('In tokens.'),
       reasoning: flag.optional().describe('Whether it thinks before it answers: the first content may take 120s.'),
-      timeouts: timeouts.optional().describe('For this backend alone.'),
+      timeouts: timeouts.optional().describe('How long this backend may take.'),
     }),
   )
     .optional()

@@ -1,3 +1,4 @@
+import type { FormatId } from './format-id.ts'
 import type { KeyState } from './keys.ts'
 
 /** An account: what keys, plans, quota and provider credentials belong to (spec 1.2). */
@@ -39,7 +40,7 @@ export interface Upstream {
   readonly model: string
   /** Replaces the preset's base URL; required for `custom`. */
   readonly baseUrl: string | null
-  readonly format: 'openai-chat' | 'openai-responses' | null
+  readonly format: FormatId | null
   /** For `custom`: the header that carries the credential; `authorization` sends `Bearer`. */
   readonly authHeader: string | null
   readonly sealedCredential: string | null

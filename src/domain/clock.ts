@@ -1,6 +1,9 @@
 /** Time as a parameter, so that the whole service can run in a simulation (architecture 5.7). */
 export interface Clock {
-  /** Milliseconds since the Unix epoch. Never goes back while the process lives, whatever the wall clock does. */
+  /**
+   * Milliseconds since the Unix epoch. Never goes back while the process lives, whatever the wall clock does; after the
+   * machine has slept it goes forward to what the wall says.
+   */
   nowMs(): number
   /** Calls `run` once after `delayMs`. A timer never keeps the process alive by itself. */
   after(delayMs: number, run: () => void): Timer
@@ -16,11 +19,29 @@ const longestDelayMs = 2 ** 31 - 1
 const coarseFromMs = 1_000
 const tickMs = 100
 
-/** The real clock: read once from the wall, then carried forward by the monotonic counter. */
-export function systemClock(): Clock {
-  const startedAtMs = Date.now() - performance.now()
-  const nowMs = (): number => startedAtMs + performance.now()
-  const coarse = new CoarseTimers(nowMs)
+/** How far the wall may be ahead before it is believed: corrections of the wall clock are smaller, a sleep is longer. */
+const resyncFromMs = 1_000
+
+/** What the real clock is made of: the wall, and a counter that never goes back and stands still while the machine sleeps. */
+export interface TimeSources {
+  readonly wallMs: () => number
+  readonly monotonicMs: () => number
+}
+
+const systemTime: TimeSources = { wallMs: () => Date.now(), monotonicMs: () => performance.now() }
+
+/** The real clock: read from the wall, carried forward by the monotonic counter, and set forward where the wall is ahead. */
+export function systemClock({ wallMs, monotonicMs }: TimeSources = systemTime): Clock {
+  let offsetMs = wallMs() - monotonicMs()
+  const nowMs = (): number => {
+    const carriedMs = offsetMs + monotonicMs()
+    const aheadMs = wallMs() - carriedMs
+    if (aheadMs <= resyncFromMs) return carriedMs
+    offsetMs += aheadMs
+    return carriedMs + aheadMs
+  }
+  // A delay is a length of time: it does not end early because the wall went forward.
+  const coarse = new CoarseTimers(monotonicMs)
   return {
     nowMs,
     after(delayMs, run) {

@@ -21,7 +21,6 @@ export type ServiceEvent =
       readonly charged: number
       readonly ms: number
     }
-  | { readonly event: 'refused'; readonly requestId: string; readonly code: ErrorCode }
   /** A provider did not take an account's credential: the account's owner must replace it (contract 5.4). */
   | { readonly event: 'upstream_credentials_rejected'; readonly requestId: string; readonly backend: string }
   | { readonly event: 'ledger_failing'; readonly reason: string }

@@ -21,6 +21,13 @@ export interface Attempt {
   readonly upstreamRequestId?: string
 }
 
+/** What one small call to a provider showed. `status` is the provider's, where it said one. */
+export interface UpstreamTest {
+  readonly outcome: AttemptOutcome
+  readonly status?: number
+  readonly ms: number
+}
+
 /** Upstream trouble. It carries a category and never an upstream's text (architecture 8). */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'

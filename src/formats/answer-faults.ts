@@ -13,7 +13,8 @@ const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>(
   ['rate_limit_error', 'rate_limited'],
   ['rate_limited', 'rate_limited'],
   ['too_many_requests', 'rate_limited'],
-  ['insufficient_quota', 'rate_limited'],
+  // A used-up account of ours at the provider does not come back in seconds: it is as good as a bad credential.
+  ['insufficient_quota', 'rejected_credentials'],
   [429, 'rate_limited'],
   ['429', 'rate_limited'],
 ])
@@ -34,4 +35,45 @@ export function parseEventData(data: string): JsonObject {
 export function answerFault(error: Json | undefined): UpstreamError {
   if (!isObject(error)) return new UpstreamError('server_error')
   return new UpstreamError(outcomes.get(error['code']) ?? outcomes.get(error['type']) ?? 'server_error')
+}
+
+/** Statuses with which a provider says that the content is at fault: passed on, no failover (contract 3.3, 5.1). */
+const contentStatuses = new Set([400, 413, 422])
+/** Names of request fields only: `messages[0].content`, `temperature`. */
+const paramShape = /^[A-Za-z_][\w.[\]-]{0,63}$/
+
+/** Status and, where the provider said one, `Retry-After` in milliseconds, not yet clamped. */
+interface RefusalHead {
+  readonly status: number
+  readonly retryAfterMs?: number | undefined
+}
+
+/** What a provider's refusal means, from its status and its body. The body is read for its codes and never passed on. */
+export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string): UpstreamError {
+  const error = errorOf(body)
+  const code = error?.['code'] ?? error?.['type']
+  const told = outcomes.get(code)
+  if (told === 'context_too_long') return new UpstreamError(told, { status })
+  if (contentStatuses.has(status)) return new UpstreamError('rejected_content', { status, param: paramOf(error) })
+  if (status === 401 || status === 402 || status === 403) return new UpstreamError('rejected_credentials', { status })
+  if (status === 429 && told === 'rejected_credentials') return new UpstreamError(told, { status })
+  if (status === 429) return new UpstreamError('rate_limited', { status, retryAfterMs })
+  if (status === 408 || status === 504) return new UpstreamError('timeout', { status, retryAfterMs })
+  return new UpstreamError('server_error', { status, retryAfterMs })
+}
+
+function errorOf(body: string): JsonObject | undefined {
+  try {
+    const parsed = JSON.parse(body) as Json
+    const error = isObject(parsed) ? parsed['error'] : undefined
+    return isObject(error) ? error : undefined
+  } catch {
+    // Not JSON: a proxy's page. Its status says enough.
+    return undefined
+  }
+}
+
+function paramOf(error: JsonObject | undefined): string | undefined {
+  const param = error?.['param']
+  return typeof param === 'string' && paramShape.test(param) ? param : undefined
 }

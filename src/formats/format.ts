@@ -1,6 +1,7 @@
 import type { AnswerEvent, Conversation, JsonObject } from '../domain/conversation.ts'
+import type { FormatId } from '../domain/format-id.ts'
 
-export type FormatId = 'openai-chat' | 'openai-responses'
+export type { FormatId } from '../domain/format-id.ts'
 
 /**
  * A wire format that clients speak, providers speak, or both: four pure functions over one `Conversation` and one
@@ -55,8 +56,10 @@ export interface AnswerContext {
   readonly requestId: string
   /** Unix seconds. */
   readonly createdAt: number
-  /** Unix seconds now, for when the answer is complete; where absent it is complete when it was created. */
-  readonly nowSeconds?: () => number
+  /** Unix seconds now, for when the answer is complete. */
+  readonly nowSeconds: () => number
+  /** Whether the answer is kept, so that a later request may refer to it (contract 2.5). */
+  readonly isStored: boolean
   /** Mints what follows an item's prefix: unique, letters and digits. */
   readonly mintId: () => string
 }
@@ -80,4 +83,8 @@ export interface StreamFailure {
   readonly type: string
   readonly message: string
   readonly param: string | null
+  /** Who is at fault, as in `error.source` (contract 3.1). */
+  readonly source: string
+  readonly retryable: boolean
+  readonly requestId: string
 }

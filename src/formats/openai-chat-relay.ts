@@ -1,5 +1,6 @@
 import { fusionToolType } from '../domain/profiles.ts'
 import type { JsonObject } from '../domain/conversation.ts'
+import { errorFields } from './error-fields.ts'
 import type { RelayRules } from './relay.ts'
 
 /** Chat completions, relayed. A comment keeps the stream alive; every chunk is independent of the others. */
@@ -32,8 +33,7 @@ export const openaiChatRelay: RelayRules = {
   keepAlive: () => ': keep-alive\n\n',
 
   failure(failure) {
-    const error = { message: failure.message, type: failure.type, param: failure.param, code: failure.code }
-    return `data: ${JSON.stringify({ error })}\n\ndata: [DONE]\n\n`
+    return `data: ${JSON.stringify({ error: errorFields(failure) })}\n\ndata: [DONE]\n\n`
   },
 }
 

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../domain/conversation.ts'
+import { errorFields } from './error-fields.ts'
 import { withoutFusionTool } from './openai-chat-relay.ts'
 import type { RelayRules } from './relay.ts'
 
@@ -11,7 +12,8 @@ export const openaiResponsesRelay: RelayRules = {
     return changes
   },
 
-  notable: /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|created)|error)"|"error"\s*:\s*\{|\[DONE\]|\n:/g,
+  notable:
+    /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|cancelled|created)|error)"|"error"\s*:\s*\{|\[DONE\]|\n:/g,
 
   isUnasked: () => false,
 
@@ -28,8 +30,9 @@ export const openaiResponsesRelay: RelayRules = {
     return frame('response.in_progress', { sequence_number: memory.sequence, response: memory.response })
   },
 
-  failure({ code, type, message, param }, memory) {
-    const error = { sequence_number: ++memory.sequence, code, message, param, error: { type, code, message, param } }
+  failure(failure, memory) {
+    const { code, message, param } = failure
+    const error = { sequence_number: ++memory.sequence, code, message, param, error: errorFields(failure) }
     const response = { ...memory.response, status: 'failed', error: { code, message } }
     const failed = { sequence_number: ++memory.sequence, response }
     return `${frame('error', error)}${frame('response.failed', failed)}data: [DONE]\n\n`

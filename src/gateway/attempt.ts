@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../domain/clock.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import { classifyRefusal } from './classify.ts'
+import { refusalFault } from '../formats/answer-faults.ts'
 import type { Lane } from './lane.ts'
 import type { Backend, UpstreamCall, UpstreamHead, UpstreamListener, UpstreamRequest } from './ports.ts'
 
@@ -153,7 +153,7 @@ export class AttemptRun implements UpstreamListener {
     if (this.#over) return
     if (this.#refusal !== undefined) {
       const { head, chunks } = this.#refusal
-      this.#fail(classifyRefusal(head, Buffer.concat(chunks).toString('utf8')))
+      this.#fail(refusalFault(head, Buffer.concat(chunks).toString('utf8')))
       return
     }
     let last: string | Buffer

@@ -34,7 +34,8 @@ export interface AuthenticationParts {
  */
 export function authenticate(header: string | undefined, parts: AuthenticationParts): Principal | Promise<Principal> {
   const key = readKey(header)
-  const found = lookUp(parts.digests.recall(key) ?? parts.digests.make(wellFormed(key)), parts, 0)
+  const digests = parts.digests.recall(key)
+  const found = digests === undefined ? discover(wellFormed(key), parts) : lookUp(digests, parts, 0)
   if (found instanceof Promise) return found.then((entry) => admitEntry(entry, parts), unavailable)
   return admitEntry(found, parts)
 }
@@ -61,7 +62,19 @@ function whatItLooksLike(key: string): string {
   return foreign === undefined ? 'This is not a svc-router key.' : `This looks like a key of ${foreign[1]}.`
 }
 
-/** Looks for each of a key's digests in turn, until one is known. */
+/** Looks for a key that is not remembered, and remembers its digests where it exists. */
+async function discover(key: string, { keys, digests }: AuthenticationParts): Promise<KeyEntry | undefined> {
+  const all = digests.make(key)
+  for (const digest of all) {
+    const entry = await keys.find(digest)
+    if (entry === undefined) continue
+    digests.remember(key, all, digest)
+    return entry
+  }
+  return undefined
+}
+
+/** Looks for each of a remembered key's digests in turn, until one is known. */
 function lookUp(
   digests: readonly string[],
   parts: AuthenticationParts,

@@ -1,3 +1,4 @@
+import { describeBug } from '../domain/bugs.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import type { Usage } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
@@ -7,12 +8,19 @@ import type { RequestOutcome } from '../domain/requests.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { AnswerContext, StreamFailure } from '../formats/format.ts'
 import type { AttemptRun } from './attempt.ts'
+import type { WrittenBody } from './backend-body.ts'
 import { Delivery, type DeliveryEnd } from './delivery.ts'
 import { Failover, type FailoverParts } from './failover.ts'
 import type { Lane } from './lane.ts'
 import { openLane } from './open-lane.ts'
 import type { Admission, AnswerSink, Backend, ModelRequest } from './ports.ts'
 import { charsPerToken, TranslationLane } from './stream-lanes.ts'
+
+/**
+ * A ledger that takes longer than this to write is as good as one that cannot. Above the limit that a ledger keeps
+ * itself (see `Admission.durable`), because only the ledger can take the charge of a whole answer back.
+ */
+const durableMs = 25_000
 
 export interface CourseParts extends FailoverParts {
   readonly clock: Clock
@@ -32,6 +40,12 @@ export interface CourseOf {
   readonly totalMs: number
 }
 
+/** How a request ended; `refusal` where nothing was written, so that it can be a whole response. */
+interface CourseEnd {
+  readonly outcome: RequestOutcome
+  readonly refusal?: ServiceError
+}
+
 /** The course of one admitted request from its first attempt to its record: everything that ends it, ends it here. */
 export class Course {
   readonly #parts: CourseParts
@@ -46,16 +60,18 @@ export class Course {
   #ownLane: ((backend: Backend) => Lane) | undefined
   #firstContentMs: number | undefined
 
-  constructor(parts: CourseParts, of: CourseOf) {
+  /** `written` is what was written of the request before, if anything. */
+  constructor(parts: CourseParts, of: CourseOf, written?: WrittenBody) {
     this.#parts = parts
     this.#of = of
     this.#startedMs = parts.clock.nowMs()
     const laneFor = (backend: Backend): Lane => this.#ownLane?.(backend) ?? this.#openLane(backend)
-    this.#failover = new Failover(parts, of.request, of.context.conversation, of.backends, laneFor)
+    const { request, backends, context } = of
+    this.#failover = new Failover(parts, { request, conversation: context.conversation, backends, written }, laneFor)
   }
 
-  /** Answers into the sink. @throws ServiceError where nothing was written yet, so that the refusal can be a whole response */
-  async run(): Promise<RequestOutcome> {
+  /** Answers into the sink; the end says what could not be answered. */
+  async run(): Promise<CourseEnd> {
     const { clock, budget } = this.#parts
     const { sink, totalMs, context } = this.#of
     sink.onGone(() => this.#leave())
@@ -67,7 +83,7 @@ export class Course {
       const run = await this.#failover.firstContent()
       this.#failover.release()
       this.#firstContentMs = this.#elapsedMs()
-      return await (context.conversation.stream ? this.#stream(run) : this.#sendWhole(run))
+      return { outcome: await (context.conversation.stream ? this.#stream(run) : this.#sendWhole(run)) }
     } catch (error) {
       return this.#refuse(error)
     } finally {
@@ -79,9 +95,10 @@ export class Course {
 
   async #sendWhole(run: AttemptRun): Promise<RequestOutcome> {
     const { sink, units } = this.#of
+    const outcome = this.#outcome(units, this.#gone ? 'client_closed' : undefined)
     // Settled first, so that one record says it all; the mark of delivery follows with the first byte.
-    const outcome = this.#outcome(units)
     this.#settle(outcome, this.#gone ? 'none' : 'due')
+    if (this.#gone) return outcome
     await this.#durable()
     const send = (answer: string | Buffer): void => this.#sendFirst(() => sink.end(answer))
     run.flowTo({ write: send, ended: send, broke: () => {} })
@@ -93,14 +110,26 @@ export class Course {
     const { clock, keepAliveMs } = this.#parts
     await this.#durable()
     if (this.#gone) throw new UpstreamError('cancelled')
-    const end = await new Promise<DeliveryEnd>((resolve) => {
-      this.#sendFirst(() => run.flowTo(new Delivery(run, sink, clock, keepAliveMs, resolve)))
-    })
-    const error = end.whole ? undefined : this.#endReason(end.error)
-    if (error !== undefined && !this.#gone) sink.end(run.lane.failure(this.#failure(error)), run.lane.encoding)
-    const outcome = this.#outcome(units, this.#gone && !end.whole ? 'client_closed' : error?.code)
+    const { promise: delivered, resolve } = Promise.withResolvers<DeliveryEnd>()
+    this.#sendFirst(() => run.flowTo(new Delivery(run, sink, clock, keepAliveMs, resolve)))
+    const outcome = this.#outcome(units, this.#finishStream(run, await delivered))
     this.#settle(outcome, 'done')
     return outcome
+  }
+
+  /** Says in the stream why it broke; gives what is recorded of that. */
+  #finishStream(run: AttemptRun, end: DeliveryEnd): RequestOutcome['errorCode'] {
+    const { sink } = this.#of
+    if (end.whole) return undefined
+    if (end.slowReader) {
+      // Whoever takes nothing would not take the end either.
+      this.#gone = true
+      sink.drop()
+    }
+    const error = this.#endReason(end.error)
+    if (this.#gone) return 'client_closed'
+    sink.end(run.lane.failure(this.#failure(error)), run.lane.encoding)
+    return error.code
   }
 
   /** Opens the response and sends its first bytes: all is prepared before the mark, and leaves right behind it (contract 4.4). */
@@ -141,10 +170,15 @@ export class Course {
   async #durable(): Promise<void> {
     const written = this.#of.admission.durable()
     if (written === undefined) return
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const timer = this.#parts.clock.after(durableMs, () => reject(new Error('the ledger did not write in time')))
+    written.then(resolve, reject)
     try {
-      await written
+      await promise
     } catch (cause) {
       throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
+    } finally {
+      timer.cancel()
     }
   }
 
@@ -195,31 +229,37 @@ export class Course {
   }
 
   /** Everything that ended the request without a complete answer. */
-  #refuse(thrown: unknown): RequestOutcome {
+  #refuse(thrown: unknown): CourseEnd {
     const { sink, units } = this.#of
     const error = this.#endReason(thrown)
     const dispatched = this.#failover.current !== undefined
     const outcome = this.#outcome(this.#gone && dispatched ? units : 0, this.#gone ? 'client_closed' : error.code)
     this.#settle(outcome, 'none')
     this.#failover.current?.stop(new UpstreamError('cancelled'))
-    if (this.#gone) return outcome
-    if (!this.#opened) throw error
+    if (this.#gone) return { outcome }
+    if (!this.#opened) return { outcome, refusal: error }
     const failure = this.#failure(error)
     const lane = this.#ownLane?.(this.#of.backends[0]!) ?? this.#openLane(this.#of.backends[0]!)
     sink.end(lane.failure(failure), lane.encoding)
-    return outcome
+    return { outcome }
   }
 
   #endReason(thrown: unknown): ServiceError {
     if (thrown instanceof ServiceError) return thrown
     if (thrown instanceof UpstreamError)
       return new ServiceError('upstream_broken', { retryCount: this.#failover.retryCount })
+    const { log } = this.#parts
+    // A refusal that becomes a whole response is logged where it is written.
+    if (this.#opened || this.#gone)
+      log({ event: 'internal_error', requestId: this.#of.request.id, ...describeBug(thrown) })
     return new ServiceError('internal_error', { cause: thrown })
   }
 
   #failure(error: ServiceError): StreamFailure {
     const message = errorMessage(error, this.#parts.links)
-    return { code: error.code, type: error.entry.type, message, param: error.facts.param ?? null }
+    const { code, entry, facts } = error
+    const { type, source, retryable } = entry
+    return { code, type, message, param: facts.param ?? null, source, retryable, requestId: this.#of.request.id }
   }
 
   #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {

@@ -9,7 +9,10 @@ const slowReaderMs = 60_000
 const afterTerminalMs = 1_000
 
 /** How a stream that had begun came to its end. */
-export type DeliveryEnd = { readonly whole: true } | { readonly whole: false; readonly error: Error }
+export type DeliveryEnd =
+  | { readonly whole: true }
+  /** `slowReader`: it was the caller who took nothing any more, and not the backend's fault. */
+  | { readonly whole: false; readonly error: Error; readonly slowReader: boolean }
 
 /** Carries one stream from its backend to the caller: keeps it alive, holds a fast backend back, notices stalls (contract 5.5–5.7). */
 export class Delivery implements Flow {
@@ -21,6 +24,7 @@ export class Delivery implements Flow {
   #lastWriteMs: number
   /** When the caller stopped taking, or undefined while it takes. */
   #blockedSinceMs: number | undefined
+  #slowReader = false
   #timer: Timer | undefined
 
   constructor(run: AttemptRun, sink: AnswerSink, clock: Clock, keepAliveMs: number, done: (end: DeliveryEnd) => void) {
@@ -52,7 +56,7 @@ export class Delivery implements Flow {
 
   broke(error: Error): void {
     this.#timer?.cancel()
-    this.#done({ whole: false, error })
+    this.#done({ whole: false, error, slowReader: this.#slowReader })
   }
 
   #drained(): void {
@@ -68,7 +72,10 @@ export class Delivery implements Flow {
     const { idleMs } = this.#run.backend.timeouts
     const silentMs = this.#run.lane.finished ? Math.min(afterTerminalMs, idleMs) : idleMs
     if (this.#blockedSinceMs !== undefined) {
-      if (nowMs - this.#blockedSinceMs >= slowReaderMs) return this.#run.stop(new UpstreamError('cancelled'))
+      if (nowMs - this.#blockedSinceMs >= slowReaderMs) {
+        this.#slowReader = true
+        return this.#run.stop(new UpstreamError('cancelled'))
+      }
     } else if (nowMs - this.#run.lastEventMs >= silentMs) {
       return this.#run.stop(new UpstreamError('timeout'))
     } else if (nowMs - Math.max(this.#lastWriteMs, this.#run.lastEventMs) >= this.#keepAliveMs) {

@@ -5,8 +5,9 @@ import type { Secret } from '../domain/secret.ts'
 const maxRemembered = 50_000
 
 /**
- * Digests of presented keys. They never change, so what was made once need not be made again for every request. Keys
- * stand here in this process's memory only, as they do in every request's headers; nothing of this is ever written.
+ * Digests of presented keys. They never change, so what was made once need not be made again for every request. Only
+ * keys that exist are remembered: made-up ones, however many, push out no real one. Keys stand here in this process's
+ * memory only, as they do in every request's headers; nothing of this is ever written.
  */
 export class DigestMemory {
   readonly #peppers: readonly Secret[]
@@ -17,19 +18,22 @@ export class DigestMemory {
     this.#peppers = peppers
   }
 
-  /** The digests of a key that was seen before. */
+  /** The digests of a key that was remembered, the one under which it is known first. */
   recall(key: string): readonly string[] | undefined {
     return this.#byKey.get(key)
   }
 
   /** The digest of a well-formed key under each pepper, in their order. */
   make(key: string): readonly string[] {
+    return this.#peppers.map((pepper) => keyDigest(key, pepper))
+  }
+
+  /** Keeps the digests of a key that exists; `known` is the one of them under which it was found. */
+  remember(key: string, digests: readonly string[], known: string): void {
     if (this.#byKey.size >= maxRemembered) {
       const oldest = this.#byKey.keys().next()
       if (!oldest.done) this.#byKey.delete(oldest.value)
     }
-    const digests = this.#peppers.map((pepper) => keyDigest(key, pepper))
-    this.#byKey.set(key, digests)
-    return digests
+    this.#byKey.set(key, [known, ...digests.filter((digest) => digest !== known)])
   }
 }

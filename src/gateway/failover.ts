@@ -3,23 +3,26 @@ import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import { UpstreamError, type Attempt, type AttemptOutcome } from '../domain/upstream.ts'
-import type { Format, FormatId } from '../formats/format.ts'
-import { patchMembers } from '../formats/json-scan.ts'
-import type { RelayRules } from '../formats/relay.ts'
 import { AttemptRun } from './attempt.ts'
+import { writeBody, type BodyParts, type WrittenBody } from './backend-body.ts'
 import type { Lane } from './lane.ts'
 import type { Backend, ModelRequest } from './ports.ts'
 import { Candidates, maxAttempts } from './routing/candidates.ts'
 import type { BackendsHealth } from './routing/health.ts'
 import type { RetryBudget } from './routing/retry-budget.ts'
 
-export interface FailoverParts {
+export interface FailoverParts extends BodyParts {
   readonly clock: Clock
   readonly health: BackendsHealth
   readonly budget: RetryBudget
   readonly log: EventLog
-  readonly formats: (id: FormatId) => Format
-  readonly relays: (id: FormatId) => RelayRules
+}
+
+interface FailoverOf {
+  readonly request: ModelRequest
+  readonly conversation: Conversation
+  readonly backends: readonly Backend[]
+  readonly written: WrittenBody | undefined
 }
 
 /** One request's way through its backends until one of them begins to answer (contract 5). */
@@ -35,16 +38,19 @@ export class Failover {
   readonly #candidates: Candidates
   /** Makes the lane of an attempt; the course changes how once it had to open the stream itself. */
   readonly #laneFor: (backend: Backend) => Lane
+  /** Kept only until it is sent: it may be large. */
+  #written: WrittenBody | undefined
   #tookBudget = false
+  /** Attempts that were begun; the last of them may be under way. */
+  #started = 0
 
   constructor(
     parts: FailoverParts,
-    request: ModelRequest,
-    conversation: Conversation,
-    backends: readonly Backend[],
+    { request, conversation, backends, written }: FailoverOf,
     laneFor: (backend: Backend) => Lane,
   ) {
     this.#parts = parts
+    this.#written = written
     this.#request = request
     this.#conversation = conversation
     this.#backends = backends
@@ -54,7 +60,7 @@ export class Failover {
 
   /** How many backends failed before the current one. */
   get retryCount(): number {
-    return Math.max(0, this.attempts.length - 1)
+    return Math.max(0, this.#started - 1)
   }
 
   /** The attempt of the first backend that has content. @throws ServiceError when none has, and whatever `stop` was told */
@@ -90,6 +96,7 @@ export class Failover {
     const { stream } = this.#conversation
     const run = new AttemptRun(backend, this.#laneFor(backend), stream, clock)
     this.current = run
+    this.#started += 1
     health.attempted(backend.id)
     try {
       await run.open({ body, stream, requestId: this.#request.id })
@@ -131,13 +138,10 @@ export class Failover {
   }
 
   #bodyFor(backend: Backend): Uint8Array | string {
-    const { bytes, members, body, format } = this.#request
-    const target = { model: backend.model, stream: this.#conversation.stream, dialect: backend.dialect }
-    if (backend.format === format) {
-      const changes = this.#parts.relays(format).requestChanges(body, this.#conversation, target)
-      return patchMembers(bytes, members, changes)
-    }
-    return JSON.stringify(this.#parts.formats(backend.format).writeRequest(this.#conversation, target))
+    const written = this.#written
+    this.#written = undefined
+    if (written?.backend === backend) return written.body
+    return writeBody(backend, this.#request, this.#conversation, this.#parts)
   }
 
   #record(run: AttemptRun, outcome: AttemptOutcome, status?: number): void {

@@ -10,6 +10,7 @@ import type { Conversation } from '../domain/conversation.ts'
 import type { Format, FormatId } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import { authenticate, type AuthenticationParts } from './authenticate.ts'
+import { assertSayable } from './backend-body.ts'
 import { Course, type CourseParts } from './course.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
 import { BackendsHealth } from './routing/health.ts'
@@ -45,6 +46,7 @@ export interface GatewayParts {
 export class Gateway {
   readonly #parts: GatewayParts
   readonly #course: CourseParts
+  readonly #nowSeconds = (): number => Math.floor(this.#parts.clock.nowMs() / 1000)
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
@@ -64,23 +66,25 @@ export class Gateway {
 
   /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */
   async answer(principal: Principal, request: ModelRequest, sink: AnswerSink): Promise<void> {
-    const { clock, formats, mintId, log } = this.#parts
+    const { formats, mintId, log } = this.#parts
     const conversation = formats(request.format).readRequest(request.body)
     const profile = this.#profileOf(principal, conversation)
     const found = this.#backendsOf(profile.id, principal.accountId)
     const usable = found instanceof Promise ? await found : found
     if (usable.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    const written = assertSayable(request, conversation, usable, this.#parts)
     const { id, format } = request
     const { accountId, keyId, plan } = principal
     const units = profile.quotaUnits
     const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
     const admitted = this.#admit(opening, plan)
     const admission = admitted instanceof Promise ? await admitted : admitted
-    const createdAt = Math.floor(clock.nowMs() / 1000)
-    const context = { conversation, requestId: id, createdAt, mintId }
+    const nowSeconds = this.#nowSeconds
+    // Nothing is kept of any answer yet, whatever was asked (contract 2.5).
+    const context = { conversation, requestId: id, createdAt: nowSeconds(), nowSeconds, isStored: false, mintId }
     const totalMs = totalMsOf(request, usable)
-    const course = new Course(this.#course, { request, context, backends: usable, admission, units, sink, totalMs })
-    const outcome = await course.run()
+    const of = { request, context, backends: usable, admission, units, sink, totalMs }
+    const { outcome, refusal } = await new Course(this.#course, of, written).run()
     log({
       event: 'request',
       requestId: id,
@@ -93,6 +97,7 @@ export class Gateway {
       charged: outcome.charged,
       ms: outcome.totalMs,
     })
+    if (refusal !== undefined) throw refusal
   }
 
   /** @throws ServiceError `store_unavailable` */

@@ -14,6 +14,8 @@ const maxLookups = 256
 const answerMs = 2_000
 /** Digests that the store does not know are remembered too, so that a client that repeats a dead key costs little. */
 const unknownForMs = 5_000
+/** Of those at once, in a place of their own: made-up keys, however many, push out no real one. */
+const maxUnknown = 5_000
 
 /** Keys by digest, remembered while the store confirms four times a second that nothing has changed. */
 export class KeyDirectory {
@@ -21,7 +23,9 @@ export class KeyDirectory {
   readonly #clock: Clock
   readonly #log: EventLog
   readonly #onChange: () => void
-  readonly #entries = new Map<string, { entry: KeyEntry | undefined; untilMs: number }>()
+  readonly #entries = new Map<string, KeyEntry>()
+  /** Until when each of these is believed to be unknown, epoch milliseconds. */
+  readonly #unknown = new Map<string, number>()
   readonly #lookups = new Map<string, Promise<KeyEntry | undefined>>()
   #revision: number | undefined
   #confirmedMs = Number.NEGATIVE_INFINITY
@@ -55,8 +59,14 @@ export class KeyDirectory {
   /** The entry of a digest, or undefined where there is definitely none. @throws when the store cannot answer */
   find(digest: string): KeyEntry | undefined | Promise<KeyEntry | undefined> {
     const known = this.#entries.get(digest)
-    if (known !== undefined && this.isFresh() && known.untilMs > this.#clock.nowMs()) return known.entry
+    if (known !== undefined && this.isFresh()) return known
+    if (known === undefined && this.#isUnknown(digest)) return undefined
     return this.#lookups.get(digest) ?? this.#lookUp(digest)
+  }
+
+  #isUnknown(digest: string): boolean {
+    const untilMs = this.#unknown.get(digest)
+    return untilMs !== undefined && untilMs > this.#clock.nowMs() && this.isFresh()
   }
 
   #lookUp(digest: string): Promise<KeyEntry | undefined> {
@@ -74,12 +84,13 @@ export class KeyDirectory {
   }
 
   #remember(digest: string, entry: KeyEntry | undefined): void {
-    if (this.#entries.size >= maxRemembered) {
-      const oldest = this.#entries.keys().next()
-      if (!oldest.done) this.#entries.delete(oldest.value)
+    if (entry === undefined) {
+      makeRoom(this.#unknown, maxUnknown)
+      this.#unknown.set(digest, this.#clock.nowMs() + unknownForMs)
+    } else {
+      makeRoom(this.#entries, maxRemembered)
+      this.#entries.set(digest, entry)
     }
-    const untilMs = entry === undefined ? this.#clock.nowMs() + unknownForMs : Number.POSITIVE_INFINITY
-    this.#entries.set(digest, { entry, untilMs })
   }
 
   #inTime<T>(answer: Promise<T>): Promise<T> {
@@ -111,8 +122,16 @@ export class KeyDirectory {
       const isFirst = this.#revision === undefined
       this.#revision = revision
       this.#entries.clear()
+      this.#unknown.clear()
       if (!isFirst) this.#onChange()
     }
     this.#confirmedMs = askedMs
   }
+}
+
+/** Forgets the oldest entry of a map that is full. */
+function makeRoom(map: Map<string, unknown>, max: number): void {
+  if (map.size < max) return
+  const oldest = map.keys().next()
+  if (!oldest.done) map.delete(oldest.value)
 }

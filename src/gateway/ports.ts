@@ -55,8 +55,8 @@ export interface Admission {
   signals(): UsageSignals
   /**
    * Undefined where all that was said of this request is on disk; otherwise resolves when it is. No byte of an answer
-   * may leave before (contract 4.4). Rejects where it could not be written: nothing may be delivered then, and what was
-   * settled as `due` is not charged.
+   * may leave before (contract 4.4). Rejects where it could not be written, or not within 20 s: nothing may be delivered
+   * then, and what was settled as `due` is not charged.
    */
   durable(): Promise<void> | undefined
   /**

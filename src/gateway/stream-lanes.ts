@@ -2,7 +2,7 @@ import { isContent, type AnswerEvent, type Conversation, type JsonObject, type U
 import { UpstreamError } from '../domain/upstream.ts'
 import type { AnswerContext, AnswerReader, AnswerWriter, StreamFailure } from '../formats/format.ts'
 import { modelMember, sequenceMember, type RelayMemory, type RelayRules } from '../formats/relay.ts'
-import { SseReader } from '../formats/sse.ts'
+import { SseReader, type SseEvent } from '../formats/sse.ts'
 import type { Lane } from './lane.ts'
 
 /** A streamed token takes about this many characters with all that a format puts around it. */
@@ -219,6 +219,25 @@ export class TranslationLane implements Lane {
   push(chunk: Buffer): string {
     const read = this.#sse.push(chunk)
     this.alive = read.length > 0
+    return this.#translate(read)
+  }
+
+  end(): string {
+    // Some endpoints leave out the empty line behind their last event.
+    const last = this.finished ? '' : this.#translate(this.#sse.end())
+    if (!this.finished) throw this.fault ?? new UpstreamError('broken')
+    return last + this.#writer.writeEnd()
+  }
+
+  keepAlive(): string {
+    return this.#writer.writeKeepAlive()
+  }
+
+  failure(failure: StreamFailure): string {
+    return this.#writer.writeFailure(failure)
+  }
+
+  #translate(read: readonly SseEvent[]): string {
     const hadContent = this.hasContent
     const all: AnswerEvent[] = []
     for (const { data } of read) {
@@ -234,19 +253,6 @@ export class TranslationLane implements Lane {
     }
     for (const event of all) this.#note(event)
     return all.length === 0 ? '' : this.#writer.writeEvents(all)
-  }
-
-  end(): string {
-    if (!this.#reader.finished) throw new UpstreamError('broken')
-    return this.#writer.writeEnd()
-  }
-
-  keepAlive(): string {
-    return this.#writer.writeKeepAlive()
-  }
-
-  failure(failure: StreamFailure): string {
-    return this.#writer.writeFailure(failure)
   }
 
   #note(event: AnswerEvent): void {

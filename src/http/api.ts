@@ -1,14 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { describeBug } from '../domain/bugs.ts'
 import type { Clock } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
 import type { UsageSignals } from '../domain/usage.ts'
-import type { FormatId } from '../formats/format.ts'
+import { formatIds, type FormatId } from '../domain/format-id.ts'
+import { formatById } from '../formats/formats.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Principal } from '../gateway/ports.ts'
 import { AttemptLimiter } from './attempt-limiter.ts'
-import { describeBug } from './bugs.ts'
 import type { Catalog } from './catalog.ts'
 import { passEdgeGate } from './edge-gate.ts'
 import { readJsonBody } from './read-body.ts'
@@ -70,8 +71,9 @@ export class Api {
   #open = 0
 
   readonly #routes: Readonly<Record<string, Route>> = {
-    '/v1/chat/completions': modelRoute((exchange) => this.#answer(exchange, 'openai-chat')),
-    '/v1/responses': modelRoute((exchange) => this.#answer(exchange, 'openai-responses')),
+    ...Object.fromEntries(
+      formatIds.map((id) => [`/v1${formatById(id).path}`, modelRoute((exchange) => this.#answer(exchange, id))]),
+    ),
     '/v1/models': { method: 'GET', access: 'key', gated: true, handle: (exchange) => this.#models(exchange) },
     '/model-catalog': publicRoute(({ response, requestId }) =>
       sendPublic(response, requestId, this.#parts.catalog.modelCatalog()),

@@ -1,12 +1,16 @@
 import type { Links } from '../domain/links.ts'
 import type { Plan } from '../domain/plans.ts'
+import { formatIds } from '../domain/format-id.ts'
 import type { Profile } from '../domain/profiles.ts'
+import { formatById } from '../formats/formats.ts'
 
 export interface CatalogParts {
   readonly baseUrl: string
   readonly links: Links
   readonly plans: readonly Plan[]
   readonly profiles: readonly Profile[]
+  /** How much the configured backends take, in tokens, where it is known. */
+  readonly backends: readonly { readonly id: string; readonly contextWindow: number | undefined }[]
   /** Epoch seconds from which the profiles exist, for the list's `created`. */
   readonly createdAt: number
 }
@@ -28,8 +32,16 @@ export class Catalog {
     return {
       object: 'list',
       data: profiles.map(({ id }) => ({ id, object: 'model', created: createdAt, owned_by: 'svc-router' })),
-      models: profiles.map(codexModel),
+      models: profiles.map((profile, index) => codexModel(profile, index, this.#contextWindow(profile))),
     }
+  }
+
+  /** The smallest that is known: a conversation that fits into it can go to every backend that says its size. */
+  #contextWindow(profile: Profile): number {
+    const known = this.#parts.backends
+      .filter(({ id }) => profile.backends.includes(id))
+      .flatMap(({ contextWindow }) => contextWindow ?? [])
+    return known.length === 0 ? assumedContextWindow : Math.min(...known)
   }
 
   /** `GET /model-catalog`: what there is. Discovery only; using it takes a key (spec 4). */
@@ -46,7 +58,7 @@ export class Catalog {
         premium,
         quota_units: quotaUnits,
         plans: plans.filter((plan) => plan.premium || !premium).map((plan) => plan.id),
-        endpoints: ['/v1/chat/completions', '/v1/responses'],
+        endpoints: formatIds.map((format) => `/v1${formatById(format).path}`),
         streaming: true,
       })),
     }
@@ -85,7 +97,7 @@ export class Catalog {
 }
 
 /** One entry of the list that Codex decodes: it wants every one of these fields. */
-function codexModel({ id, description }: Profile, index: number): object {
+function codexModel({ id, description }: Profile, index: number, contextWindow: number): object {
   return {
     slug: id,
     display_name: id.replace('/', ' '),
@@ -106,8 +118,8 @@ function codexModel({ id, description }: Profile, index: number): object {
     apply_patch_tool_type: 'freeform',
     truncation_policy: { mode: 'tokens', limit: 10_000 },
     supports_parallel_tool_calls: true,
-    context_window: assumedContextWindow,
-    max_context_window: assumedContextWindow,
+    context_window: contextWindow,
+    max_context_window: contextWindow,
     effective_context_window_percent: 95,
     experimental_supported_tools: [],
     input_modalities: ['text', 'image'],

@@ -26,18 +26,56 @@ export interface ServeOptions {
 
 export interface Listening {
   readonly port: number
+  readonly api: Api
   /** Takes no new connections; resolves when the last one is closed or `limitMs` has passed, then cuts what is left. Gives how many were cut. */
   drain(limitMs: number): Promise<number>
 }
 
-/** Listens; `apiOf` is asked at each request, because the API may need to know the port. @throws the system's error when the address is taken or not ours */
-export async function serve(apiOf: () => Api, options: ServeOptions): Promise<Listening> {
+/**
+ * Listens, then has the API built, because the links in its answers need the port, and serves it: in the same turn, so
+ * that no caller comes in between. @throws the system's error when the address is taken or not ours; what `build` throws
+ */
+export async function serve(build: (port: number) => Api, options: ServeOptions): Promise<Listening> {
+  const server = createHttpServer(options)
+  await listen(server, options)
+  try {
+    const { port } = server.address() as AddressInfo
+    const api = build(port)
+    attach(server, api, options)
+    return { port, api, drain: (limitMs) => drain(server, api, limitMs) }
+  } catch (error) {
+    server.close()
+    throw error
+  }
+}
+
+function createHttpServer(options: ServeOptions): Server {
+  const server = createServer({
+    maxHeaderSize: options.headerBytes,
+    headersTimeout: options.headerMs,
+    requestTimeout: options.requestMs,
+    connectionsCheckingInterval: checkMs,
+    keepAliveTimeout: keepAliveMs,
+    keepAlive: true,
+    noDelay: true,
+    // Node's own refusal says nothing; the API has one.
+    requireHostHeader: false,
+    // Whoever offers HTTP/2 in passing, as some clients do, is answered in HTTP/1.1.
+    shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
+  })
+  server.maxConnections = options.connections
+  // Node would drop further ones without a word; the API refuses them.
+  server.maxHeadersCount = 0
+  return server
+}
+
+function attach(server: Server, api: Api, options: ServeOptions): void {
   /** The answer under way on each connection: what is no request any more must not be written into it. */
   const answers = new WeakMap<Socket, ServerResponse>()
   const take = (request: IncomingMessage, response: ServerResponse): void => {
     const begin = (): void => {
       answers.set(request.socket, response)
-      apiOf().handle(request, response)
+      api.handle(request, response)
     }
     response.once('prefinish', () => request.socket.setTimeout(slowReaderMs))
     // Requests sent one behind the other without waiting: each begins when its turn to answer has come, so that what
@@ -45,38 +83,17 @@ export async function serve(apiOf: () => Api, options: ServeOptions): Promise<Li
     if (response.socket !== null) begin()
     else response.once('socket', begin)
   }
-  const server = createServer(
-    {
-      maxHeaderSize: options.headerBytes,
-      headersTimeout: options.headerMs,
-      requestTimeout: options.requestMs,
-      connectionsCheckingInterval: checkMs,
-      keepAliveTimeout: keepAliveMs,
-      keepAlive: true,
-      noDelay: true,
-      // Node's own refusal says nothing; the API has one.
-      requireHostHeader: false,
-      // Whoever offers HTTP/2 in passing, as some clients do, is answered in HTTP/1.1.
-      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
-    },
-    take,
-  )
-  server.maxConnections = options.connections
-  // Node would drop further ones without a word; the API refuses them.
-  server.maxHeadersCount = 0
+  server.on('request', take)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const answer = answers.get(socket)
     const isAnswered = answer !== undefined && answer.headersSent && !(answer.writableFinished && answer.req.complete)
     if (isAnswered || error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-    else refuseGarbage(apiOf(), garbageRefusal(error.code, options.headerMs), socket)
+    else refuseGarbage(api, garbageRefusal(error.code, options.headerMs), socket)
   })
-  server.on('upgrade', (request, stream) => refuseUpgrade(apiOf(), request, stream))
+  server.on('upgrade', (request, stream) => refuseUpgrade(api, request, stream))
   // What else is expected may be passed over (RFC 9110, 10.1.1), and Node's own answer says nothing.
   server.on('checkExpectation', take)
   server.on('connect', (_request, socket) => socket.destroy())
-  await listen(server, options)
-  const { port } = server.address() as AddressInfo
-  return { port, drain: (limitMs) => drain(server, apiOf(), limitMs) }
 }
 
 function listen(server: Server, { host, port }: ServeOptions): Promise<void> {

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import type { Secret } from '../domain/secret.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { Backend, BackendTimeouts, UpstreamCall, UpstreamListener, UpstreamRequest } from '../gateway/ports.ts'
-import type { Dialect, FormatId } from '../formats/format.ts'
+import type { FormatId } from '../domain/format-id.ts'
+import type { Dialect } from '../formats/format.ts'
 import { Call } from './call.ts'
 import type { Route } from './call.ts'
 import { endpointOf } from './endpoint.ts'
@@ -24,7 +25,12 @@ export interface BackendSpec {
   /** The header that carries the credential; `authorization` sends `Bearer`. */
   readonly authHeader: string | null
   readonly credential?: Secret | undefined
+  /** Whether only public addresses may be reached: for base URLs that callers bring to a service of others. Default false. */
+  readonly publicOnly?: boolean
 }
+
+/** A backend as others see it, without how it is reached. */
+export type DescribedBackend = Omit<BackendSpec, 'baseUrl' | 'authHeader' | 'credential' | 'publicOnly'>
 
 /**
  * A backend over the pools: the only place where upstream requests are written. What is sent is an allow-list; no header
@@ -43,7 +49,12 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
       body: null,
     },
   }
-  const key = { origin, credential: identityOf(spec.authHeader, credential), connectMs: spec.timeouts.connectMs }
+  const key = {
+    origin,
+    credential: identityOf(spec.authHeader, credential),
+    connectMs: spec.timeouts.connectMs,
+    publicOnly: spec.publicOnly ?? false,
+  }
   let pool = pools.pool(key)
   return {
     ...describe(spec),
@@ -65,7 +76,7 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
  * as a category, so that the next backend is tried and the attempt is on record.
  */
 export function createUnusableBackend(
-  spec: Omit<BackendSpec, 'baseUrl' | 'authHeader' | 'credential'>,
+  spec: DescribedBackend,
   outcome: 'rejected_credentials' | 'unreachable',
 ): Backend {
   return {
@@ -86,7 +97,7 @@ export function createUnusableBackend(
   }
 }
 
-function describe(spec: Omit<BackendSpec, 'baseUrl' | 'authHeader' | 'credential'>): Omit<Backend, 'call'> {
+function describe(spec: DescribedBackend): Omit<Backend, 'call'> {
   return {
     id: spec.id,
     failureDomain: spec.failureDomain,

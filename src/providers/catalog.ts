@@ -2,10 +2,10 @@ import type { Upstream } from '../domain/accounts.ts'
 import { frontierId } from '../domain/profiles.ts'
 import type { Profile } from '../domain/profiles.ts'
 import type { Secret } from '../domain/secret.ts'
-import type { FormatId } from '../formats/format.ts'
+import type { FormatId } from '../domain/format-id.ts'
 import type { Backend, Backends, BackendTimeouts } from '../gateway/ports.ts'
 import { createBackend, createUnusableBackend } from './backend.ts'
-import type { BackendSpec } from './backend.ts'
+import type { DescribedBackend } from './backend.ts'
 import { findVendor, vendors } from './registry.ts'
 import type { VendorId } from './registry.ts'
 import { defaultTimeouts } from './timeouts.ts'
@@ -15,7 +15,7 @@ import type { Vault } from './vault.ts'
 
 const defaultMaxCachedAccounts = 10_000
 
-/** A backend as the configuration gives it. What is absent comes from the vendor's row. */
+/** A backend as the configuration gives it. Where it is and how it is spoken to comes from the vendor's row unless said here. */
 export interface ConfiguredBackend {
   readonly id: string
   readonly provider: VendorId
@@ -24,11 +24,10 @@ export interface ConfiguredBackend {
   readonly baseUrl?: string | undefined
   readonly format?: FormatId | undefined
   readonly authHeader?: string | undefined
-  readonly failureDomain?: string | undefined
+  readonly failureDomain: string
   /** Tokens. */
   readonly contextWindow?: number | undefined
-  readonly reasoning?: boolean | undefined
-  readonly timeouts?: Partial<BackendTimeouts> | undefined
+  readonly timeouts: BackendTimeouts
   readonly credential?: Secret | undefined
   /** The account that the credential belongs to: the only one that this backend serves. */
   readonly account?: string | undefined
@@ -41,23 +40,23 @@ export interface BackendsOptions {
   readonly upstreamsOf: (accountId: string) => Promise<readonly Upstream[]>
   readonly vault: Vault
   readonly pools: UpstreamPools
-  /** Profiles that an account's own upstreams serve, before what is configured. Default: frontier. */
-  readonly ownUpstreamProfiles?: ReadonlySet<string>
+  /** Whether accounts' own upstreams may be at public addresses only: where the accounts are not the operator's own. */
+  readonly publicOnly: boolean
   readonly maxCachedAccounts?: number
 }
 
 export interface CachedBackends extends Backends {
-  /** Reads the upstreams of that account, or of every account, anew when they are next needed. */
-  forget(accountId?: string): void
+  /** Reads every account's upstreams anew when they are next needed. */
+  forget(): void
 }
 
 /**
  * Which backends serve whom: an account's own upstreams, then configured ones that need no credential or have this
- * account's own; never one account's credential for another (contract 7). Simulated ones only where nothing real is.
+ * account's own; never one account's credential for another (contract 7). Own upstreams serve `svc-router/frontier`.
+ * Simulated ones serve only where nothing real does.
  */
 export function createBackends(options: BackendsOptions): CachedBackends {
-  const { upstreamsOf, vault, pools } = options
-  const ownUpstreamProfiles = options.ownUpstreamProfiles ?? new Set([frontierId])
+  const { upstreamsOf, vault, pools, publicOnly } = options
   const maxCachedAccounts = options.maxCachedAccounts ?? defaultMaxCachedAccounts
   const configured = new Map(
     options.configured.map((entry) => [entry.id, { entry, backend: openConfigured(entry, pools) }]),
@@ -72,7 +71,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     const loading = upstreamsOf(accountId).then((upstreams) =>
       upstreams
         .filter((upstream) => upstream.accountId === accountId)
-        .map((row) => openUpstream(row, { vault, pools })),
+        .map((row) => openUpstream(row, { vault, pools, publicOnly })),
     )
     const cached: { list?: readonly Backend[]; loading: Promise<readonly Backend[]> } = { loading }
     own.set(accountId, cached)
@@ -100,7 +99,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
   return {
     forProfile(profileId, accountId) {
       if (!profiles.has(profileId)) return []
-      if (!ownUpstreamProfiles.has(profileId)) return choose(profileId, accountId, [])
+      if (profileId !== frontierId) return choose(profileId, accountId, [])
       const cached = own.get(accountId)
       if (cached?.list !== undefined) {
         own.delete(accountId)
@@ -109,10 +108,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
       }
       return (cached?.loading ?? load(accountId)).then((mine) => choose(profileId, accountId, mine))
     },
-    forget(accountId) {
-      if (accountId === undefined) own.clear()
-      else own.delete(accountId)
-    },
+    forget: () => own.clear(),
   }
 }
 
@@ -124,12 +120,12 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
   return createBackend(
     {
       id: entry.id,
-      failureDomain: entry.failureDomain ?? failureDomainOf(entry.provider, vendor.baseUrl, baseUrl),
+      failureDomain: entry.failureDomain,
       format: entry.format ?? vendor.formats[0],
       model: entry.model,
       simulated: entry.provider === 'simulated',
       contextWindow: entry.contextWindow,
-      timeouts: { ...defaultTimeouts(entry.reasoning ?? false), ...entry.timeouts },
+      timeouts: entry.timeouts,
       dialect: vendor.dialect,
       baseUrl,
       authHeader: entry.authHeader ?? vendor.authHeader,
@@ -139,11 +135,19 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
   )
 }
 
+/** What an account's own upstream is opened with. @see BackendsOptions */
+export interface UpstreamParts {
+  readonly vault: Vault
+  readonly pools: UpstreamPools
+  readonly publicOnly: boolean
+}
+
 /** The backend of an account's own upstream. One that cannot be used becomes a backend that says so, not an error for all others. */
-export function openUpstream(upstream: Upstream, parts: { vault: Vault; pools: UpstreamPools }): Backend {
+export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend {
+  const { vault, pools, publicOnly } = parts
   const vendor = findVendor(upstream.provider)
   const baseUrl = upstream.baseUrl ?? vendor?.baseUrl ?? null
-  const spec: Omit<BackendSpec, 'baseUrl' | 'authHeader' | 'credential'> = {
+  const spec: DescribedBackend = {
     id: upstream.id,
     failureDomain: failureDomainOf(upstream.provider, vendor?.baseUrl ?? null, baseUrl),
     format: upstream.format ?? vendor?.formats[0] ?? 'openai-chat',
@@ -157,10 +161,10 @@ export function openUpstream(upstream: Upstream, parts: { vault: Vault; pools: U
     const credential =
       upstream.sealedCredential === null
         ? undefined
-        : parts.vault.open(upstream.accountId, upstream.id, upstream.sealedCredential)
+        : vault.open(upstream.accountId, upstream.id, upstream.sealedCredential)
     return createBackend(
-      { ...spec, baseUrl, authHeader: upstream.authHeader ?? vendor.authHeader, credential },
-      parts.pools,
+      { ...spec, baseUrl, authHeader: upstream.authHeader ?? vendor.authHeader, credential, publicOnly },
+      pools,
     )
   } catch (error) {
     if (error instanceof VaultError) return createUnusableBackend(spec, 'rejected_credentials')

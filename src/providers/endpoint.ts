@@ -1,15 +1,11 @@
-import type { FormatId } from '../formats/format.ts'
+import type { FormatId } from '../domain/format-id.ts'
+import { formatById } from '../formats/formats.ts'
 
 /** Where requests of one format go: `https://host:port` and the path with its query. */
 export interface Endpoint {
   readonly origin: string
   readonly path: string
 }
-
-const paths = {
-  'openai-chat': '/chat/completions',
-  'openai-responses': '/responses',
-} as const satisfies Record<FormatId, string>
 
 const longestUrl = 2048
 
@@ -29,5 +25,5 @@ export function endpointOf(baseUrl: string, format: FormatId): Endpoint {
   const problem = baseUrlProblem(baseUrl)
   if (problem !== undefined) throw new TypeError(problem)
   const url = new URL(baseUrl)
-  return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') + paths[format] + url.search }
+  return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') + formatById(format).path + url.search }
 }

@@ -1,4 +1,5 @@
-import type { Dialect, FormatId } from '../formats/format.ts'
+import type { FormatId } from '../domain/format-id.ts'
+import type { Dialect } from '../formats/format.ts'
 
 /** A vendor or server whose models can be used: everything that is particular to it, as data (architecture 6). */
 export interface Vendor {
@@ -114,7 +115,8 @@ export const vendors = {
     name: 'DeepSeek',
     baseUrl: 'https://api.deepseek.com/v1',
     formats: chat,
-    dialect: classic,
+    // Thinks unless told otherwise, and answers 400 where a turn with tool calls comes back without its thoughts.
+    dialect: { ...classic, replaysReasoning: true },
     exampleModel: 'deepseek-chat',
     keyVariable: 'DEEPSEEK_API_KEY',
   },

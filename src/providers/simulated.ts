@@ -27,6 +27,8 @@ export interface SimulatedOptions {
   readonly tokenDelayMs?: number
   /** Keeps the last requests with their bodies, for tests. Default false: nothing of a prompt stays. */
   readonly capture?: boolean
+  /** Serves `PUT /script` and `GET /counts`, for tests in another process. Default false: nobody else makes it fail. */
+  readonly control?: boolean
 }
 
 export interface SimulatedProvider {
@@ -34,9 +36,9 @@ export interface SimulatedProvider {
   readonly port: number
   /** `http://127.0.0.1:PORT/v1` */
   readonly baseUrl: string
-  /** Replaces what is left of the script: one step for each of the next requests. `PUT /script` does the same. */
+  /** Replaces what is left of the script: one step for each of the next requests. With `control`, `PUT /script` does the same. */
   script(steps: readonly ScriptStep[]): void
-  /** Also at `GET /counts`. */
+  /** With `control` also at `GET /counts`. */
   counts(): SimulatedCounts
   /** With `capture`: the last requests, oldest first. */
   captured(): readonly CapturedRequest[]
@@ -68,7 +70,7 @@ interface CapturedRequest {
  * says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
  */
 export async function startSimulatedProvider(options: SimulatedOptions): Promise<SimulatedProvider> {
-  const { name, port = 0, tokenDelayMs = 0, capture = false } = options
+  const { name, port = 0, tokenDelayMs = 0, capture = false, control = false } = options
   // Unlike those of another simulated provider, or of this one before a restart: a conversation may hold both.
   const idPrefix = `sim${name.replace(/[^A-Za-z0-9]/g, '').slice(0, 12)}${Date.now().toString(36)}`
   const script = new Script()
@@ -136,9 +138,11 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
         ? answer(request, response, 'openai-chat')
         : path === 'POST /v1/responses'
           ? answer(request, response, 'openai-responses')
-          : path === 'PUT /script'
+          : control && path === 'PUT /script'
             ? takeScript(request, response, script)
-            : sendOther(path, response, name, counts)
+            : control && path === 'GET /counts'
+              ? sendValue(response, counts())
+              : sendOther(path, response, name)
     // What breaks here is a fault of the simulation, seen by whoever asked.
     Promise.resolve(done).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined))
   })
@@ -225,11 +229,13 @@ async function takeScript(request: IncomingMessage, response: ServerResponse, sc
   }
 }
 
-function sendOther(path: string, response: ServerResponse, name: string, counts: () => SimulatedCounts): void {
+function sendOther(path: string, response: ServerResponse, name: string): void {
+  if (path !== 'GET /v1/models') return sendStatus(response, 404)
   const model = { id: `simulated-${name}`, object: 'model', created: 0, owned_by: 'simulated' }
-  const value =
-    path === 'GET /v1/models' ? { object: 'list', data: [model] } : path === 'GET /counts' ? counts() : undefined
-  if (value === undefined) return sendStatus(response, 404)
+  sendValue(response, { object: 'list', data: [model] })
+}
+
+function sendValue(response: ServerResponse, value: object): void {
   response.writeHead(200, { 'content-type': 'application/json', 'x-simulated': 'true' }).end(JSON.stringify(value))
 }
 

@@ -13,8 +13,6 @@ export interface UpstreamPoolsOptions extends Partial<PoolLimits> {
   readonly clock: Clock
   /** Our own version, for `User-Agent: svc-router/<version>`. */
   readonly version: string
-  /** Whether only public addresses may be reached: for a service that others bring base URLs to (research/reliability T1). Default false. */
-  readonly publicOnly?: boolean
   /** Pools kept at the same time; the one that was not used for longest goes first. */
   readonly maxPools?: number
   /** Extra trusted certificates, PEM. */
@@ -31,6 +29,8 @@ interface PoolKey {
   /** Tells credentials apart; not the credential itself. */
   readonly credential: string
   readonly connectMs: number
+  /** Whether only public addresses may be reached (research/reliability T1). */
+  readonly publicOnly: boolean
 }
 
 /** All connections to providers. */
@@ -50,7 +50,7 @@ export interface UpstreamPools {
 
 /** Opens nothing yet. Close it at the end. */
 export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPools {
-  const { clock, publicOnly = false, maxPools = defaultMaxPools, ca, lookup } = options
+  const { clock, maxPools = defaultMaxPools, ca, lookup } = options
   const limits: PoolLimits = {
     maxConnections: options.maxConnections ?? defaultMaxConnections,
     maxWaiting: options.maxWaiting ?? defaultMaxWaiting,
@@ -87,8 +87,8 @@ export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPool
     clock,
     userAgent: `svc-router/${options.version}`,
     onBug,
-    pool({ origin, credential, connectMs }) {
-      const key = `${origin} ${connectMs} ${credential}`
+    pool({ origin, credential, connectMs, publicOnly }) {
+      const key = `${origin} ${connectMs} ${publicOnly} ${credential}`
       const known = pools.get(key)
       if (known !== undefined) return known
       const connect = createConnector({ clock, connectMs, publicOnly, ca, lookup })

@@ -36,8 +36,6 @@ export interface Vault {
   seal(accountId: string, credentialId: string, secret: Secret): string
   /** @throws VaultError where it does not open for that account and id */
   open(accountId: string, credentialId: string, sealed: string): Secret
-  /** Whether it was sealed with another key than the current one, and should be sealed again. */
-  isStale(sealed: string): boolean
 }
 
 /** `previous` opens what was sealed before a rotation and seals nothing. @throws TypeError for a key of another length or a bad id */
@@ -76,7 +74,6 @@ export function createVault(options: {
         throw new VaultError('not_authentic')
       }
     },
-    isStale: (sealed) => parse(sealed).keyId !== current.id,
   }
 }
 

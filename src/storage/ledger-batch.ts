@@ -16,11 +16,11 @@ export interface Batch {
 
 export type ToWorker = Batch | 'close'
 
-/** What the worker answers: the number of the last batch on disk, or that a commit failed and will be tried again. */
+/** What the worker answers: the number of the last batch on disk, or that a commit failed, why, and that it is tried again. */
 export type FromWorker =
   | { readonly type: 'ready' }
   | { readonly type: 'committed'; readonly number: number }
-  | { readonly type: 'failed' }
+  | { readonly type: 'failed'; readonly reason: string }
 
 export interface WorkerStart {
   readonly path: string

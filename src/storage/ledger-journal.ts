@@ -17,6 +17,12 @@ import type { LedgerWriter } from './ledger-writer.ts'
 
 /** What nobody waits for is written this much later: most requests are then told in one record, beginning and end together. */
 const lazyMs = 10
+/** A batch that is not on disk after this long has failed for all who wait for it: a disk can hang without an error. */
+const commitLimitMs = 10_000
+/** The longest that `flush` goes on, however much comes meanwhile. */
+const flushLimitMs = 20_000
+/** The reason that is told where a batch hangs. */
+export const commitHangs = 'commit_hangs'
 /** Two commits begin at least this far apart, so that under load many requests share one. */
 const commitEveryMs = 4
 /** How often the place where recovery begins moves on. It stays one such step behind, see `#moveRecoverFrom`. */
@@ -25,6 +31,8 @@ const recoverStepMs = 10_000
 export interface JournalListener {
   /** Everything about the request is on disk. */
   onFinished(entry: JournalEntry): void
+  /** From now on nothing can be recorded, until a commit succeeds again; `reason` is a code. */
+  onFailing(reason: string): void
   /** The charge of an answer that was still to leave could not be written and is taken back. */
   onVoided(entry: JournalEntry): void
 }
@@ -33,10 +41,11 @@ export interface JournalListener {
 export class LedgerJournal {
   readonly #clock: Clock
   readonly #listener: JournalListener
-  #writer: LedgerWriter | undefined
+  #writer: Pick<LedgerWriter, 'post'> | undefined
   #gathering: Gathering = newGathering(1)
   #isFlushDue = false
   #lazyTimer: Timer | undefined
+  #commitLimit: Timer | undefined
   #lastPostMs = Number.NEGATIVE_INFINITY
   readonly #posted: Gathering[] = []
   readonly #inFlight = new Set<JournalEntry>()
@@ -69,10 +78,16 @@ export class LedgerJournal {
     return this.#writer !== undefined && !this.#isFailing
   }
 
-  /** Where batches go from now on; undefined when that is gone for good. */
-  use(writer: LedgerWriter | undefined): void {
+  /** Where batches go from now on. */
+  use(writer: Pick<LedgerWriter, 'post'>): void {
     this.#writer = writer
-    if (writer === undefined) this.onFailed()
+  }
+
+  /** Batches go nowhere any more: the writer is gone for good. */
+  end(): void {
+    this.#writer = undefined
+    this.#commitLimit?.cancel()
+    this.#refuseWaiting()
   }
 
   open(facts: RequestOpening, admittedAtMs: number, periodId: string, account: ChargedAccount): JournalEntry {
@@ -96,7 +111,7 @@ export class LedgerJournal {
     if (dueMark !== null && !this.isHealthy) this.#void(entry)
   }
 
-  /** See `Admission.durable`. */
+  /** See `Admission.durable`. It rejects after two commits' limits at the latest: the one under way and its own. */
   durable(entry: JournalEntry): Promise<void> | undefined {
     if (entry.isVoid) return Promise.reject(new LedgerUnavailable())
     if (entry.batch.isDurable) return undefined
@@ -106,13 +121,14 @@ export class LedgerJournal {
     return entry.batch.waiting.promise
   }
 
-  /** Resolves when all that was said up to now is on disk; rejects when that fails. */
+  /** Resolves when all that was said up to now is on disk; rejects when that fails or takes too long. */
   async flush(): Promise<void> {
+    const giveUpAtMs = this.#clock.nowMs() + flushLimitMs
     for (;;) {
       this.#post()
       const last = this.#posted.at(-1)
       if (last === undefined) return
-      if (!this.isHealthy) throw new LedgerUnavailable()
+      if (!this.isHealthy || this.#clock.nowMs() >= giveUpAtMs) throw new LedgerUnavailable()
       last.waiting ??= Promise.withResolvers()
       await last.waiting.promise
     }
@@ -131,11 +147,18 @@ export class LedgerJournal {
       batch.entries = []
       batch.waiting?.resolve()
     }
+    this.#watchCommit()
     if (this.#gathering.waiting !== undefined) this.#flushSoon()
     else if (this.#gathering.entries.length > 0) this.#flushLater()
   }
 
-  onFailed(): void {
+  /** A commit failed or hangs: told once, until one succeeds. */
+  onFailed(reason: string): void {
+    if (!this.#isFailing) this.#listener.onFailing(reason)
+    this.#refuseWaiting()
+  }
+
+  #refuseWaiting(): void {
     this.#isFailing = true
     for (const batch of [...this.#posted, this.#gathering]) {
       for (const entry of batch.entries) {
@@ -189,6 +212,7 @@ export class LedgerJournal {
     this.#gathering = newGathering(batch.number + 1)
     this.#lastPostMs = this.#clock.nowMs()
     this.#posted.push(batch)
+    if (this.#posted.length === 1) this.#watchCommit()
     const records: Cell[] = []
     const usage: Cell[] = []
     const charged: ChargedAccount[] = []
@@ -226,6 +250,13 @@ export class LedgerJournal {
     this.#writer.post(
       isRecoverFromMoved ? { number, records, usage, recoverFrom: this.#recoverFrom } : { number, records, usage },
     )
+  }
+
+  /** Gives the oldest batch that is posted its time. */
+  #watchCommit(): void {
+    this.#commitLimit?.cancel()
+    this.#commitLimit =
+      this.#posted.length === 0 ? undefined : this.#clock.after(commitLimitMs, () => this.onFailed(commitHangs))
   }
 
   /**

@@ -3,6 +3,7 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import { connectSqlite } from './connect-sqlite.ts'
 import { type Batch, type FromWorker, recordKinds, type ToWorker, type WorkerStart } from './ledger-batch.ts'
 import { recoverFromName } from './ledger-recovery.ts'
+import { failureReason } from './ledger-unavailable.ts'
 
 /** How long to wait before a failed commit is tried again: doubled each time. */
 const firstRetryMs = 50
@@ -51,11 +52,11 @@ function write(): void {
       begin.run()
       for (const batch of waiting) apply(batch)
       commit.run()
-    } catch {
+    } catch (error) {
       if (database.isTransaction) database.exec('rollback')
       retryMs = Math.min(longestRetryMs, retryMs === 0 ? firstRetryMs : retryMs * 2)
       setTimeout(write, retryMs)
-      tell({ type: 'failed' })
+      tell({ type: 'failed', reason: failureReason(error) })
       return
     }
     retryMs = 0

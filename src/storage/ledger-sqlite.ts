@@ -30,6 +30,10 @@ export interface SqliteLedgerOptions {
   readonly busyTimeoutMs?: number
   /** Accounts whose counters are in memory; for tests. */
   readonly maxMeters?: number
+  /** Told when records cannot be written any more, once until they can be again; `reason` is a code. */
+  readonly onFailing?: (reason: string) => void
+  /** Told when the writer is gone: this ledger never becomes healthy again. */
+  readonly onDied?: (reason: string) => void
 }
 
 /** The ledger of one process over a data folder: decisions in memory, records on disk (architecture 5.5). */
@@ -38,7 +42,11 @@ export interface SqliteLedger extends Ledger {
   signals(accountId: string, plan: Plan): UsageSignals
   /** Whether records can be written just now. */
   healthy(): boolean
-  /** Writes everything that was said, and gives the folder back. Requests that are not settled count as lost. */
+  /**
+   * Writes everything that was said, and gives the folder back. Requests that are not settled count as lost. Of a writer
+   * that is gone `onDied` told: the next start decides what it left.
+   * @throws LedgerUnavailable where not everything could be written in time
+   */
   close(): Promise<void>
 }
 
@@ -52,7 +60,7 @@ export async function openSqliteLedger(
   clock: Clock,
   options: SqliteLedgerOptions = {},
 ): Promise<SqliteLedger> {
-  const { busyTimeoutMs = defaultBusyTimeoutMs, maxMeters = defaultMaxMeters } = options
+  const { busyTimeoutMs = defaultBusyTimeoutMs } = options
   const bootId = 'bootId' in options ? options.bootId : readBootId()
   const ends: (() => void)[] = [lockDataFolder(folder)]
   try {
@@ -62,7 +70,7 @@ export async function openSqliteLedger(
     const recoverFrom = recoverRequests(database, readDeliveryHistory(folder, bootId))
     const marks = DeliveryMarks.create(folder, bootId)
     ends.push(() => marks.close())
-    const ledger = new MemoryLedger(clock, database, marks, recoverFrom, maxMeters)
+    const ledger = new MemoryLedger(clock, database, marks, recoverFrom, options)
     await ledger.start(path, busyTimeoutMs, () => {
       for (const end of ends.toReversed()) end()
     })
@@ -88,12 +96,21 @@ class MemoryLedger implements SqliteLedger {
   readonly #readUsed: StatementSync
   readonly #readRecent: StatementSync
   readonly #finishAll: StatementSync
+  readonly #onDied: (reason: string) => void
   #writer: LedgerWriter | undefined
+  #isDead = false
   #release: () => void = () => {}
 
-  constructor(clock: Clock, database: DatabaseSync, marks: DeliveryMarks, recoverFrom: string, maxMeters: number) {
+  constructor(
+    clock: Clock,
+    database: DatabaseSync,
+    marks: DeliveryMarks,
+    recoverFrom: string,
+    { maxMeters = defaultMaxMeters, onFailing = () => {}, onDied = () => {} }: SqliteLedgerOptions,
+  ) {
     this.#clock = clock
     this.#maxMeters = maxMeters
+    this.#onDied = onDied
     this.#marks = marks
     this.#readUsed = database.prepare('select used from usage where account_id = ? and period_id = ?')
     this.#readRecent = database.prepare(
@@ -104,6 +121,7 @@ class MemoryLedger implements SqliteLedger {
       onFinished: (entry) => {
         accountOf(entry).pending -= 1
       },
+      onFailing,
       onVoided: (entry) => {
         const { charged } = entry.outcome!
         accountOf(entry).meter.settle(this.#clock.nowMs(), entry.periodId, 0, -charged)
@@ -116,8 +134,13 @@ class MemoryLedger implements SqliteLedger {
       { path, busyTimeoutMs },
       {
         onCommitted: (number) => this.#journal.onCommitted(number),
-        onFailed: () => this.#journal.onFailed(),
-        onDied: () => this.#journal.use(undefined),
+        onFailed: (reason) => this.#journal.onFailed(reason),
+        onDied: (reason) => {
+          this.#isDead = true
+          this.#journal.onFailed(reason)
+          this.#journal.end()
+          this.#onDied(reason)
+        },
       },
     )
     this.#journal.use(this.#writer)
@@ -150,16 +173,21 @@ class MemoryLedger implements SqliteLedger {
     if (writer === undefined) return
     this.#writer = undefined
     let isComplete = false
+    let isGone = true
     try {
-      await this.#journal.flush()
-      isComplete = true
+      if (!this.#isDead) {
+        await this.#journal.flush()
+        isComplete = true
+      }
     } finally {
-      await writer.close()
-      this.#journal.use(undefined)
+      isGone = this.#isDead || (await writer.close())
+      this.#journal.end()
       // Every answer that was due has left: the next start has nothing to decide.
-      if (isComplete) this.#finishAll.run(this.#journal.recoverFrom)
-      this.#release()
+      if (isComplete && isGone) this.#finishAll.run(this.#journal.recoverFrom)
+      // What hangs may still write: then the folder is given back by the end of the process alone.
+      if (isGone) this.#release()
     }
+    if (!isGone) throw new LedgerUnavailable()
   }
 
   #account(id: string, nowMs: number): MeteredAccount {

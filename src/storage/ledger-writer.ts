@@ -2,39 +2,45 @@ import { once } from 'node:events'
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Batch, FromWorker, ToWorker, WorkerStart } from './ledger-batch.ts'
+import { failureReason } from './ledger-unavailable.ts'
 
 const startTimeoutMs = 20_000
 const closeTimeoutMs = 10_000
+/** A thread that hangs in the system cannot be ended by force either. */
+const terminateTimeoutMs = 2_000
 
 export interface WriterListener {
   /** Every batch up to this number is on disk. */
   onCommitted(number: number): void
   /** A commit failed; it is tried again until it succeeds. */
-  onFailed(): void
+  onFailed(reason: string): void
   /** The thread is gone; nothing will be written any more. */
-  onDied(): void
+  onDied(reason: string): void
 }
 
 /** The main thread's end of the worker that commits the ledger's records. */
 export class LedgerWriter {
   readonly #worker: Worker
-  readonly #exited: Promise<void>
+  readonly #exited: Promise<true>
+  #failure = 'exited'
   #closing = false
 
   private constructor(worker: Worker, listener: WriterListener) {
     this.#worker = worker
     this.#exited = new Promise((resolve) => {
       worker.once('exit', () => {
-        if (!this.#closing) listener.onDied()
-        resolve()
+        if (!this.#closing) listener.onDied(this.#failure)
+        resolve(true)
       })
     })
     worker.on('message', (message: FromWorker) => {
       if (message.type === 'committed') listener.onCommitted(message.number)
-      if (message.type === 'failed') listener.onFailed()
+      if (message.type === 'failed') listener.onFailed(message.reason)
     })
     // An exit follows, and is what the listener hears of.
-    worker.on('error', () => {})
+    worker.on('error', (error) => {
+      this.#failure = failureReason(error)
+    })
   }
 
   /** Starts the worker and resolves when it has the database open. */
@@ -56,12 +62,20 @@ export class LedgerWriter {
     this.#worker.postMessage(batch satisfies ToWorker, [])
   }
 
-  /** Ends the worker after what was posted is written, or by force when that takes too long. */
-  async close(): Promise<void> {
+  /** Ends the worker after what was posted is written, or by force when that takes too long. False where it hangs. */
+  async close(): Promise<boolean> {
     this.#closing = true
     this.#worker.postMessage('close' satisfies ToWorker, [])
-    const timer = setTimeout(() => void this.#worker.terminate(), closeTimeoutMs)
-    await this.#exited
+    if (await this.#isGoneWithin(closeTimeoutMs)) return true
+    void this.#worker.terminate()
+    return this.#isGoneWithin(terminateTimeoutMs)
+  }
+
+  async #isGoneWithin(limitMs: number): Promise<boolean> {
+    const limit = Promise.withResolvers<false>()
+    const timer = setTimeout(() => limit.resolve(false), limitMs)
+    const isGone = await Promise.race([this.#exited, limit.promise])
     clearTimeout(timer)
+    return isGone
   }
 }

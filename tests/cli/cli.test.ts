@@ -85,6 +85,10 @@ describe('a mistake in the line ends with 2 and the next command', () => {
     [['upstream', 'add', 'openai'], '--model gpt-5.1'],
     [['upstream', 'add', 'custom', '--model', 'm'], '--base-url https://'],
     [['upstream', 'add', 'ollama', '--model', 'm', '--base-url', 'localhost:11434'], '--base-url https://'],
+    [
+      ['upstream', 'add', 'ollama', '--model', 'm', '--base-url', 'https://x.example/v1?key=sk-madeup0madeup0madeup0'],
+      '--credential-env NAME',
+    ],
     [['upstream', 'add', 'ollama', '--model', 'm', '--format', 'soap'], '--format openai-chat'],
     [['upstream', 'remove', 'ups_1'], 'upstream remove ups_1 --yes'],
   ])('%j', async (args, fix) => {

@@ -1,12 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { CliPorts, RunningApp, Terminal, UpstreamTest } from '../../src/cli/ports.ts'
+import type { CliPorts, RunningApp, Terminal } from '../../src/cli/ports.ts'
 import { run } from '../../src/cli/run.ts'
 import { withPort } from '../../src/config/config.ts'
 import { systemClock } from '../../src/domain/clock.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
+import type { UpstreamTest } from '../../src/domain/upstream.ts'
 import { MemoryStore } from '../accounts/memory-store.ts'
 
 export interface Spoken {
@@ -28,6 +29,8 @@ export class Harness {
   /** What the store or the app throws when it is opened. */
   openFailure: Error | undefined
   startFailure: Error | undefined
+  /** Why the app stops by itself. */
+  stopFailure: Error | undefined
   test: UpstreamTest = { outcome: 'answered', status: 200, ms: 12.4 }
   readonly seen: string[] = []
 
@@ -80,7 +83,7 @@ export class Harness {
         this.seen.push('start')
         return {
           config: withPort(config, config.listen.port === 0 ? 4242 : config.listen.port),
-          stopped: new Promise(() => {}),
+          stopped: this.stopFailure === undefined ? new Promise(() => {}) : Promise.reject(this.stopFailure),
           stop: () => {
             this.seen.push('stop')
             return Promise.resolve()

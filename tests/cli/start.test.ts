@@ -3,6 +3,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { CommandError } from '../../src/cli/failures.ts'
 import { readAll } from '../../src/cli/read-input.ts'
 import { SetupError } from '../../src/domain/setup-error.ts'
 import { Harness } from './harness.ts'
@@ -147,15 +148,13 @@ test.each([
   expect(err).toContain(fix)
 })
 
-test('a PostgreSQL that is not there ends with 5', async () => {
-  const path = join(cli.folder, 'mine.yaml')
-  writeFileSync(path, 'database: {url_env: DATABASE_URL}')
-  cli.env = { DATABASE_URL: 'postgres://user:made-up@127.0.0.1/x' }
-  cli.openFailure = Object.assign(new Error('x'), { code: 'ECONNREFUSED' })
-  expect(await cli.say('start', '--config', path)).toMatchObject({
-    code: 5,
-    err: expect.not.stringContaining('made-up') as string,
+test('a service that cannot go on is stopped, says why and ends with 1, so that whoever supervises it starts it again', async () => {
+  cli.stopFailure = new CommandError(1, 'requests cannot be recorded any more', 'start it again')
+  expect(await cli.say('start')).toMatchObject({
+    code: 1,
+    err: 'error: requests cannot be recorded any more\n  = fix: start it again',
   })
+  expect(cli.seen).toContain('stop')
 })
 
 test('a data folder that is a file ends with 3', async () => {

@@ -8,6 +8,7 @@ import { arbitraryAnswer, arbitraryConversation } from '../formats/arbitraries.t
 import {
   contentOf,
   contextOf,
+  dataOf,
   parseSse,
   readStream,
   recordedRequests,
@@ -125,11 +126,14 @@ describe.each(all)('the format $id', (format) => {
 
   test('ends a broken stream with an error and [DONE], so that no reader takes it for complete', () => {
     const failure = { code: 'upstream_broken', type: 'server_error', message: 'It broke off.', param: null }
+    const about = { source: 'provider', retryable: true }
     for (const before of [[], [{ type: 'text', text: 'Hel' }]] as const) {
       const writer = format.writeAnswer(contextOf(plain))
-      const text = writer.writeEvents(before) + writer.writeFailure(failure)
+      const text = writer.writeEvents(before) + writer.writeFailure({ ...failure, ...about, requestId: 'req_1' })
       expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
       expect(text).toContain('It broke off.')
+      const errors = dataOf(text).flatMap(({ type, error }) => (type === 'response.failed' || !error ? [] : [error]))
+      expect(errors).toEqual([{ ...failure, ...about, request_id: 'req_1' }])
       expect(() => readStream(format, text)).toThrow(UpstreamError)
     }
   })

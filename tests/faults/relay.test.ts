@@ -136,7 +136,14 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
       stream_options: { include_usage: true },
       ...body,
     })
-    const context = { conversation, requestId: 'req_1', createdAt: 1, mintId: () => 'x' }
+    const context = {
+      conversation,
+      requestId: 'req_1',
+      createdAt: 1,
+      nowSeconds: () => 1,
+      isStored: false,
+      mintId: () => 'x',
+    }
     const bytes = Buffer.from(blocks)
     for (const text of [bytes, Buffer.from(blocks.replaceAll('\n', '\r\n'))]) {
       for (let at = 0; at <= text.length; at++) {

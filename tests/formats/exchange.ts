@@ -21,7 +21,14 @@ export function targetOf(conversation: Conversation, changes: Partial<Dialect> =
 
 export function contextOf(conversation: Conversation): AnswerContext {
   let minted = 0
-  return { conversation, requestId: 'req_0123456789', createdAt, mintId: () => `minted${(minted += 1)}` }
+  return {
+    conversation,
+    requestId: 'req_0123456789',
+    createdAt,
+    nowSeconds: () => createdAt,
+    isStored: conversation.hints.store ?? true,
+    mintId: () => `minted${(minted += 1)}`,
+  }
 }
 
 export interface RecordedRequest {

@@ -53,8 +53,12 @@ describe('the checked golden streams', () => {
     expect(finished).toBe(false)
     const writer = openaiResponses.writeAnswer(contextOf(responses))
     const failure = { code: 'server_error', type: 'server_error', message: 'upstream exploded', param: null }
-    const written = writer.writeEvents(events) + writer.writeFailure(failure)
-    expect(framesOf(written)).toEqual(framesOf(golden('response-failed.sse')))
+    const about = { source: 'provider', retryable: true }
+    // The nested form has in addition what every refusal's body has (contract 3.1).
+    const nested = `${JSON.stringify(about).slice(1, -1)},"request_id":"req_1"`
+    const expected = golden('response-failed.sse').replace('"param":null}}', `"param":null,${nested}}}`)
+    const written = writer.writeEvents(events) + writer.writeFailure({ ...failure, ...about, requestId: 'req_1' })
+    expect(framesOf(written)).toEqual(framesOf(expected))
     expect(() => readStream(openaiResponses, golden('response-failed.sse'))).toThrow('server_error')
   })
 

@@ -353,7 +353,15 @@ describe('pitfall 11: every lifecycle event is there, in order', () => {
 
   test('every response object has all keys of the convention', () => {
     const writer = openaiResponses.writeAnswer(contextOf(plain))
-    const failure = { code: 'c', type: 't', message: 'm', param: null }
+    const failure = {
+      code: 'c',
+      type: 't',
+      message: 'm',
+      param: null,
+      source: 'gateway',
+      retryable: true,
+      requestId: 'req_1',
+    }
     const broken = dataOf(writer.writeKeepAlive() + writer.writeKeepAlive() + writer.writeFailure(failure))
     const whole = openaiResponses.writeAnswer(contextOf(plain)).writeWhole(everything)
     const objects = [...streamed(everything), ...broken].flatMap(({ response }) => (response ? [response] : []))

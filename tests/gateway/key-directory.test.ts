@@ -132,6 +132,18 @@ describe('keys that are remembered', () => {
   })
 })
 
+test('made-up keys, however many, push out no real one', async () => {
+  const { store, directory } = await opened()
+  await directory.find('k')
+  for (let index = 0; index < 60_000; index++) await directory.find(`made-up-${index}`)
+  const finds = store.finds
+  expect(directory.find('k')).not.toBeInstanceOf(Promise)
+  // The last of them are remembered, the first are forgotten.
+  expect(directory.find('made-up-59999')).toBeUndefined()
+  await directory.find('made-up-0')
+  expect(store.finds).toBe(finds + 1)
+})
+
 describe('a store that does not answer', () => {
   test('leaves what is remembered believed for five seconds, then nothing, and is told', async () => {
     const { store, clock, directory, events } = await opened()

@@ -3,6 +3,8 @@ import type { Upstream } from '../../src/domain/accounts.ts'
 import { systemClock } from '../../src/domain/clock.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import { Secret } from '../../src/domain/secret.ts'
+import type { Dialect } from '../../src/formats/format.ts'
+import { formatById } from '../../src/formats/formats.ts'
 import type { Backend } from '../../src/gateway/ports.ts'
 import { createBackends, openConfigured } from '../../src/providers/catalog.ts'
 import { defaultTimeouts } from '../../src/providers/timeouts.ts'
@@ -44,6 +46,8 @@ const local = (id: string, more: Partial<ConfiguredBackend> = {}): ConfiguredBac
   id,
   provider: 'ollama',
   model: 'm',
+  failureDomain: 'ollama',
+  timeouts: defaultTimeouts(false),
   ...more,
 })
 
@@ -68,6 +72,7 @@ function open(
     },
     vault,
     pools: openPools(),
+    publicOnly: false,
     ...more,
   })
   const idsFor = async (profileId: string, accountId: string): Promise<string[]> =>
@@ -99,12 +104,7 @@ describe('which backends serve whom', () => {
   })
 
   test('simulated backends serve only while nothing real does', async () => {
-    const simulated: ConfiguredBackend = {
-      id: 'alpha',
-      provider: 'simulated',
-      model: 'm',
-      baseUrl: 'http://127.0.0.1:9/v1',
-    }
+    const simulated = local('alpha', { provider: 'simulated', baseUrl: 'http://127.0.0.1:9/v1' })
     const rows = { acc_1: [upstream({ id: 'ups_1', accountId: 'acc_1' })] }
     const { idsFor } = open([simulated], rows)
     expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual(['ups_1'])
@@ -124,7 +124,7 @@ describe('which backends serve whom', () => {
     expect(Array.isArray(backends.forProfile('svc-router/frontier', 'acc_1'))).toBe(true)
     rows.acc_1!.push(upstream({ id: 'ups_2', accountId: 'acc_1' }))
     expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual(['ups_1'])
-    backends.forget('acc_1')
+    backends.forget()
     expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual(['ups_1', 'ups_2'])
     backends.forget()
     await idsFor('svc-router/frontier', 'acc_1')
@@ -145,7 +145,7 @@ describe('which backends serve whom', () => {
       },
     )
     const early = idsFor('svc-router/frontier', 'acc_1')
-    backends.forget('acc_1')
+    backends.forget()
     expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual([])
     finish([upstream({ id: 'ups_1', accountId: 'acc_1' })])
     expect(await early).toEqual(['ups_1'])
@@ -203,6 +203,17 @@ describe('which backends serve whom', () => {
     await new Promise((resolve) => setTimeout(resolve, 5))
   })
 
+  test('with publicOnly an own upstream reaches no private address, while a configured backend does', async () => {
+    const provider = await simulate()
+    const row = upstream({ id: 'ups_1', accountId: 'acc_1', baseUrl: provider.baseUrl })
+    const inside = local('inside', { provider: 'custom', baseUrl: provider.baseUrl })
+    const { backends } = open([inside], { acc_1: [row] }, { publicOnly: true })
+    const [own, configured] = await backends.forProfile('svc-router/frontier', 'acc_1')
+    expect((await run(own!)).error?.outcome).toBe('unreachable')
+    expect(provider.counts().connections).toBe(0)
+    expect((await run(configured!)).head?.status).toBe(200)
+  })
+
   test('an own upstream sends its own credential in its own header to its own server', async () => {
     const provider = await simulate({ capture: true })
     const row = upstream({
@@ -229,32 +240,51 @@ function fail(): never {
 }
 
 describe('what a backend is made of', () => {
-  test('what is not configured comes from the vendor, and timeouts from contract 5.5', () => {
+  test('what is not configured comes from the vendor', () => {
     const pools = openPools()
-    const plain = openConfigured({ id: 'a', provider: 'mistral', model: 'm' }, pools)
+    const plain = openConfigured(local('a', { provider: 'mistral' }), pools)
     expect(plain).toMatchObject({
       id: 'a',
-      failureDomain: 'mistral',
+      failureDomain: 'ollama',
       format: 'openai-chat',
       simulated: false,
       timeouts: defaultTimeouts(false),
       dialect: vendors.mistral.dialect,
     })
     expect('contextWindow' in plain).toBe(false)
-    const reasons = openConfigured(
-      { id: 'b', provider: 'openai', model: 'm', reasoning: true, contextWindow: 1000, timeouts: { idleMs: 5 } },
-      pools,
-    )
-    expect(reasons).toMatchObject({
-      format: 'openai-responses',
-      contextWindow: 1000,
-      timeouts: { ...defaultTimeouts(true), idleMs: 5 },
+    const timeouts = { ...defaultTimeouts(true), idleMs: 5 }
+    const reasons = openConfigured(local('b', { provider: 'openai', contextWindow: 1000, timeouts }), pools)
+    expect(reasons).toMatchObject({ format: 'openai-responses', contextWindow: 1000, timeouts })
+    expect(() => openConfigured(local('d', { provider: 'custom' }), pools)).toThrow('The backend d needs a base URL.')
+  })
+
+  test('own upstreams at one server fail together, and apart from the vendor and from other servers', async () => {
+    const at = (id: string, provider: string, baseUrl: string | null): Upstream =>
+      upstream({ id, accountId: 'acc_1', provider, baseUrl })
+    const rows = [at('a', 'vllm', null), at('b', 'vllm', 'http://10.0.0.5:8000/v1')]
+    const { backends } = open([], { acc_1: rows })
+    const opened = await backends.forProfile('svc-router/frontier', 'acc_1')
+    expect(opened.map(({ failureDomain }) => failureDomain)).toEqual(['vllm', 'vllm 10.0.0.5:8000'])
+  })
+
+  test('DeepSeek gets back what it thought before a tool call, without which it refuses the next turn', () => {
+    const conversation = formatById('openai-chat').readRequest({
+      model: 'svc-router/frontier',
+      messages: [
+        { role: 'user', content: 'The weather?' },
+        {
+          role: 'assistant',
+          reasoning_content: 'I must look.',
+          tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } }],
+        },
+        { role: 'tool', tool_call_id: 'call_1', content: 'Rain.' },
+      ],
     })
-    const moved = openConfigured({ id: 'c', provider: 'vllm', model: 'm', baseUrl: 'http://10.0.0.5:8000/v1' }, pools)
-    expect(moved.failureDomain).toBe('vllm 10.0.0.5:8000')
-    expect(() => openConfigured({ id: 'd', provider: 'custom', model: 'm' }, pools)).toThrow(
-      'The backend d needs a base URL.',
-    )
+    const target = { model: 'm', stream: false }
+    const written = (dialect: Dialect): string =>
+      JSON.stringify(formatById('openai-chat').writeRequest(conversation, { ...target, dialect }))
+    expect(written(vendors.deepseek.dialect)).toContain('"reasoning_content":"I must look."')
+    expect(written(vendors.together.dialect)).not.toContain('I must look.')
   })
 
   test('every vendor has a usable row', () => {
@@ -277,15 +307,16 @@ describe('testUpstream', () => {
     testUpstream(backend, { clock, requestId: 'req_test' })
 
   test.each(['openai-chat', 'openai-responses'] as const)(
-    'one tiny %s call says that it works, how long it took and which model answered',
+    'one tiny %s call says that it works and how long it took',
     async (format) => {
       const provider = await simulate({ capture: true })
       const result = await probe(
         openBackend(openPools(), provider.baseUrl, { format, model: 'model-7', dialect: vendors.openai.dialect }),
       )
-      expect(result).toMatchObject({ ok: true, outcome: 'answered', status: 200, model: 'model-7' })
+      expect(result).toMatchObject({ outcome: 'answered', status: 200 })
       expect(result.ms).toBeLessThan(5_000)
       const body = JSON.parse(provider.captured()[0]!.body) as Record<string, unknown>
+      expect(body['model']).toBe('model-7')
       expect(body[format === 'openai-chat' ? 'max_completion_tokens' : 'max_output_tokens']).toBe(16)
       expect(provider.counts().requests).toBe(1)
     },
@@ -294,10 +325,15 @@ describe('testUpstream', () => {
   test.each([
     [{ do: 'status', status: 401 }, 'rejected_credentials', 401],
     [{ do: 'status', status: 403 }, 'rejected_credentials', 403],
-    [{ do: 'status', status: 404 }, 'rejected_content', 404],
+    [{ do: 'status', status: 402 }, 'rejected_credentials', 402],
+    [{ do: 'status', status: 404 }, 'server_error', 404],
+    [{ do: 'status', status: 504 }, 'timeout', 504],
+    [{ do: 'status', status: 429, body: '{"error":{"code":"insufficient_quota"}}' }, 'rejected_credentials', 429],
+    // An answer by its shape, of which no request could be answered.
+    [{ do: 'status', status: 200, body: '{"choices":[{}]}' }, 'broken', 200],
     [{ do: 'status', status: 429 }, 'rate_limited', 429],
     [{ do: 'status', status: 503 }, 'server_error', 503],
-    [{ do: 'status', status: 302 }, 'broken', 302],
+    [{ do: 'status', status: 302 }, 'server_error', 302],
     [{ do: 'context_length_exceeded' }, 'context_too_long', 400],
     [{ do: 'html' }, 'broken', 200],
     [{ do: 'empty' }, 'broken', 200],
@@ -308,6 +344,6 @@ describe('testUpstream', () => {
     const provider = await simulate()
     provider.script([step])
     const result = await probe(openBackend(openPools(), provider.baseUrl))
-    expect([result.outcome, result.status, result.ok]).toEqual([outcome, status, outcome === 'answered'])
+    expect([result.outcome, result.status]).toEqual([outcome, status])
   })
 })

@@ -193,7 +193,7 @@ describe('publicOnly', () => {
   ])('%s is unreachable and no connection is opened', async (start) => {
     let connections = 0
     const { port } = await serveTcp(() => (connections += 1))
-    const { error } = await run(openBackend(openPools({ publicOnly: true }), `${start}${port}`))
+    const { error } = await run(openBackend(openPools(), `${start}${port}`, { publicOnly: true }))
     await sleep(20)
     expect([error?.outcome, connections]).toEqual(['unreachable', 0])
   })
@@ -210,8 +210,8 @@ describe('publicOnly', () => {
       _options: unknown,
       callback: (error: null, addresses: { address: string; family: number }[]) => void,
     ): void => callback(null, [{ address: '127.0.0.1', family: 4 }])
-    const pools = openPools({ publicOnly: true, lookup })
-    const { error } = await run(openBackend(pools, `${protocol}://provider.example:${port}`))
+    const pools = openPools({ lookup })
+    const { error } = await run(openBackend(pools, `${protocol}://provider.example:${port}`, { publicOnly: true }))
     await sleep(30)
     expect([error?.outcome, connections, seen]).toEqual(['unreachable', 1, []])
   })

@@ -541,8 +541,15 @@ describe('the script', () => {
     expect(await statuses(3)).toEqual([429, 500, 500])
   })
 
-  test('PUT /script and GET /counts do the same over HTTP, and a wrong script is told what is wrong', async () => {
+  test('without control nobody else can script it or read its counts', async () => {
     const provider = await simulate()
+    const root = provider.baseUrl.replace('/v1', '')
+    const put = await fetch(`${root}/script`, { method: 'PUT', body: '[{"do":"reset"}]' })
+    expect([put.status, (await fetch(`${root}/counts`)).status, provider.counts().stepsLeft]).toEqual([404, 404, 0])
+  })
+
+  test('PUT /script and GET /counts do the same over HTTP, and a wrong script is told what is wrong', async () => {
+    const provider = await simulate({ control: true })
     const root = provider.baseUrl.replace('/v1', '')
     const put = (body: string): Promise<Response> => fetch(`${root}/script`, { method: 'PUT', body })
     expect((await put('[{"do":"status","status":418},{"do":"answer"}]')).status).toBe(204)

@@ -75,6 +75,8 @@ describe('a stream that broke ends with an error', () => {
     expect(errors).toHaveLength(1)
     const [event] = errors
     expect(event?.error).toMatchObject({ code: 'upstream_broken', type: 'server_error', param: null })
+    const requestId = answer.headers.get('x-request-id')
+    expect(event?.error).toMatchObject({ source: 'provider', retryable: true, request_id: requestId })
     expect(String(event?.error?.['message']).length).toBeLessThanOrEqual(240)
     if (path === '/responses') {
       expect(event).toMatchObject({ code: 'upstream_broken', message: event?.error?.['message'] })

@@ -83,6 +83,8 @@ describe('the signals of spec 2 are on every answer to a known account (contract
 const refusals = [
   ['400 wrong JSON', 400, (key: string) => service.post('/chat/completions', '{', bearer(key))],
   ['400 wrong types', 400, (key: string) => service.chat({ messages: 1 }, bearer(key))],
+  ['400 not to be translated', 400, (key: string) => service.responses({ background: true }, bearer(key))],
+  ['400 unknown reference', 400, (key: string) => service.responses({ previous_response_id: 'r' }, bearer(key))],
   ['401', 401, (_key: string) => service.chat({}, bearer('sk_svc_wrong'))],
   ['403', 403, (key: string) => service.chat({ tools: [{ type: 'svc-router:fusion' }] }, bearer(key))],
   ['404', 404, (key: string) => service.chat({ model: 'nobody/nothing' }, bearer(key))],

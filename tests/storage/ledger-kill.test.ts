@@ -12,6 +12,7 @@ import { openSqlite } from '../../src/storage/open-sqlite.ts'
 
 const cycles = 6
 const startTimeoutMs = 15_000
+const minDelivered = 20
 const plan = { id: 'test', name: 'Test', requestsPerMinute: 1e6, requestsPerMonth: 1e6, premium: false }
 
 /** Runs the child on the folder and kills it at a moment of its own; gives the ids of what it delivered until then. */
@@ -22,8 +23,9 @@ async function runAndKill(folder: string, log: string, afterMs: number): Promise
   const exited = once(child, 'exit')
   try {
     const giveUpAtMs = performance.now() + startTimeoutMs
-    while (!existsSync(log)) {
-      expect(performance.now(), 'the child started in time').toBeLessThan(giveUpAtMs)
+    // A slow machine gets longer: it is the moment of the kill that differs, not how much was done.
+    while (!existsSync(log) || readDelivered(log).length <= minDelivered) {
+      expect(performance.now(), 'the child works in time').toBeLessThan(giveUpAtMs)
       await sleep(5)
     }
     await sleep(afterMs)
@@ -31,6 +33,11 @@ async function runAndKill(folder: string, log: string, afterMs: number): Promise
     child.kill('SIGKILL')
     await exited
   }
+  return readDelivered(log)
+}
+
+/** Without the first line, which says that it started, and without one that was cut. */
+function readDelivered(log: string): string[] {
   return readFileSync(log, 'utf8').split('\n').slice(1, -1)
 }
 
@@ -42,7 +49,7 @@ test('over kill -9 nothing delivered is uncounted, nothing undelivered is counte
     for (let cycle = 1; cycle <= cycles; cycle++) {
       const startedAtMs = Date.now()
       const ids = await runAndKill(folder, join(folder, `delivered-${cycle}`), 40 + ((cycle * 37) % 200))
-      expect(ids.length).toBeGreaterThan(20)
+      expect(ids.length).toBeGreaterThan(minDelivered)
       for (const id of ids) delivered.add(id)
 
       const clock = systemClock()

@@ -1,7 +1,9 @@
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import type { Worker } from 'node:worker_threads'
 import * as fc from 'fast-check'
 import type { Kysely } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -14,7 +16,7 @@ import type { RequestOpening } from '../../src/domain/requests.ts'
 import { DataFolderInUse } from '../../src/storage/data-folder-lock.ts'
 import { DeliveryMarks, markCapacity, readDeliveryHistory } from '../../src/storage/delivery-marks.ts'
 import { openSqliteLedger, type SqliteLedger } from '../../src/storage/ledger-sqlite.ts'
-import { LedgerUnavailable } from '../../src/storage/ledger-unavailable.ts'
+import { failureReason, LedgerUnavailable } from '../../src/storage/ledger-unavailable.ts'
 import { databasePath, openSqlite } from '../../src/storage/open-sqlite.ts'
 import type { Tables } from '../../src/storage/schema.ts'
 import { createStore } from '../../src/storage/store.ts'
@@ -31,9 +33,11 @@ const mintId = idMinter('req_', () => nowMs, systemRandom())
 let folder: string
 let db: Kysely<Tables>
 const opened: SqliteLedger[] = []
+let reasons: string[]
 
 beforeEach(async () => {
   nowMs = startMs
+  reasons = []
   folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
   db = await openSqlite(folder)
 })
@@ -44,7 +48,12 @@ afterEach(async () => {
 })
 
 async function open(bootId?: string): Promise<SqliteLedger> {
-  const ledger = await openSqliteLedger(folder, clock, { busyTimeoutMs: 20, ...(bootId && { bootId }) })
+  const ledger = await openSqliteLedger(folder, clock, {
+    busyTimeoutMs: 20,
+    onFailing: (reason) => void reasons.push(reason),
+    onDied: (reason) => void reasons.push(`died: ${reason}`),
+    ...(bootId && { bootId }),
+  })
   opened.push(ledger)
   return ledger
 }
@@ -318,6 +327,7 @@ describe('while the disk cannot be written', () => {
       expect(second.durable()).rejects.toThrow(LedgerUnavailable),
     ])
     expect(ledger.healthy()).toBe(false)
+    expect(reasons, 'SQLite’s code for busy').toEqual(['ERR_SQLITE_ERROR 5'])
     expect(() => ledger.admit(openingOf(), plan)).toThrow(LedgerUnavailable)
     third.settle(answered, 'due')
     await expect(third.durable()).rejects.toThrow(LedgerUnavailable)
@@ -340,5 +350,37 @@ describe('while the disk cannot be written', () => {
     expect(await store.findRequest(due.id)).toMatchObject({ state: 'lost', charged: 0 })
     expect(await store.findRequest(later.id)).toMatchObject({ state: 'lost', charged: 0 })
     expect(await usedUnits()).toBe(1)
+  })
+})
+
+describe('what is told of a ledger that cannot write', () => {
+  test('is nothing at a clean end', async () => {
+    const ledger = await open()
+    ledger.admit(openingOf(), plan).settle(answered, 'none')
+    await ledger.close()
+    expect(reasons).toEqual([])
+  })
+
+  test('is that its writer is gone: nothing is admitted, and the next one decides what was under way', async () => {
+    const started = once(process, 'worker', { signal: AbortSignal.timeout(10_000) })
+    const ledger = await open()
+    const [worker] = (await started) as [Worker]
+    const opening = openingOf()
+    await ledger.admit(opening, plan).durable()
+    await worker.terminate()
+    expect(reasons).toEqual(['exited', 'died: exited'])
+    expect(ledger.healthy()).toBe(false)
+    expect(() => ledger.admit(openingOf(), plan)).toThrow(LedgerUnavailable)
+    await ledger.close()
+    await open()
+    expect(await createStore(db).findRequest(opening.id)).toMatchObject({ state: 'lost', charged: 0 })
+  })
+
+  test('is a code, or the class of a bug, and never a text', () => {
+    expect(failureReason(Object.assign(new Error('x'), { code: 'ERR_SQLITE_ERROR', errcode: 13 }))).toBe(
+      'ERR_SQLITE_ERROR 13',
+    )
+    expect(failureReason(Object.assign(new Error('x'), { code: 'a prompt' }))).toBe('Error')
+    expect([failureReason(new TypeError('x')), failureReason('a prompt')]).toEqual(['TypeError', 'unknown'])
   })
 })

@@ -1,5 +1,6 @@
 import type { AnswerEvent, FinishReason, Json, JsonObject, Usage } from '../../domain/conversation.ts'
 import { unwrapInput } from '../custom-tools.ts'
+import { errorFields } from '../error-fields.ts'
 import type { AnswerContext, AnswerWriter, StreamFailure } from '../format.ts'
 import { CallIds } from '../call-ids.ts'
 import { ToolNames } from '../tool-names.ts'
@@ -60,8 +61,8 @@ export class ChatWriter implements AnswerWriter {
     return `${this.#head}],"usage":${usage}}\n\n${done}`
   }
 
-  writeFailure({ message, type, param, code }: StreamFailure): string {
-    return `data: ${JSON.stringify({ error: { message, type, param, code } })}\n\n${done}`
+  writeFailure(failure: StreamFailure): string {
+    return `data: ${JSON.stringify({ error: errorFields(failure) })}\n\n${done}`
   }
 
   writeWhole(events: readonly AnswerEvent[]): JsonObject {

@@ -29,6 +29,7 @@ export function responseObject(id: string, context: AnswerContext, state: Respon
     model: conversation.profile,
     output: state.output,
     ...repeatHints(conversation.hints),
+    store: context.isStored,
     ...repeatSampling(conversation.sampling),
     ...repeatChoices(conversation),
     usage: state.usage === undefined ? null : writeUsage(state.usage),
@@ -42,7 +43,6 @@ function repeatHints(hints: Hints): JsonObject {
     prompt_cache_key: hints.promptCacheKey ?? null,
     safety_identifier: hints.safetyIdentifier ?? null,
     service_tier: hints.serviceTier ?? 'default',
-    store: hints.store ?? true,
     truncation: hints.truncation ?? 'disabled',
     metadata: hints.metadata ?? {},
   }

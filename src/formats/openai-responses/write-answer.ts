@@ -1,6 +1,7 @@
 import type { AnswerEvent, FinishReason, Json, JsonObject, Usage } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { CallIds } from '../call-ids.ts'
+import { errorFields } from '../error-fields.ts'
 import type { AnswerContext, AnswerWriter, StreamFailure } from '../format.ts'
 import { ToolNames } from '../tool-names.ts'
 import { CallItem } from './call-item.ts'
@@ -53,10 +54,11 @@ export class ResponsesWriter implements AnswerWriter {
     return `${this.#writeState(`response.${state.status}`, state)}${done}`
   }
 
-  writeFailure({ code, type, message, param }: StreamFailure): string {
+  writeFailure(failure: StreamFailure): string {
+    const { code, message, param } = failure
     const opening = this.#begun ? '' : this.#begin()
     // Clients read either the flat or the nested form (wire 0.4).
-    const error = this.#frames.write('error', { code, message, param, error: { type, code, message, param } })
+    const error = this.#frames.write('error', { code, message, param, error: errorFields(failure) })
     const failed = this.#writeState('response.failed', { status: 'failed', output: [], error: { code, message } })
     return `${opening}${error}${failed}${done}`
   }
@@ -76,7 +78,7 @@ export class ResponsesWriter implements AnswerWriter {
     const end = { output: this.#output, ...(this.#usage !== undefined && { usage: this.#usage }) }
     if (this.#reason === 'length') return { ...end, status: 'incomplete', incompleteReason: 'max_output_tokens' }
     if (this.#reason === 'content_filter') return { ...end, status: 'incomplete', incompleteReason: 'content_filter' }
-    return { ...end, status: 'completed', completedAt: this.#context.nowSeconds?.() ?? this.#context.createdAt }
+    return { ...end, status: 'completed', completedAt: this.#context.nowSeconds() }
   }
 
   #writeState(type: string, state: ResponseState): string {

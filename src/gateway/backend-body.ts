@@ -1,0 +1,62 @@
+import type { Conversation } from '../domain/conversation.ts'
+import { ServiceError } from '../domain/errors.ts'
+import type { Format, FormatId } from '../formats/format.ts'
+import { patchMembers } from '../formats/json-scan.ts'
+import type { RelayRules } from '../formats/relay.ts'
+import type { Backend, ModelRequest } from './ports.ts'
+
+export interface BodyParts {
+  readonly formats: (id: FormatId) => Format
+  readonly relays: (id: FormatId) => RelayRules
+}
+
+/** A body that was written before the first attempt, for one backend. */
+export interface WrittenBody {
+  readonly backend: Backend
+  readonly body: string
+}
+
+/** What a backend is sent. @throws ServiceError where its format cannot say what was asked */
+export function writeBody(
+  backend: Backend,
+  request: ModelRequest,
+  conversation: Conversation,
+  { formats, relays }: BodyParts,
+): Uint8Array | string {
+  const { bytes, members, body, format } = request
+  const target = { model: backend.model, stream: conversation.stream, dialect: backend.dialect }
+  if (backend.format === format) {
+    return patchMembers(bytes, members, relays(format).requestChanges(body, conversation, target))
+  }
+  return JSON.stringify(formats(backend.format).writeRequest(conversation, target))
+}
+
+/**
+ * Refuses what no backend could be asked, before it is admitted: such a request counts nothing (contract 4.3). What had
+ * to be written to know that is given back, for the attempt to use; undefined where a backend can be relayed to.
+ * @throws ServiceError `unsupported_parameter`, `previous_response_not_found`, `item_not_found`, `invalid_request`
+ */
+export function assertSayable(
+  request: ModelRequest,
+  conversation: Conversation,
+  backends: readonly Backend[],
+  parts: BodyParts,
+): WrittenBody | undefined {
+  if (backends.some(({ format }) => format === request.format)) return undefined
+  const tried = new Set<FormatId>()
+  let refusal: ServiceError | undefined
+  for (const backend of backends) {
+    // Whether a request can be said is decided by the format alone.
+    if (tried.has(backend.format)) continue
+    tried.add(backend.format)
+    try {
+      const target = { model: backend.model, stream: conversation.stream, dialect: backend.dialect }
+      return { backend, body: JSON.stringify(parts.formats(backend.format).writeRequest(conversation, target)) }
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      refusal ??= error
+    }
+  }
+  if (refusal !== undefined) throw refusal
+  return undefined
+}

@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest'
+import { answerFault, refusalFault } from '../../src/formats/answer-faults.ts'
+
+const body = (error: object): string => JSON.stringify({ error })
+
+describe('a refusal of a provider', () => {
+  test.each([
+    [400, '', 'rejected_content'],
+    [413, '', 'rejected_content'],
+    [422, '', 'rejected_content'],
+    [400, body({ code: 'context_length_exceeded' }), 'context_too_long'],
+    [400, body({ code: 'context_window_exceeded' }), 'context_too_long'],
+    [401, '', 'rejected_credentials'],
+    [402, '', 'rejected_credentials'],
+    [403, '', 'rejected_credentials'],
+    [408, '', 'timeout'],
+    [504, '', 'timeout'],
+    [429, body({ code: 'rate_limit_exceeded' }), 'rate_limited'],
+    [429, '<html>', 'rate_limited'],
+    [429, body({ code: 'insufficient_quota' }), 'rejected_credentials'],
+    [429, body({ code: null, type: 'insufficient_quota' }), 'rejected_credentials'],
+    [500, body({ code: 'insufficient_quota' }), 'server_error'],
+    [529, '', 'server_error'],
+    [404, 'null', 'server_error'],
+  ])('of %i %s is %s', (status, text, outcome) => {
+    expect(refusalFault({ status, retryAfterMs: undefined }, text)).toMatchObject({ outcome, status })
+  })
+
+  test('names a field of the request, and nothing that is not the name of one', () => {
+    const head = { status: 400, retryAfterMs: undefined }
+    expect(refusalFault(head, body({ param: 'messages[0].content' })).param).toBe('messages[0].content')
+    expect(refusalFault(head, body({ param: 'your secret is x' })).param).toBeUndefined()
+  })
+})
+
+test('an account that is used up means the same inside an answer and as its status', () => {
+  const error = { code: 'insufficient_quota', message: 'x' }
+  expect(answerFault(error).outcome).toBe(refusalFault({ status: 429, retryAfterMs: 1 }, body(error)).outcome)
+})

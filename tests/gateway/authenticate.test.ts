@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import { keyDigest, mintKey } from '../../src/domain/keys.ts'
+import { defaultPlans } from '../../src/domain/plans.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+import { Secret } from '../../src/domain/secret.ts'
+import { authenticate, type AuthenticationParts } from '../../src/gateway/authenticate.ts'
+import { DigestMemory } from '../../src/gateway/digest-memory.ts'
+import { KeyDirectory } from '../../src/gateway/key-directory.ts'
+import type { KeyEntry } from '../../src/gateway/ports.ts'
+import { ManualClock } from './manual-clock.ts'
+
+const random = systemRandom()
+const plan = defaultPlans[0]!
+const peppers = [new Secret('made-up-pepper-now'), new Secret('made-up-pepper-before')] as const
+
+/** A store that knows one key, kept under the earlier pepper. */
+async function opened() {
+  const key = mintKey(random).reveal()
+  const digest = keyDigest(key, peppers[1])
+  const entry: KeyEntry = {
+    key: {
+      id: 'key_1',
+      accountId: 'acc_1',
+      name: '',
+      hint: '',
+      state: 'active',
+      endsAtMs: null,
+      createdAtMs: 0,
+      revokedAtMs: null,
+    },
+    account: { id: 'acc_1', name: 'a', planId: plan.id, suspended: false, createdAtMs: 0 },
+  }
+  const asked: string[] = []
+  const store = {
+    find: (wanted: string) => {
+      asked.push(wanted)
+      return Promise.resolve(wanted === digest ? entry : undefined)
+    },
+    revision: () => Promise.resolve(1),
+  }
+  const clock = new ManualClock()
+  const keys = new KeyDirectory(
+    store,
+    clock,
+    () => {},
+    () => {},
+  )
+  await keys.start()
+  const digests = new DigestMemory(peppers)
+  const parts: AuthenticationParts = { keys, digests, planById: () => plan, nowMs: () => clock.nowMs() }
+  return { key, digest, asked, digests, clock, present: (text: string) => authenticate(`Bearer ${text}`, parts) }
+}
+
+test('a key that exists is remembered with the digest under which it is known first, and then found at once', async () => {
+  const { key, digest, asked, digests, clock, present } = await opened()
+  expect(await present(key)).toMatchObject({ accountId: 'acc_1', keyId: 'key_1' })
+  expect(digests.recall(key)?.[0]).toBe(digest)
+  // Long after the other digest has ceased to be believed unknown.
+  await clock.advance(60_000)
+  const before = asked.length
+  expect(present(key)).not.toBeInstanceOf(Promise)
+  expect(asked.length).toBe(before)
+})
+
+test('a well-formed key that does not exist is refused and not remembered', async () => {
+  const { digests, present } = await opened()
+  const madeUp = mintKey(random).reveal()
+  await expect(Promise.resolve(present(madeUp))).rejects.toMatchObject({ code: 'key_inactive' })
+  expect(digests.recall(madeUp)).toBeUndefined()
+})

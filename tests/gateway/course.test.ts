@@ -1,0 +1,217 @@
+import { describe, expect, test } from 'vitest'
+import { formatById } from '../../src/formats/formats.ts'
+import { UpstreamError } from '../../src/domain/upstream.ts'
+import { FakeGateway } from './fake-gateway.ts'
+import { settled } from './manual-clock.ts'
+
+const messages = [{ role: 'user', content: 'Hi' }]
+const chunk = (delta: object, finish: string | null = null): string =>
+  `data: ${JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
+const wholeStream = `${chunk({ content: 'Hello' })}${chunk({}, 'stop')}data: [DONE]\n\n`
+const wholeChat = JSON.stringify({
+  id: 'c',
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }],
+})
+
+/** Asks for a chat stream and lets the gateway come as far as its first backend. */
+async function asked(gateway: FakeGateway, body: object = { stream: true }) {
+  const answered = gateway.answer('openai-chat', { messages, ...body })
+  // It is looked at when the test has gone on.
+  answered.catch(() => {})
+  await settled()
+  return answered.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+}
+
+/** The same without waiting for its end. */
+function ask(gateway: FakeGateway, body: object = { stream: true }): Promise<{ ended: Promise<unknown> }> {
+  const ended = asked(gateway, body)
+  return settled().then(() => ({ ended }))
+}
+
+describe('what was not recorded is not answered', () => {
+  test('a stream that was complete before its mark failed is dropped and not charged', async () => {
+    const gateway = new FakeGateway(['openai-chat'])
+    const { promise, resolve } = Promise.withResolvers<void>()
+    gateway.durable = promise
+    gateway.deliver = () => {
+      throw new Error('the disk is full')
+    }
+    const { ended } = await ask(gateway)
+    gateway.backends[0]!.head()
+    gateway.backends[0]!.say(wholeStream)
+    gateway.backends[0]!.end()
+    resolve()
+    await ended
+    expect(gateway.sink.isDropped).toBe(true)
+    expect(gateway.settled).toMatchObject([
+      { outcome: { charged: 0, errorCode: 'record_unavailable' }, delivery: 'none' },
+    ])
+    expect(gateway.line).toMatchObject({ outcome: 'record_unavailable', charged: 0 })
+  })
+
+  test.each([true, false])('a ledger that hangs is waited for 25 s at most (stream: %s)', async (stream) => {
+    const gateway = new FakeGateway(['openai-chat'])
+    gateway.durable = new Promise(() => {})
+    const { ended } = await ask(gateway, { stream })
+    const [backend] = gateway.backends
+    backend!.head(200, stream ? 'text/event-stream' : 'application/json')
+    backend!.say(stream ? wholeStream : wholeChat)
+    backend!.end()
+    await gateway.clock.advance(25_000)
+    expect(await ended).toMatchObject({ code: 'record_unavailable' })
+    expect(gateway.settled).toHaveLength(1)
+    expect(gateway.sink.head).toBeUndefined()
+    expect(gateway.clock.waiting).toBe(0)
+  })
+})
+
+test('a bug in the midst of a stream is logged with its place and recorded as one', async () => {
+  const gateway = new FakeGateway(['openai-chat'], (id) => ({
+    ...formatById(id),
+    readAnswer: () => {
+      const reader = formatById(id).readAnswer()
+      return {
+        get finished() {
+          return reader.finished
+        },
+        readEvent(data) {
+          if (data.includes('"stop"')) throw new TypeError('a bug')
+          return reader.readEvent(data)
+        },
+        readWhole: (body) => reader.readWhole(body),
+      }
+    },
+  }))
+  const { ended } = await ask(gateway)
+  gateway.backends[0]!.head()
+  gateway.backends[0]!.say(chunk({ content: 'Hello' }))
+  await settled()
+  gateway.backends[0]!.say(chunk({}, 'stop'))
+  expect(await ended).toBeUndefined()
+  const bugs = gateway.events.filter(({ event }) => event === 'internal_error')
+  expect(bugs).toMatchObject([{ requestId: 'req_1', name: 'TypeError' }])
+  expect(gateway.settled).toMatchObject([{ outcome: { errorCode: 'internal_error' } }])
+  expect(gateway.sink.text).toContain('"code":"internal_error"')
+  expect(gateway.sink.text).toContain('"source":"gateway","retryable":true,"request_id":"req_1"')
+})
+
+test('an admitted request that is refused has its line in the log too', async () => {
+  const gateway = new FakeGateway(['openai-chat'])
+  const { ended } = await ask(gateway)
+  gateway.backends[0]!.listener.onError(new UpstreamError('unreachable'))
+  expect(await ended).toMatchObject({ code: 'server_is_overloaded' })
+  expect(gateway.events.filter(({ event }) => event === 'request')).toMatchObject([
+    { requestId: 'req_1', outcome: 'server_is_overloaded', attempts: 1, charged: 0 },
+  ])
+})
+
+describe('while the second attempt is under way one backend has failed', () => {
+  test('says the head of a stream that must be kept alive', async () => {
+    const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
+    const { ended } = await ask(gateway)
+    gateway.backends[0]!.listener.onError(new UpstreamError('unreachable'))
+    await gateway.clock.advance(10_000)
+    expect(gateway.backends[1]!.requests).toHaveLength(1)
+    expect(gateway.sink.head?.retryCount).toBe(1)
+    gateway.sink.leave()
+    await ended
+  })
+
+  test('says the refusal when the deadline passes', async () => {
+    const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
+    const { ended } = await ask(gateway, { stream: false })
+    gateway.backends[0]!.listener.onError(new UpstreamError('unreachable'))
+    await settled()
+    gateway.backends[1]!.timeouts.wholeAnswerMs = 1e7
+    await gateway.clock.advance(5e6)
+    const refusal = await ended
+    expect(refusal).toMatchObject({ facts: { retryCount: 1 } })
+  })
+})
+
+describe('a caller who is at fault is not held against the backend', () => {
+  test('who takes nothing for a minute is recorded as gone, and the connection is closed', async () => {
+    const gateway = new FakeGateway(['openai-chat'])
+    gateway.sink.isTaking = false
+    const { ended } = await ask(gateway)
+    gateway.backends[0]!.head()
+    gateway.backends[0]!.say(chunk({ content: 'Hello' }))
+    await gateway.clock.advance(71_000)
+    expect(await ended).toBeUndefined()
+    expect(gateway.settled).toMatchObject([{ outcome: { errorCode: 'client_closed', charged: 1 }, delivery: 'done' }])
+    expect(gateway.sink.isDropped).toBe(true)
+    expect(gateway.clock.waiting).toBe(0)
+  })
+
+  test('who left before the whole answer was there is recorded as gone, and nothing is delivered', async () => {
+    const gateway = new FakeGateway(['openai-chat'])
+    let delivered = 0
+    gateway.deliver = () => void (delivered += 1)
+    const { ended } = await ask(gateway, {})
+    gateway.backends[0]!.head(200, 'application/json')
+    gateway.backends[0]!.say(wholeChat)
+    gateway.backends[0]!.end()
+    gateway.sink.leave()
+    await ended
+    expect(gateway.settled).toMatchObject([{ outcome: { errorCode: 'client_closed', charged: 1 }, delivery: 'none' }])
+    expect([delivered, gateway.sink.head]).toEqual([0, undefined])
+  })
+})
+
+test('a translated response says that it is not kept, and when it was complete', async () => {
+  const gateway = new FakeGateway(['openai-chat'])
+  const ended = gateway.answer('openai-responses', { input: 'Hi', store: true })
+  await gateway.clock.advance(7_000)
+  gateway.backends[0]!.head(200, 'application/json')
+  gateway.backends[0]!.say(wholeChat)
+  gateway.backends[0]!.end()
+  await ended
+  const response = JSON.parse(gateway.sink.text) as { store: boolean; created_at: number; completed_at: number }
+  expect(response.store).toBe(false)
+  expect(response.completed_at - response.created_at).toBe(7)
+})
+
+describe('what none of the backends could be asked', () => {
+  test.each([
+    ['openai-responses', { input: 'Hi', background: true }, 'openai-chat', 'unsupported_parameter'],
+    ['openai-responses', { input: 'Hi', previous_response_id: 'r' }, 'openai-chat', 'previous_response_not_found'],
+    ['openai-responses', { input: [{ type: 'item_reference', id: 'm' }] }, 'openai-chat', 'item_not_found'],
+    ['openai-chat', { messages, n: 2 }, 'openai-responses', 'unsupported_parameter'],
+  ] as const)('is refused before it is admitted: %s %j', async (client, body, backend, code) => {
+    const gateway = new FakeGateway([backend, backend])
+    await expect(gateway.answer(client, body)).rejects.toMatchObject({ code })
+    expect(gateway.admitted).toBe(0)
+    expect(gateway.backends[0]!.requests).toHaveLength(0)
+  })
+
+  test('goes to the one that can be', async () => {
+    const gateway = new FakeGateway(['openai-chat', 'openai-responses'])
+    const ended = gateway.answer('openai-responses', { input: 'Hi', background: true })
+    await settled()
+    expect(gateway.backends.map(({ requests }) => requests.length)).toEqual([0, 1])
+    gateway.sink.leave()
+    await ended
+    expect(gateway.admitted).toBe(1)
+  })
+
+  test('what can be said is written once', async () => {
+    let written = 0
+    const gateway = new FakeGateway(['openai-chat', 'openai-chat'], (id) => ({
+      ...formatById(id),
+      writeRequest(...args) {
+        written += 1
+        return formatById(id).writeRequest(...args)
+      },
+    }))
+    const ended = gateway.answer('openai-responses', { input: 'Hi' })
+    await settled()
+    expect(written).toBe(1)
+    expect(gateway.backends[0]!.requests[0]?.body).toContain('"content":"Hi"')
+    gateway.sink.leave()
+    await ended
+  })
+})

@@ -1,0 +1,173 @@
+import type { ServiceEvent } from '../../src/domain/events.ts'
+import { linksFor } from '../../src/domain/links.ts'
+import type { RequestOutcome } from '../../src/domain/requests.ts'
+import type { JsonObject } from '../../src/domain/conversation.ts'
+import type { Format, FormatId } from '../../src/formats/format.ts'
+import { formatById, relayById } from '../../src/formats/formats.ts'
+import { JsonScan } from '../../src/formats/json-scan.ts'
+import { DigestMemory } from '../../src/gateway/digest-memory.ts'
+import { Gateway } from '../../src/gateway/gateway.ts'
+import { KeyDirectory } from '../../src/gateway/key-directory.ts'
+import type {
+  Admission,
+  AnswerHead,
+  AnswerSink,
+  Backend,
+  Delivery,
+  UpstreamListener,
+  UpstreamRequest,
+} from '../../src/gateway/ports.ts'
+import { ManualClock } from './manual-clock.ts'
+
+const plan = { id: 'max', name: 'Max', requestsPerMinute: 10, requestsPerMonth: 10, premium: true }
+const signals = {
+  rateLimit: 10,
+  rateRemaining: 9,
+  rateReset: 0,
+  quotaLimit: 10,
+  quotaUsed: 1,
+  quotaRemaining: 9,
+  quotaReset: 0,
+}
+
+/** A backend that says only what a test tells its listeners. */
+export class FakeBackend implements Backend {
+  readonly id: string
+  readonly failureDomain: string
+  readonly format: FormatId
+  readonly model = 'backend-model'
+  readonly simulated = false
+  readonly timeouts = { connectMs: 1e6, firstContentMs: 1e6, wholeAnswerMs: 1e6, idleMs: 1e6, totalMs: 5e6 }
+  readonly dialect = {
+    maxTokensField: 'max_tokens',
+    developerRole: true,
+    streamUsage: true,
+    refusedFields: [],
+  } as const
+  readonly requests: UpstreamRequest[] = []
+  listener!: UpstreamListener
+
+  constructor(id: string, format: FormatId) {
+    this.id = id
+    this.failureDomain = id
+    this.format = format
+  }
+
+  call(request: UpstreamRequest, listener: UpstreamListener) {
+    this.requests.push(request)
+    this.listener = listener
+    return { pause: () => {}, resume: () => {}, abort: () => {} }
+  }
+
+  head(status = 200, contentType = 'text/event-stream'): void {
+    this.listener.onHead({ status, contentType, retryAfterMs: undefined, requestId: undefined })
+  }
+
+  say(text: string): void {
+    this.listener.onData(Buffer.from(text))
+  }
+
+  end(): void {
+    this.listener.onEnd()
+  }
+}
+
+/** A caller that a test makes slow or lets leave. */
+class FakeSink implements AnswerSink {
+  head: AnswerHead | undefined
+  text = ''
+  isTaking = true
+  isDropped = false
+  leave: () => void = () => {}
+
+  open(head: AnswerHead): void {
+    this.head = head
+  }
+  write(bytes: string | Uint8Array): boolean {
+    this.text += typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString()
+    return this.isTaking
+  }
+  end(bytes: string | Uint8Array = ''): void {
+    if (!this.isDropped) this.write(bytes)
+  }
+  hold(): void {}
+  release(): void {}
+  drop(): void {
+    this.isDropped = true
+  }
+  onDrain(): void {}
+  onGone(run: () => void): void {
+    this.leave = run
+  }
+}
+
+/** The gateway over ports whose every step a test decides. */
+export class FakeGateway {
+  readonly clock = new ManualClock()
+  readonly events: ServiceEvent[] = []
+  readonly sink = new FakeSink()
+  readonly backends: readonly FakeBackend[]
+  readonly settled: { outcome: RequestOutcome; delivery: Delivery }[] = []
+  admitted = 0
+  /** What `durable` gives. */
+  durable: Promise<void> | undefined
+  /** What `deliver` does. */
+  deliver: () => void = () => {}
+  readonly #gateway: Gateway
+
+  constructor(backendFormats: readonly FormatId[], formats: (id: FormatId) => Format = formatById) {
+    this.backends = backendFormats.map((format, index) => new FakeBackend(`b${index}`, format))
+    const { clock } = this
+    const log = (event: ServiceEvent): void => void this.events.push(event)
+    const keys = { find: () => Promise.resolve(undefined), revision: () => Promise.resolve(1) }
+    this.#gateway = new Gateway({
+      clock,
+      random: () => 0.5,
+      log,
+      links: linksFor('https://example.com'),
+      authentication: {
+        keys: new KeyDirectory(keys, clock, log, () => {}),
+        digests: new DigestMemory([]),
+        planById: () => plan,
+        nowMs: () => clock.nowMs(),
+      },
+      profiles: [{ id: 'p', description: '', backends: [], premium: false, quotaUnits: 1 }],
+      backends: { forProfile: () => this.backends },
+      ledger: { admit: () => this.#admit(), signals: () => signals },
+      formats,
+      relays: relayById,
+      mintId: () => 'x',
+      keepAliveMs: 10_000,
+    })
+  }
+
+  /** The line of the log that every admitted request has. */
+  get line(): ServiceEvent | undefined {
+    return this.events.find(({ event }) => event === 'request')
+  }
+
+  answer(format: FormatId, body: JsonObject): Promise<void> {
+    const bytes = Buffer.from(JSON.stringify({ model: 'p', ...body }))
+    const scan = new JsonScan({ maxDepth: 50, maxTokens: 1_000, maxMembers: 1_000 })
+    scan.push(bytes)
+    const request = {
+      id: 'req_1',
+      format,
+      bytes,
+      members: scan.members(bytes),
+      body: JSON.parse(bytes.toString()) as JsonObject,
+      timeoutMs: undefined,
+    }
+    return this.#gateway.answer({ accountId: 'a', keyId: 'k', plan }, request, this.sink)
+  }
+
+  #admit(): Admission {
+    this.admitted += 1
+    return {
+      signals: () => signals,
+      durable: () => this.durable,
+      deliver: () => this.deliver(),
+      settle: (outcome, delivery) => void this.settled.push({ outcome, delivery }),
+    }
+  }
+}
