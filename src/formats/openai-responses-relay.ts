@@ -13,6 +13,8 @@ export const openaiResponsesRelay: RelayRules = {
 
   notable: /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|created)|error)"|"error"\s*:\s*\{|\[DONE\]|\n:/g,
 
+  numbered: true,
+
   isUnasked: () => false,
 
   observe(data, memory) {
