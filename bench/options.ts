@@ -67,7 +67,7 @@ export function readOptions(argv: readonly string[]): Options {
     runMs: quick ? 700 : 1500,
     pacedEvents: quick ? 50 : 200,
     latencyMs: quick ? 1000 : 2000,
-    soakRequests: quick ? 20_000 : 100_000,
+    soakRequests: quick ? 20_000 : 300_000,
     longRounds: quick ? 1 : Math.min(rounds, maxLongRounds),
   }
 }

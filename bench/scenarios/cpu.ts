@@ -7,7 +7,7 @@ import { compare } from '../rows.ts'
 import type { Comparison, Row } from '../rows.ts'
 import { median } from '../statistics.ts'
 
-const saturatedConnections = 32
+const saturatedConnections = 128
 const burstConnections = 16
 const burstEvents = 200
 const pacedStreams = 50

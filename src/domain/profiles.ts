@@ -22,6 +22,8 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   let best: string | undefined
   let bestDistance = farthest + 1
   const typed = name.slice(0, 100).toLowerCase()
+  // Of a name that short everything is near.
+  if (typed.length <= farthest) return undefined
   for (const candidate of known) {
     const shortName = candidate.slice(candidate.indexOf('/') + 1)
     const distance = Math.min(editDistance(typed, candidate), editDistance(typed, shortName))

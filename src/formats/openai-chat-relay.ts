@@ -17,6 +17,8 @@ export const openaiChatRelay: RelayRules = {
 
   notable: /"finish_reason"\s*:\s*"|"usage"\s*:\s*\{|"error"\s*:|\[DONE\]|\n:/g,
 
+  numbered: false,
+
   isUnasked(data, conversation) {
     if (conversation.streamUsage || data['usage'] == null) return false
     return Array.isArray(data['choices']) && data['choices'].length === 0

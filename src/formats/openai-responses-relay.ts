@@ -15,6 +15,8 @@ export const openaiResponsesRelay: RelayRules = {
   notable:
     /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|cancelled|created)|error)"|"error"\s*:\s*\{|\[DONE\]|\n:/g,
 
+  numbered: true,
+
   isUnasked: () => false,
 
   observe(data, memory) {

@@ -13,6 +13,8 @@ export interface RelayRules {
    * usage and comments. It may find too much, never too little, and is global.
    */
   readonly notable: RegExp
+  /** Whether events carry a `sequence_number`, which events of our own must go on from. */
+  readonly numbered: boolean
   /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */
   isUnasked(data: JsonObject, conversation: Conversation): boolean
   /** What the stream itself has told, for ending it in its own terms. */

@@ -18,8 +18,8 @@ import { RetryBudget } from './routing/retry-budget.ts'
 
 /** The longest limit that a caller may ask for itself, milliseconds. */
 const longestTotalMs = 3_600_000
-/** A caller that told its own limit reads our error before that limit cuts the connection. */
-const answerBeforeLimitMs = 1_000
+/** A caller that told its own limit reads our error before that limit cuts the connection: a tenth, at most a second. */
+const longestMarginMs = 1_000
 
 /** How names of models look. */
 const modelShape = /^[\w.:/@-]{1,60}$/
@@ -155,5 +155,6 @@ export class Gateway {
 /** How long the whole request may take: the caller's own limit, or the longest of its backends (contract 5.5). */
 function totalMsOf({ timeoutMs }: ModelRequest, backends: readonly Backend[]): number {
   if (timeoutMs === undefined) return Math.max(...backends.map(({ timeouts }) => timeouts.totalMs))
-  return Math.max(answerBeforeLimitMs, Math.min(longestTotalMs, timeoutMs) - answerBeforeLimitMs)
+  const statedMs = Math.min(longestTotalMs, timeoutMs)
+  return statedMs - Math.min(longestMarginMs, statedMs / 10)
 }

@@ -95,6 +95,7 @@ export class RelayLane implements Lane {
 
   /** Reads the number of the last event that was passed on unread: events of our own go on from there. */
   #readSequence(): void {
+    if (!this.#rules.numbered) return
     const at = this.#passedOn.lastIndexOf('"sequence_number"')
     const number = at < 0 ? undefined : /\d+/.exec(this.#passedOn.slice(at, at + longestSequenceChars))?.[0]
     this.#passedOn = ''

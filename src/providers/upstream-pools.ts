@@ -5,8 +5,8 @@ import { Pool } from './pool.ts'
 import type { PoolLimits } from './pool.ts'
 
 const defaultMaxPools = 1024
-const defaultMaxConnections = 512
-const defaultMaxWaiting = 512
+const defaultMaxConnections = 4096
+const defaultMaxWaiting = 4096
 const defaultWaitMs = 2_000
 
 export interface UpstreamPoolsOptions extends Partial<PoolLimits> {

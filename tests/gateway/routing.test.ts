@@ -177,21 +177,31 @@ describe('the health of backends', () => {
 })
 
 describe('the retry budget', () => {
-  test('lets three retry however quiet it is', () => {
+  test('lets 64 retry at once however quiet it is', () => {
     const budget = new RetryBudget()
     budget.requestStarted()
-    expect([budget.take(), budget.take(), budget.take(), budget.take()]).toEqual([true, true, true, false])
+    expect(Array.from({ length: 100 }, () => budget.take()).filter(Boolean)).toHaveLength(64)
     budget.giveBack()
     expect(budget.take()).toBe(true)
   })
 
-  test('lets a fifth of the requests under way retry, and no more', () => {
+  test('lets a fifth of many requests under way retry, and no more', () => {
     const budget = new RetryBudget()
-    for (let count = 0; count < 100; count++) budget.requestStarted()
-    const taken = Array.from({ length: 100 }, () => budget.take()).filter(Boolean)
-    expect(taken).toHaveLength(20)
-    for (let count = 0; count < 80; count++) budget.requestEnded()
-    for (let count = 0; count < 20; count++) budget.giveBack()
-    expect(Array.from({ length: 100 }, () => budget.take()).filter(Boolean)).toHaveLength(4)
+    for (let count = 0; count < 1000; count++) budget.requestStarted()
+    expect(Array.from({ length: 1000 }, () => budget.take()).filter(Boolean)).toHaveLength(200)
+    for (let count = 0; count < 600; count++) budget.requestEnded()
+    for (let count = 0; count < 200; count++) budget.giveBack()
+    expect(Array.from({ length: 1000 }, () => budget.take()).filter(Boolean)).toHaveLength(80)
+  })
+})
+
+describe('failures of one moment', () => {
+  test('count once: thirty requests that fail together leave the backend alone for the first time only', () => {
+    const clock = new ManualClock()
+    const health = new BackendsHealth(clock, () => 0.5)
+    for (let count = 0; count < 30; count++) health.failed('one', new UpstreamError('server_error'))
+    const availability = health.availability('one')
+    expect(availability).toMatchObject({ usable: false, reason: 'failing' })
+    expect('untilMs' in availability ? availability.untilMs - clock.nowMs() : 0).toBe(30_000)
   })
 })

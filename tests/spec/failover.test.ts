@@ -71,3 +71,14 @@ async function recordOf(response: Response) {
   }
   return service.store.findRequest(id)
 }
+
+test('thirty at once, the first backend failing for all: every one is answered by the next, charged once', async () => {
+  service.providers[0]!.script([{ do: 'status', status: 500, repeat: true }])
+  const responses = await Promise.all(Array.from({ length: 30 }, () => service.chat()))
+  await Promise.all(responses.map((response) => response.text()))
+  expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 30 }, () => 200))
+  expect(responses.every((response) => response.headers.get('x-svc-router-upstream') === 'beta')).toBe(true)
+  const last = await service.chat()
+  expect(last.headers.get('x-quota-used')).toBe('31')
+  expect(last.headers.get('x-svc-router-retry-count')).toBe('0')
+})

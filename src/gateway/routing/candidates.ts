@@ -54,7 +54,9 @@ export class Candidates {
     this.#left.splice(0, this.#left.length, ...larger)
   }
 
+  /** Why the request cannot go on: what is still usable was only held back, and may be asked again at once. */
   exhausted(backends: readonly Backend[]): Exhausted {
+    if (this.#left.some(({ id }) => this.#health.availability(id).usable)) return { soonestMs: undefined, reasons: [] }
     let soonestMs: number | undefined
     const reasons: CoolingReason[] = []
     for (const { id } of backends) {

@@ -73,6 +73,8 @@ export class BackendsHealth {
   failed(backendId: string, error: UpstreamError): void {
     const health = this.#remember(backendId)
     const nowMs = this.#clock.nowMs()
+    // Requests that were under way when it was left alone fail together with the one that said so: that is no news.
+    if (health.coolUntilMs > nowMs) return
     health.probingUntilMs = 0
     health.failures += 1
     if (error.outcome === 'rejected_credentials') {

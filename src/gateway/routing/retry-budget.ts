@@ -1,7 +1,7 @@
 /** Retries under way may be at most this share of all requests under way (contract 5.2). */
 const share = 0.2
-/** Up to here retries are always allowed, so that a quiet service still fails over. */
-const floor = 3
+/** So many retries at once are always allowed: a share of few requests would keep a small service from failing over. */
+const floor = 64
 
 /** Keeps failover from multiplying the load when many backends fail at once. */
 export class RetryBudget {
