@@ -18,7 +18,7 @@ import { openStorage, type Storage } from './open-storage.ts'
 import { startRequestSweep } from './storage/request-sweep.ts'
 
 /** Time that load balancers get to see that this server is not ready any more, before it stops listening. */
-const unreadyBeforeCloseMs = { local: 0, production: 5_000 } as const
+const unreadyBeforeCloseMs = { local: 100, production: 5_000 } as const
 const itemIdLength = 24
 
 export interface AppOptions {

@@ -11,6 +11,7 @@ import { idMinter } from './domain/ids.ts'
 import { systemRandom } from './domain/random.ts'
 import { SetupError } from './domain/setup-error.ts'
 import { openLog } from './log.ts'
+import { openStore } from './open-storage.ts'
 import { openUpstream } from './providers/catalog.ts'
 import { testUpstream } from './providers/probe.ts'
 import { createUpstreamPools } from './providers/upstream-pools.ts'
@@ -18,8 +19,6 @@ import { createVault, type Vault } from './providers/vault.ts'
 import { DataFolderInUse } from './storage/data-folder-lock.ts'
 import { LedgerUnavailable } from './storage/ledger-unavailable.ts'
 import { SchemaMismatch } from './storage/migrations.ts'
-import { openSqlite } from './storage/open-sqlite.ts'
-import { createStore } from './storage/store.ts'
 
 const debugEnv = 'SVC_ROUTER_DEBUG'
 const poolCloseMs = 1000
@@ -30,7 +29,7 @@ const random = systemRandom()
 const ports: CliPorts = {
   clock,
   random,
-  openStore: (config) => openStore(config).catch(inOwnWords),
+  openStore: (config) => openCliStore(config).catch(inOwnWords),
   startApp: (config) => startService(config).catch(inOwnWords),
   sealer(config) {
     const vault = vaultFor(config)
@@ -49,8 +48,8 @@ const ports: CliPorts = {
   },
 }
 
-async function openStore(config: Config): Promise<OpenedStore> {
-  const store = createStore(await openSqlite(config.dataDir))
+async function openCliStore(config: Config): Promise<OpenedStore> {
+  const store = await openStore(config)
   return {
     accounts: store,
     requests: {

@@ -4,6 +4,7 @@ import type { EventLog } from './domain/events.ts'
 import type { Ledger } from './gateway/ports.ts'
 import { openSqliteLedger } from './storage/ledger-sqlite.ts'
 import { openSqlite } from './storage/open-sqlite.ts'
+import { checkPepper } from './storage/pepper-check.ts'
 import { createStore, type Store } from './storage/store.ts'
 
 /** What is kept and what decides admissions: SQLite in the data folder. */
@@ -21,10 +22,23 @@ export interface StorageNeeds {
   readonly onDied: (reason: string) => void
 }
 
+/** Opens the database of the data folder under the configured pepper. @throws SetupError and the engine's own errors */
+export async function openStore({ dataDir, secrets }: Config): Promise<Store> {
+  const db = await openSqlite(dataDir)
+  try {
+    const { pepper, previousPepper } = secrets
+    await checkPepper(db, previousPepper === undefined ? [pepper] : [pepper, previousPepper])
+    return createStore(db)
+  } catch (error) {
+    await db.destroy()
+    throw error
+  }
+}
+
 /** Opens the database and the ledger of this process. @throws DataFolderInUse and the engine's own errors */
 export async function openStorage(config: Config, { clock, log, onDied }: StorageNeeds): Promise<Storage> {
   await using opened = new AsyncDisposableStack()
-  const store = createStore(await openSqlite(config.dataDir))
+  const store = await openStore(config)
   opened.defer(() => store.close())
   const onFailing = (reason: string): void => log({ event: 'ledger_failing', reason })
   const ledger = await openSqliteLedger(config.dataDir, clock, { onFailing, onDied })

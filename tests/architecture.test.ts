@@ -44,7 +44,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
 }
 /** The composition root and the binary may import everything: joining is what they are for. */
 const roots = ['app.ts', 'open-storage.ts', 'open-providers.ts', 'main.ts']
-const free = ['log.ts', '../package.json']
+const free = ['log.ts', 'make-folder.ts', '../package.json']
 
 const source = join(import.meta.dirname, '..', 'src')
 const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))

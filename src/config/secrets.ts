@@ -1,7 +1,8 @@
-import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RandomBytes } from '../domain/random.ts'
 import { SetupError } from '../domain/setup-error.ts'
+import { makeFolder } from '../make-folder.ts'
 
 /** Where local mode keeps the secrets that it made, below the data folder. */
 const secretsFileName = 'secrets.json'
@@ -63,7 +64,7 @@ export function makeKeptSecrets(dataDir: string, random: RandomBytes): KeptSecre
   })
   const draft = `${path}.${process.pid}`
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    makeFolder(dataDir)
     if (readdirSync(dataDir).some((name) => name.endsWith('.db') || name.endsWith('.sqlite'))) throw lostSecrets(path)
     writeFileSync(draft, `${text}\n`, { mode: 0o600 })
     publishOnce(draft, path)

@@ -185,6 +185,10 @@ export const errorCatalog = {
     ...unavailable,
     message: 'This server has as many answers under way as it can hold. Please try again in 1s.',
   },
+  restarting: {
+    ...unavailable,
+    message: 'This server is restarting and could not finish the answer. Please send the request again in 1s.',
+  },
   upstream_credentials_rejected: {
     status: 502,
     type: 'server_error',

@@ -20,10 +20,9 @@ export const fusionToolType = 'svc-router:fusion'
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const farthest = 3
   let best: string | undefined
-  let bestDistance = farthest + 1
+  // Every short name is near a shorter one: something of what was typed must be right.
+  let bestDistance = Math.min(farthest + 1, name.length)
   const typed = name.slice(0, 100).toLowerCase()
-  // Of a name that short everything is near.
-  if (typed.length <= farthest) return undefined
   for (const candidate of known) {
     const shortName = candidate.slice(candidate.indexOf('/') + 1)
     const distance = Math.min(editDistance(typed, candidate), editDistance(typed, shortName))

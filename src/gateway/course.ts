@@ -1,6 +1,5 @@
 import { describeBug } from '../domain/bugs.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
-import type { Usage } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { errorMessage } from '../domain/error-text.ts'
 import type { Links } from '../domain/links.ts'
@@ -14,7 +13,8 @@ import { Failover, type FailoverParts } from './failover.ts'
 import type { Lane } from './lane.ts'
 import { openLane } from './open-lane.ts'
 import type { Admission, AnswerSink, Backend, ModelRequest } from './ports.ts'
-import { charsPerToken, TranslationLane } from './stream-lanes.ts'
+import { TranslationLane } from './stream-lanes.ts'
+import { usageOf } from './usage-of.ts'
 
 /**
  * A ledger that takes longer than this to write is as good as one that cannot. Above the limit that a ledger keeps
@@ -91,6 +91,12 @@ export class Course {
       budget.requestEnded()
       for (const timer of this.#timers) timer.cancel()
     }
+  }
+
+  /** Ends the request now because the server stops: a stream gets its failure, any other request its refusal. */
+  cut(): void {
+    const { current, retryCount } = this.#failover
+    current?.stop(new ServiceError('restarting', { retryCount, retryAfterSeconds: 1 }))
   }
 
   async #sendWhole(run: AttemptRun): Promise<RequestOutcome> {
@@ -264,7 +270,8 @@ export class Course {
 
   #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
     const { current, attempts } = this.#failover
-    const usage = current !== undefined && this.#firstContentMs !== undefined ? this.#usage(current.lane) : undefined
+    const usage =
+      current !== undefined && this.#firstContentMs !== undefined ? usageOf(current.lane, this.#of.request) : undefined
     return {
       charged,
       attempts,
@@ -273,12 +280,6 @@ export class Course {
       ...(errorCode === undefined ? {} : { errorCode }),
       ...(this.#firstContentMs === undefined ? {} : { firstContentMs: Math.round(this.#firstContentMs) }),
     }
-  }
-
-  #usage(lane: Lane): Usage {
-    if (lane.usage !== undefined) return lane.usage
-    const inputTokens = Math.ceil(this.#of.request.bytes.length / charsPerToken)
-    return { inputTokens, outputTokens: lane.roughTokens, cachedTokens: 0, reasoningTokens: 0, source: 'estimated' }
   }
 
   #elapsedMs(): number {

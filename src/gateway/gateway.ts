@@ -48,6 +48,8 @@ export class Gateway {
   readonly #course: CourseParts
   readonly #nowSeconds = (): number => Math.floor(this.#parts.clock.nowMs() / 1000)
 
+  readonly #running = new Set<Course>()
+
   constructor(parts: GatewayParts) {
     this.#parts = parts
     const health = new BackendsHealth(parts.clock, parts.random)
@@ -57,6 +59,11 @@ export class Gateway {
   /** Who is asking. @throws ServiceError of the authentication rows of contract 3.3 */
   authenticate(authorization: string | undefined): Principal | Promise<Principal> {
     return authenticate(authorization, this.#parts.authentication)
+  }
+
+  /** Ends every request that is under way, because the server stops; each is told so and recorded. */
+  cutAll(): void {
+    for (const course of this.#running) course.cut()
   }
 
   /** The account's counters as they stand (contract 4.1). */
@@ -84,7 +91,9 @@ export class Gateway {
     const context = { conversation, requestId: id, createdAt: nowSeconds(), nowSeconds, isStored: false, mintId }
     const totalMs = totalMsOf(request, usable)
     const of = { request, context, backends: usable, admission, units, sink, totalMs }
-    const { outcome, refusal } = await new Course(this.#course, of, written).run()
+    const course = new Course(this.#course, of, written)
+    this.#running.add(course)
+    const { outcome, refusal } = await course.run().finally(() => this.#running.delete(course))
     log({
       event: 'request',
       requestId: id,

@@ -99,6 +99,11 @@ export class Api {
     return this.#open
   }
 
+  /** Ends what is still under way, each in its own words. */
+  cutAll(): void {
+    this.#parts.gateway.cutAll()
+  }
+
   /** What answers the bytes of a connection that are no request: there is nothing to route yet. */
   refusalOf(error: ServiceError): { readonly requestId: string; readonly body: string } {
     const requestId = this.#parts.mintRequestId()

@@ -6,6 +6,8 @@ import type { Api } from './api.ts'
 
 /** Longer than load balancers keep idle connections, so that they close first and never hit a closing one. */
 const keepAliveMs = 75_000
+/** Answers that are cut have this long to say so. */
+const cutMs = 1_000
 /** While draining, connections whose answers have ended are closed this often. */
 const closeIdleMs = 50
 /** How often Node looks for connections that are too slow. */
@@ -111,13 +113,16 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<number>
   await new Promise<void>((resolve) => {
     // Callers keep their connections open, and would go on asking on them.
     const sweep = setInterval(() => server.closeIdleConnections(), closeIdleMs)
+    let force: NodeJS.Timeout | undefined
     const limit = setTimeout(() => {
       cut = api.openRequests
-      server.closeAllConnections()
+      api.cutAll()
+      force = setTimeout(() => server.closeAllConnections(), cutMs)
     }, limitMs)
     server.close(() => {
       clearInterval(sweep)
       clearTimeout(limit)
+      clearTimeout(force)
       resolve()
     })
     server.closeIdleConnections()

@@ -1,6 +1,6 @@
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Kysely } from 'kysely'
+import { makeFolder } from '../make-folder.ts'
 import { connectSqlite } from './connect-sqlite.ts'
 import { migrate } from './migrations.ts'
 import type { Tables } from './schema.ts'
@@ -22,7 +22,7 @@ export function databasePath(folder: string): string {
  * @throws SchemaMismatch, or the system's error where the folder cannot be written
  */
 export async function openSqlite(folder: string): Promise<Kysely<Tables>> {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder)
   const db = new Kysely<Tables>({
     dialect: sqliteDialect(() => {
       const connection = connectSqlite(databasePath(folder), openTimeoutMs)

@@ -74,7 +74,7 @@ test('callers that keep their connections open do not hold up the end', async ()
   expect((await stream).complete).toBe(true)
 })
 
-test('a stream that is longer than the drain limit is cut, and its record says so', async () => {
+test('a stream that is longer than the drain limit is ended in its own words, and its record says so', async () => {
   await start({ drain: '500ms' })
   provider.script([{ do: 'answer', words: 1_000, tokenDelayMs: 50 }])
   const stream = new RawConnection(service.port).ask(writePost('/chat/completions', service.key, slowStream))
@@ -83,10 +83,11 @@ test('a stream that is longer than the drain limit is cut, and its record says s
   expect(await service.stop('SIGTERM')).toBe(0)
   expect(performance.now() - startedMs).toBeLessThan(5_000)
   const answer = await stream
-  expect(answer.complete).toBe(false)
-  expect(answer.body).not.toContain('[DONE]')
+  expect(answer.complete).toBe(true)
+  expect(answer.body).toContain('"code":"restarting"')
+  expect(answer.body.trimEnd().endsWith('data: [DONE]')).toBe(true)
   const [record] = service.records()
-  expect(record).toMatchObject({ state: 'done', charged: 1, errorCode: 'client_closed' })
+  expect(record).toMatchObject({ state: 'done', charged: 1, errorCode: 'restarting' })
   expect(service.usedUnits()).toBe(1)
 })
 

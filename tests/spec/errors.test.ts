@@ -9,8 +9,8 @@ import { ask, canaries, expectNoCanary, failingRecords, prompt, withDatabase } f
 import { serviceRefusals } from './service-refusals.ts'
 
 const rows = [...clientRefusals, ...serviceRefusals]
-/** Codes that only a stream which has begun can carry; they are provoked below. */
-const inStream: readonly ErrorCode[] = ['upstream_broken']
+/** Codes that a stream which has begun carries: provoked below, and `restarting` in faults/drain. */
+const inStream: readonly ErrorCode[] = ['upstream_broken', 'restarting']
 
 let service: Service
 

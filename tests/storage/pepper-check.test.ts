@@ -1,0 +1,25 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { Secret } from '../../src/domain/secret.ts'
+import { SetupError } from '../../src/domain/setup-error.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import { checkPepper } from '../../src/storage/pepper-check.ts'
+
+test('a database knows the pepper of its keys: another one is refused, a change with the previous one named is not', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-router-pepper-'))
+  const db = await openSqlite(folder)
+  const [first, second] = [new Secret('a first pepper'), new Secret('a second pepper')]
+  try {
+    await checkPepper(db, [first])
+    await checkPepper(db, [first])
+    await expect(checkPepper(db, [second])).rejects.toBeInstanceOf(SetupError)
+    await checkPepper(db, [second, first])
+    await checkPepper(db, [second])
+    await expect(checkPepper(db, [first])).rejects.toThrow('another pepper')
+  } finally {
+    await db.destroy()
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
