@@ -7,7 +7,7 @@ import { clientHeaders, clientRequest, requestBytes } from './bodies.ts'
 import type { RequestKind } from './bodies.ts'
 import type { Child, Processes } from './processes.ts'
 import type { Listening, Target } from './protocol.ts'
-import { readFirstKey, svcRouterCommand, whyNoSvcRouter } from './svc-router.ts'
+import { readFirstKey, svcRouterCommand, svcRouterEnvironment, whyNoSvcRouter } from './svc-router.ts'
 
 const startTimeoutMs = 30_000
 const probeTimeoutMs = 10_000
@@ -60,7 +60,10 @@ async function startSvcRouter(options: StartOptions): Promise<Gateway> {
   const folder = mkdtempSync(join(options.folder, 'svc-router-'))
   const port = await freePort()
   const args = svcRouterCommand(folder, port, options.upstreamPort)
-  const child = options.processes.start('svc-router', 'gateway', args, { talks: false })
+  const child = options.processes.start('svc-router', 'gateway', args, {
+    talks: false,
+    environment: svcRouterEnvironment,
+  })
   return await whenReady('svc-router', child, port, () => {
     const key = readFirstKey(folder)
     return key === undefined ? undefined : { authorization: `Bearer ${key}` }
