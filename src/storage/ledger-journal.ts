@@ -23,8 +23,10 @@ const commitLimitMs = 10_000
 const flushLimitMs = 20_000
 /** The reason that is told where a batch hangs. */
 export const commitHangs = 'commit_hangs'
-/** Two commits begin at least this far apart, so that under load many requests share one. */
+/** Under load two commits begin at least this far apart, so that many requests share one. */
 const commitEveryMs = 4
+/** A last batch of at least so many requests is load; below it nobody is made to wait for company. */
+const busyBatch = 4
 /** How often the place where recovery begins moves on. It stays one such step behind, see `#moveRecoverFrom`. */
 const recoverStepMs = 10_000
 
@@ -47,6 +49,7 @@ export class LedgerJournal {
   #lazyTimer: Timer | undefined
   #commitLimit: Timer | undefined
   #lastPostMs = Number.NEGATIVE_INFINITY
+  #lastPostSize = 0
   readonly #posted: Gathering[] = []
   readonly #inFlight = new Set<JournalEntry>()
   #isFailing = false
@@ -193,7 +196,7 @@ export class LedgerJournal {
       this.#isFlushDue = false
       if (this.#posted.length === 0) this.#post()
     }
-    const waitMs = this.#lastPostMs + commitEveryMs - this.#clock.nowMs()
+    const waitMs = this.#lastPostSize < busyBatch ? 0 : this.#lastPostMs + commitEveryMs - this.#clock.nowMs()
     if (waitMs > 0) this.#clock.after(waitMs, flush)
     else setImmediate(flush)
   }
@@ -211,6 +214,7 @@ export class LedgerJournal {
     if (batch.entries.length === 0 || this.#writer === undefined) return
     this.#gathering = newGathering(batch.number + 1)
     this.#lastPostMs = this.#clock.nowMs()
+    this.#lastPostSize = batch.entries.length
     this.#posted.push(batch)
     if (this.#posted.length === 1) this.#watchCommit()
     const records: Cell[] = []
