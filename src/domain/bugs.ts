@@ -4,3 +4,8 @@ export function describeBug(thrown: unknown): { name: string; stack: string } {
   const places = (thrown.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))
   return { name: thrown.name, stack: places.slice(0, 12).join('\n') }
 }
+
+/** Whatever was thrown, as an error that can be passed on. */
+export function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error('not an error', { cause: error })
+}

@@ -1,3 +1,4 @@
+import { asError } from '../domain/bugs.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { refusalFault } from '../formats/answer-faults.ts'
@@ -233,8 +234,4 @@ export class AttemptRun implements UpstreamListener {
     this.#call?.abort()
     this.onEnd()
   }
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error('not an error', { cause: error })
 }

@@ -13,7 +13,7 @@ export interface BodyParts {
 /** A body that was written before the first attempt, for one backend. */
 export interface WrittenBody {
   readonly backend: Backend
-  readonly body: string
+  readonly body: Uint8Array | string
 }
 
 /** What a backend is sent. @throws ServiceError where its format cannot say what was asked */
@@ -50,8 +50,7 @@ export function assertSayable(
     if (tried.has(backend.format)) continue
     tried.add(backend.format)
     try {
-      const target = { model: backend.model, stream: conversation.stream, dialect: backend.dialect }
-      return { backend, body: JSON.stringify(parts.formats(backend.format).writeRequest(conversation, target)) }
+      return { backend, body: writeBody(backend, request, conversation, parts) }
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error
       refusal ??= error

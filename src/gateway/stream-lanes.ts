@@ -1,3 +1,4 @@
+import { asError } from '../domain/bugs.ts'
 import { isContent, type AnswerEvent, type Conversation, type JsonObject, type Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { AnswerContext, AnswerReader, AnswerWriter, StreamFailure } from '../formats/format.ts'
@@ -264,10 +265,6 @@ export class TranslationLane implements Lane {
 }
 
 const colon = 0x3a
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error('not an error', { cause: error })
-}
 
 /** The UTF-8 bytes of a text, one character each. */
 function asBytes(text: string): string {
