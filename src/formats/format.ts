@@ -1,22 +1,29 @@
 import type { AnswerEvent, Conversation, JsonObject } from '../domain/conversation.ts'
-import type { FormatId } from '../domain/format-id.ts'
+import type { ClientFormatId, FormatId } from '../domain/format-id.ts'
 
-export type { FormatId } from '../domain/format-id.ts'
+export type { ClientFormatId, FormatId } from '../domain/format-id.ts'
 
-/**
- * A wire format that clients speak, providers speak, or both: four pure functions over one `Conversation` and one
- * union of `AnswerEvent`s (architecture 5.2). Write-then-read gives back what was written, for all that both sides can say.
- */
-export interface Format {
+/** A wire format that providers speak: the two pure functions that face them (architecture 5.2). */
+export interface ProviderFormat {
   readonly id: FormatId
-  /** Below the base URL: `/chat/completions`. */
-  readonly path: string
-  /** A client's body. Lenient: what is not understood is kept or passed over. @throws ServiceError `invalid_request` with `param` */
-  readRequest(body: JsonObject): Conversation
+  /** Below a provider's base URL, with a query where the format wants one: `/chat/completions`. */
+  upstreamPath(model: string, stream: boolean): string
   /** The body for a provider. @throws ServiceError `unsupported_parameter` where this format cannot say it */
   writeRequest(conversation: Conversation, target: WriteTarget): JsonObject
   /** Reads one answer of a provider, streamed or whole. One reader for each answer. */
   readAnswer(): AnswerReader
+}
+
+/**
+ * A wire format that clients and providers speak: four pure functions over one `Conversation` and one union of
+ * `AnswerEvent`s (architecture 5.2). Write-then-read gives back what was written, for all that both sides can say.
+ */
+export interface Format extends ProviderFormat {
+  readonly id: ClientFormatId
+  /** Where clients ask, below our base URL: `/chat/completions`. */
+  readonly path: string
+  /** A client's body. Lenient: what is not understood is kept or passed over. @throws ServiceError `invalid_request` with `param` */
+  readRequest(body: JsonObject): Conversation
   /** Writes one answer to a client, streamed or whole. One writer for each answer. */
   writeAnswer(context: AnswerContext): AnswerWriter
 }
@@ -33,6 +40,12 @@ export interface Dialect {
   readonly replaysReasoning?: boolean
   /** Top-level request fields that this endpoint refuses: left out even in the relay lane. */
   readonly refusedFields: readonly string[]
+}
+
+/** Formats by name. */
+export interface Formats {
+  (id: ClientFormatId): Format
+  (id: FormatId): ProviderFormat
 }
 
 export interface WriteTarget {

@@ -1,27 +1,32 @@
-import type { Format, FormatId } from './format.ts'
+import type { ClientFormatId, Format, FormatId, ProviderFormat } from './format.ts'
 import { openaiChat } from './openai-chat/openai-chat.ts'
 import { openaiChatRelay } from './openai-chat-relay.ts'
 import { openaiResponses } from './openai-responses/openai-responses.ts'
 import { openaiResponsesRelay } from './openai-responses-relay.ts'
 import type { RelayRules } from './relay.ts'
 
-/** Every format: one entry each (architecture 6). */
-export const formats: Readonly<Record<FormatId, Format>> = {
+/** Every format that clients speak: one entry each (architecture 6). */
+export const clientFormats: Readonly<Record<ClientFormatId, Format>> = {
   'openai-chat': openaiChat,
   'openai-responses': openaiResponses,
 }
 
+/** Every format that providers speak: one entry each. */
+const formats: Readonly<Record<FormatId, ProviderFormat>> = { ...clientFormats }
+
 /** The format of that name. */
-export function formatById(id: FormatId): Format {
+export function formatById(id: ClientFormatId): Format
+export function formatById(id: FormatId): ProviderFormat
+export function formatById(id: FormatId): ProviderFormat {
   return formats[id]
 }
 
-const relays: Readonly<Record<FormatId, RelayRules>> = {
+const relays: Readonly<Record<ClientFormatId, RelayRules>> = {
   'openai-chat': openaiChatRelay,
   'openai-responses': openaiResponsesRelay,
 }
 
 /** How that format is passed on where both sides speak it (architecture 5.3). */
-export function relayById(id: FormatId): RelayRules {
+export function relayById(id: ClientFormatId): RelayRules {
   return relays[id]
 }

@@ -1,13 +1,13 @@
 import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
-import type { Format, FormatId } from '../formats/format.ts'
+import type { ClientFormatId, FormatId, Formats } from '../formats/format.ts'
 import { patchMembers } from '../formats/json-scan.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import type { Backend, ModelRequest } from './ports.ts'
 
 export interface BodyParts {
-  readonly formats: (id: FormatId) => Format
-  readonly relays: (id: FormatId) => RelayRules
+  readonly formats: Formats
+  readonly relays: (id: ClientFormatId) => RelayRules
 }
 
 /** A body that was written before the first attempt, for one backend. */

@@ -7,7 +7,7 @@ import { fusionId, fusionToolType, nearest, type Profile } from '../domain/profi
 import type { RequestOpening } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
 import type { Conversation } from '../domain/conversation.ts'
-import type { Format, FormatId } from '../formats/format.ts'
+import type { ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import { authenticate, type AuthenticationParts } from './authenticate.ts'
 import { assertSayable } from './backend-body.ts'
@@ -36,8 +36,8 @@ export interface GatewayParts {
   readonly profiles: readonly Profile[]
   readonly backends: Backends
   readonly ledger: Ledger
-  readonly formats: (id: FormatId) => Format
-  readonly relays: (id: FormatId) => RelayRules
+  readonly formats: Formats
+  readonly relays: (id: ClientFormatId) => RelayRules
   readonly mintId: () => string
   readonly keepAliveMs: number
 }

@@ -1,5 +1,5 @@
 import type { Usage } from '../domain/conversation.ts'
-import type { AnswerContext, Format, StreamFailure } from '../formats/format.ts'
+import type { AnswerContext, Format, ProviderFormat, StreamFailure } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import type { Backend } from './ports.ts'
 
@@ -37,7 +37,7 @@ export interface LaneChoice {
   readonly context: AnswerContext
   readonly client: Format
   readonly backend: Backend
-  readonly backendFormat: Format
+  readonly backendFormat: ProviderFormat
   /** The rules of the format, where both sides speak the same one. */
   readonly relay: RelayRules | undefined
 }

@@ -4,7 +4,7 @@ import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
 import type { UpstreamError } from '../domain/upstream.ts'
-import type { Dialect, FormatId } from '../formats/format.ts'
+import type { ClientFormatId, Dialect, FormatId } from '../formats/format.ts'
 import type { JsonMember } from '../formats/json-scan.ts'
 
 /** Who is asking: made only by `authenticate`. */
@@ -167,7 +167,7 @@ export interface AnswerHead {
 /** What a request brings besides its text. */
 export interface ModelRequest {
   readonly id: string
-  readonly format: FormatId
+  readonly format: ClientFormatId
   /** The body as it arrived, where its outermost members lie in it, and the same parsed. */
   readonly bytes: Buffer
   readonly members: readonly JsonMember[]

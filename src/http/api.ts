@@ -5,7 +5,7 @@ import { ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
 import type { UsageSignals } from '../domain/usage.ts'
-import { formatIds, type FormatId } from '../domain/format-id.ts'
+import { clientFormatIds, type ClientFormatId } from '../domain/format-id.ts'
 import { formatById } from '../formats/formats.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Principal } from '../gateway/ports.ts'
@@ -72,7 +72,7 @@ export class Api {
 
   readonly #routes: Readonly<Record<string, Route>> = {
     ...Object.fromEntries(
-      formatIds.map((id) => [`/v1${formatById(id).path}`, modelRoute((exchange) => this.#answer(exchange, id))]),
+      clientFormatIds.map((id) => [`/v1${formatById(id).path}`, modelRoute((exchange) => this.#answer(exchange, id))]),
     ),
     '/v1/models': { method: 'GET', access: 'key', gated: true, handle: (exchange) => this.#models(exchange) },
     '/model-catalog': publicRoute(({ response, requestId }) =>
@@ -160,7 +160,7 @@ export class Api {
     }
   }
 
-  async #answer(exchange: Exchange, format: FormatId): Promise<void> {
+  async #answer(exchange: Exchange, format: ClientFormatId): Promise<void> {
     const { request, response, requestId, principal } = exchange
     const { gateway, limits, nowMs } = this.#parts
     if (principal === undefined) throw new Error('a model route without a principal')

@@ -1,6 +1,6 @@
 import type { Links } from '../domain/links.ts'
 import type { Plan } from '../domain/plans.ts'
-import { formatIds } from '../domain/format-id.ts'
+import { clientFormatIds } from '../domain/format-id.ts'
 import type { Profile } from '../domain/profiles.ts'
 import { formatById } from '../formats/formats.ts'
 
@@ -58,7 +58,7 @@ export class Catalog {
         premium,
         quota_units: quotaUnits,
         plans: plans.filter((plan) => plan.premium || !premium).map((plan) => plan.id),
-        endpoints: formatIds.map((format) => `/v1${formatById(format).path}`),
+        endpoints: clientFormatIds.map((format) => `/v1${formatById(format).path}`),
         streaming: true,
       })),
     }

@@ -4,9 +4,10 @@ import { UpstreamError } from '../domain/upstream.ts'
 import type { Backend, BackendTimeouts, UpstreamCall, UpstreamListener, UpstreamRequest } from '../gateway/ports.ts'
 import type { FormatId } from '../domain/format-id.ts'
 import type { Dialect } from '../formats/format.ts'
+import { formatById } from '../formats/formats.ts'
 import { Call } from './call.ts'
 import type { Route } from './call.ts'
-import { endpointOf } from './endpoint.ts'
+import { endpointOf, type Endpoint } from './endpoint.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 
 const longestCredential = 8192
@@ -37,20 +38,20 @@ export type DescribedBackend = Omit<BackendSpec, 'baseUrl' | 'authHeader' | 'cre
  * of a caller ever reaches a provider. @throws TypeError for a base URL, header name or credential that cannot be sent
  */
 export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend {
-  const { origin, path } = endpointOf(spec.baseUrl, spec.format)
+  const format = formatById(spec.format)
+  const [whole, streamed] = [false, true].map((stream) =>
+    endpointOf(spec.baseUrl, format.upstreamPath(spec.model, stream)),
+  ) as [Endpoint, Endpoint]
   const credential = spec.credential?.reveal()
-  const route: Route = {
+  const headers = requestHeaders(pools.userAgent, spec.authHeader, credential)
+  const routeTo = ({ path }: Endpoint): Route => ({
     nowMs: () => pools.clock.nowMs(),
     onBug: pools.onBug,
-    options: {
-      method: 'POST',
-      path,
-      headers: requestHeaders(pools.userAgent, spec.authHeader, credential),
-      body: null,
-    },
-  }
+    options: { method: 'POST', path, headers, body: null },
+  })
+  const routes = { whole: routeTo(whole), streamed: routeTo(streamed) }
   const key = {
-    origin,
+    origin: whole.origin,
     credential: identityOf(spec.authHeader, credential),
     connectMs: spec.timeouts.connectMs,
     publicOnly: spec.publicOnly ?? false,
@@ -60,7 +61,7 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
     ...describe(spec),
     call(request: UpstreamRequest, listener: UpstreamListener): UpstreamCall {
       if (pool.retired) pool = pools.pool(key)
-      const call = new Call(route, pool, request, listener)
+      const call = new Call(request.stream ? routes.streamed : routes.whole, pool, request, listener)
       if (pool.retired) call.refuse('closed')
       else {
         pools.touch(pool)

@@ -1,6 +1,3 @@
-import type { FormatId } from '../domain/format-id.ts'
-import { formatById } from '../formats/formats.ts'
-
 /** Where requests of one format go: `https://host:port` and the path with its query. */
 export interface Endpoint {
   readonly origin: string
@@ -20,10 +17,15 @@ export function baseUrlProblem(baseUrl: string): string | undefined {
   return undefined
 }
 
-/** The endpoint of a format below a base URL; a query such as `?api-version=…` is kept. @throws TypeError where `baseUrlProblem` names one */
-export function endpointOf(baseUrl: string, format: FormatId): Endpoint {
+/**
+ * The endpoint below a base URL that `upstreamPath` of a format names; queries of both, such as `?api-version=…`, are
+ * kept. @throws TypeError where `baseUrlProblem` names one
+ */
+export function endpointOf(baseUrl: string, upstreamPath: string): Endpoint {
   const problem = baseUrlProblem(baseUrl)
   if (problem !== undefined) throw new TypeError(problem)
   const url = new URL(baseUrl)
-  return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') + formatById(format).path + url.search }
+  const [path = '', query] = upstreamPath.split('?')
+  const search = query === undefined ? url.search : `${url.search === '' ? '?' : `${url.search}&`}${query}`
+  return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') + path + search }
 }

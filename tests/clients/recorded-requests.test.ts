@@ -3,7 +3,7 @@ import { request as sendRequest } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/conversation.ts'
-import { formats } from '../../src/formats/formats.ts'
+import { clientFormats } from '../../src/formats/formats.ts'
 import { Service } from '../service.ts'
 
 const folder = join(import.meta.dirname, '..', 'fixtures', 'client-requests')
@@ -27,7 +27,8 @@ const recordings = readdirSync(folder)
     ...(JSON.parse(readFileSync(join(folder, file), 'utf8')) as Omit<Recording, 'file'>),
   }))
   .filter(
-    ({ method, path }) => method === 'POST' && Object.values(formats).some((format) => path === `/v1${format.path}`),
+    ({ method, path }) =>
+      method === 'POST' && Object.values(clientFormats).some((format) => path === `/v1${format.path}`),
   )
 
 /**
@@ -56,7 +57,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
   afterAll(() => service.stop())
 
   test.each(recordings)('answers $file', async ({ file, path, headers, body }) => {
-    const isTranslated = path !== `/v1${formats[format].path}`
+    const isTranslated = path !== `/v1${clientFormats[format].path}`
     const { status, contentType, text } = await replay(service, path, headers, { ...body, model })
     const refusal = isTranslated ? referring[file] : undefined
     if (refusal !== undefined) {
@@ -65,7 +66,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       return
     }
     expect(status, text).toBe(200)
-    expect(service.providers[0]!.captured().at(-1)!.path).toBe(`/v1${formats[format].path}`)
+    expect(service.providers[0]!.captured().at(-1)!.path).toBe(`/v1${clientFormats[format].path}`)
     expect(text).toContain(`"${model}"`)
     if (body['stream'] === true) {
       expect(contentType).toContain('text/event-stream')

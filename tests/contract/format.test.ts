@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Conversation, JsonObject } from '../../src/domain/conversation.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
 import type { Format } from '../../src/formats/format.ts'
-import { formatById, formats } from '../../src/formats/formats.ts'
+import { clientFormats, formatById } from '../../src/formats/formats.ts'
 import { arbitraryAnswer, arbitraryConversation } from '../formats/arbitraries.ts'
 import {
   contentOf,
@@ -16,7 +16,7 @@ import {
   writeStream,
 } from '../formats/exchange.ts'
 
-const all = Object.values(formats)
+const all = Object.values(clientFormats)
 const plain: Conversation = {
   profile: 'svc-router/frontier',
   stream: true,

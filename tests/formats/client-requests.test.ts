@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/conversation.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
 import type { Format } from '../../src/formats/format.ts'
-import { formats } from '../../src/formats/formats.ts'
+import { clientFormats } from '../../src/formats/formats.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
 import { recordedRequests, targetOf, type RecordedRequest } from './exchange.ts'
@@ -13,7 +13,7 @@ const recorded = recordedRequests()
 function formatOf({ path, body }: RecordedRequest): Format | undefined {
   if (body === undefined) return undefined
   if (path === '(websocket message)') return openaiResponses
-  return Object.values(formats).find((format) => path === `/v1${format.path}`)
+  return Object.values(clientFormats).find((format) => path === `/v1${format.path}`)
 }
 
 const readable = recorded.flatMap((request) => {
@@ -44,7 +44,7 @@ describe('recorded client requests', () => {
     ({ format, body }) => {
       const conversation = format.readRequest(body)
       const { previousResponseId, references } = conversation.hints
-      for (const other of Object.values(formats)) {
+      for (const other of Object.values(clientFormats)) {
         const write = (): JsonObject => other.writeRequest(conversation, targetOf(conversation))
         if (previousResponseId === undefined && references === undefined) {
           const written = JSON.parse(JSON.stringify(write())) as JsonObject
@@ -111,7 +111,7 @@ describe('recorded client requests', () => {
     expect(sealed.length).toBeGreaterThanOrEqual(3)
     for (const { format, body } of sealed) {
       const conversation = format.readRequest(body)
-      for (const other of Object.values(formats)) {
+      for (const other of Object.values(clientFormats)) {
         const written = JSON.stringify(other.writeRequest(conversation, targetOf(conversation)))
         expect(written).not.toMatch(/"ENC\d?"|encrypted_content/)
       }

@@ -295,7 +295,7 @@ describe('what a backend is made of', () => {
       if (vendor.baseUrl === null) continue
       expect(baseUrlProblem(vendor.baseUrl)).toBeUndefined()
       expect(vendor.baseUrl.startsWith('https:') || vendor.credential !== 'required').toBe(true)
-      expect(endpointOf(vendor.baseUrl, 'openai-chat').path.endsWith('/chat/completions')).toBe(true)
+      expect(endpointOf(vendor.baseUrl, '/chat/completions').path.endsWith('/chat/completions')).toBe(true)
     }
     expect(findVendor('toString')).toBeUndefined()
   })

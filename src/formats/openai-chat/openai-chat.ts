@@ -8,6 +8,7 @@ import { writeRequest } from './write-request.ts'
 export const openaiChat: Format = {
   id: 'openai-chat',
   path: '/chat/completions',
+  upstreamPath: () => '/chat/completions',
   readRequest,
   writeRequest,
   readAnswer: () => new ChatReader(),

@@ -8,6 +8,7 @@ import { writeRequest } from './write-request.ts'
 export const openaiResponses: Format = {
   id: 'openai-responses',
   path: '/responses',
+  upstreamPath: () => '/responses',
   readRequest,
   writeRequest,
   readAnswer: () => new ResponsesReader(),
