@@ -50,6 +50,8 @@ export interface Hints {
 export interface Sampling {
   readonly temperature?: number
   readonly topP?: number
+  /** Not known to OpenAI's formats. */
+  readonly topK?: number
   readonly maxOutputTokens?: number
   readonly stop?: readonly string[]
   readonly seed?: number

@@ -31,6 +31,19 @@ export function parseEventData(data: string): JsonObject {
   return value
 }
 
+/** Some providers say these only in words: Anthropic calls both of them an invalid request. */
+const tooLong = /prompt is too long|exceeds? (?:the )?context (?:limit|window)|input is too long/i
+const usedUp = /credit balance is too low/i
+
+/** The fault that only an error's message tells, from its first 500 characters; undefined for all others. */
+export function toldByMessage(error: JsonObject): 'context_too_long' | 'rejected_credentials' | undefined {
+  const { type, message } = error
+  if (type !== 'invalid_request_error' || typeof message !== 'string') return undefined
+  const words = message.slice(0, 500)
+  if (tooLong.test(words)) return 'context_too_long'
+  return usedUp.test(words) ? 'rejected_credentials' : undefined
+}
+
 /** The category of an error that came inside an answer; its text is left behind (architecture 8). */
 export function answerFault(error: Json | undefined): UpstreamError {
   if (!isObject(error)) return new UpstreamError('server_error')
@@ -53,6 +66,8 @@ export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string
   const error = errorOf(body)
   const code = error?.['code'] ?? error?.['type']
   const told = outcomes.get(code)
+  const inWords = error === undefined ? undefined : toldByMessage(error)
+  if (inWords !== undefined) return new UpstreamError(inWords, { status })
   if (told === 'context_too_long') return new UpstreamError(told, { status })
   if (contentStatuses.has(status)) return new UpstreamError('rejected_content', { status, param: paramOf(error) })
   if (status === 401 || status === 402 || status === 403) return new UpstreamError('rejected_credentials', { status })

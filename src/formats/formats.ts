@@ -1,3 +1,5 @@
+import { anthropicMessages } from './anthropic-messages/anthropic-messages.ts'
+import { anthropicMessagesRelay } from './anthropic-messages-relay.ts'
 import type { ClientFormatId, Format, FormatId, ProviderFormat } from './format.ts'
 import { openaiChat } from './openai-chat/openai-chat.ts'
 import { openaiChatRelay } from './openai-chat-relay.ts'
@@ -9,6 +11,7 @@ import type { RelayRules } from './relay.ts'
 export const clientFormats: Readonly<Record<ClientFormatId, Format>> = {
   'openai-chat': openaiChat,
   'openai-responses': openaiResponses,
+  'anthropic-messages': anthropicMessages,
 }
 
 /** Every format that providers speak: one entry each. */
@@ -24,6 +27,7 @@ export function formatById(id: FormatId): ProviderFormat {
 const relays: Readonly<Record<ClientFormatId, RelayRules>> = {
   'openai-chat': openaiChatRelay,
   'openai-responses': openaiResponsesRelay,
+  'anthropic-messages': anthropicMessagesRelay,
 }
 
 /** How that format is passed on where both sides speak it (architecture 5.3). */

@@ -17,6 +17,8 @@ export const openaiChatRelay: RelayRules = {
 
   notable: /"finish_reason"\s*:\s*"|"usage"\s*:\s*\{|"error"\s*:|\[DONE\]|\n:/g,
 
+  ending: 'data: [DONE]\n\n',
+
   numbered: false,
 
   isUnasked(data, conversation) {

@@ -15,6 +15,8 @@ export const openaiResponsesRelay: RelayRules = {
   notable:
     /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|cancelled|created)|error)"|"error"\s*:\s*\{|\[DONE\]|\n:/g,
 
+  ending: 'data: [DONE]\n\n',
+
   numbered: true,
 
   isUnasked: () => false,

@@ -13,6 +13,8 @@ export interface RelayRules {
    * usage and comments. It may find too much, never too little, and is global.
    */
   readonly notable: RegExp
+  /** What follows the last event of every stream, such as `data: [DONE]`; empty where the format has no such thing. */
+  readonly ending: string
   /** Whether events carry a `sequence_number`, which events of our own must go on from. */
   readonly numbered: boolean
   /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */

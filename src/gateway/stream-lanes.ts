@@ -80,7 +80,7 @@ export class RelayLane implements Lane {
     const last = this.finished || this.#rest.trim() === '' ? '' : this.#readEvents(`${this.#rest}\n\n`)
     this.#rest = ''
     if (!this.finished) throw new UpstreamError('broken')
-    return `${last}data: ${done}\n\n`
+    return last + this.#rules.ending
   }
 
   keepAlive(): string | undefined {

@@ -26,12 +26,17 @@ export interface BackendSpec {
   /** The header that carries the credential; `authorization` sends `Bearer`. */
   readonly authHeader: string | null
   readonly credential?: Secret | undefined
+  /** Headers that every request carries: name, in lower case, and value. */
+  readonly fixedHeaders?: Readonly<Record<string, string>> | undefined
   /** Whether only public addresses may be reached: for base URLs that callers bring to a service of others. Default false. */
   readonly publicOnly?: boolean
 }
 
 /** A backend as others see it, without how it is reached. */
-export type DescribedBackend = Omit<BackendSpec, 'baseUrl' | 'authHeader' | 'credential' | 'publicOnly'>
+export type DescribedBackend = Omit<
+  BackendSpec,
+  'baseUrl' | 'authHeader' | 'credential' | 'fixedHeaders' | 'publicOnly'
+>
 
 /**
  * A backend over the pools: the only place where upstream requests are written. What is sent is an allow-list; no header
@@ -43,7 +48,7 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
     endpointOf(spec.baseUrl, format.upstreamPath(spec.model, stream)),
   ) as [Endpoint, Endpoint]
   const credential = spec.credential?.reveal()
-  const headers = requestHeaders(pools.userAgent, spec.authHeader, credential)
+  const headers = requestHeaders(pools.userAgent, spec, credential)
   const routeTo = ({ path }: Endpoint): Route => ({
     nowMs: () => pools.clock.nowMs(),
     onBug: pools.onBug,
@@ -111,7 +116,8 @@ function describe(spec: DescribedBackend): Omit<Backend, 'call'> {
   }
 }
 
-function requestHeaders(userAgent: string, authHeader: string | null, credential: string | undefined): string[] {
+function requestHeaders(userAgent: string, spec: BackendSpec, credential: string | undefined): string[] {
+  const { authHeader, fixedHeaders = {} } = spec
   const headers = [
     'content-type',
     'application/json',
@@ -121,6 +127,7 @@ function requestHeaders(userAgent: string, authHeader: string | null, credential
     'identity',
     'user-agent',
     userAgent,
+    ...Object.entries(fixedHeaders).flat(),
   ]
   if (credential !== undefined && authHeader !== null) {
     const name = authHeader.toLowerCase()

@@ -7,7 +7,7 @@ import type { Backend, Backends, BackendTimeouts } from '../gateway/ports.ts'
 import { createBackend, createUnusableBackend } from './backend.ts'
 import type { DescribedBackend } from './backend.ts'
 import { findVendor, vendors } from './registry.ts'
-import type { VendorId } from './registry.ts'
+import type { Vendor, VendorId } from './registry.ts'
 import { defaultTimeouts } from './timeouts.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 import { VaultError } from './vault.ts'
@@ -114,7 +114,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
 
 /** The backend of one configured entry. @throws TypeError where the entry cannot be used, as a full sentence */
 export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): Backend {
-  const vendor = vendors[entry.provider]
+  const vendor: Vendor = vendors[entry.provider]
   const baseUrl = entry.baseUrl ?? vendor.baseUrl
   if (baseUrl === null) throw new TypeError(`The backend ${entry.id} needs a base URL.`)
   return createBackend(
@@ -130,6 +130,7 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
       baseUrl,
       authHeader: entry.authHeader ?? vendor.authHeader,
       credential: entry.credential,
+      fixedHeaders: vendor.fixedHeaders,
     },
     pools,
   )
@@ -163,7 +164,14 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
         ? undefined
         : vault.open(upstream.accountId, upstream.id, upstream.sealedCredential)
     return createBackend(
-      { ...spec, baseUrl, authHeader: upstream.authHeader ?? vendor.authHeader, credential, publicOnly },
+      {
+        ...spec,
+        baseUrl,
+        authHeader: upstream.authHeader ?? vendor.authHeader,
+        credential,
+        fixedHeaders: vendor.fixedHeaders,
+        publicOnly,
+      },
       pools,
     )
   } catch (error) {

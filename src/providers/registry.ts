@@ -12,6 +12,8 @@ export interface Vendor {
   /** The header that carries the credential; `authorization` sends `Bearer`. Null where none is sent. */
   readonly authHeader: string | null
   readonly credential: 'required' | 'optional' | 'none'
+  /** Headers that every request carries: name, in lower case, and value. */
+  readonly fixedHeaders?: Readonly<Record<string, string>>
   readonly dialect: Dialect
   /** A model to show in help and error sentences. */
   readonly exampleModel: string
@@ -27,8 +29,11 @@ const current = {
 } as const
 /** Servers that render chat templates: most templates know neither `developer` nor the newer limit. */
 const classic = { maxTokensField: 'max_tokens', developerRole: false, streamUsage: true, refusedFields: [] } as const
+/** As Anthropic and those who speak its format want it; what differs between its models is in the format. */
+const messages = { maxTokensField: 'max_tokens', developerRole: false, streamUsage: true, refusedFields: [] } as const
 const chat = ['openai-chat'] as const
 const chatFirst = ['openai-chat', 'openai-responses'] as const
+const everyFormat = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
 const responsesFirst = ['openai-responses', 'openai-chat'] as const
 const hosted = { authHeader: 'authorization', credential: 'required' } as const
 const local = { authHeader: 'authorization', credential: 'optional', keyVariable: null } as const
@@ -43,6 +48,17 @@ export const vendors = {
     dialect: current,
     exampleModel: 'gpt-5.1',
     keyVariable: 'OPENAI_API_KEY',
+  },
+  anthropic: {
+    name: 'Anthropic',
+    baseUrl: 'https://api.anthropic.com/v1',
+    formats: ['anthropic-messages'],
+    authHeader: 'x-api-key',
+    credential: 'required',
+    fixedHeaders: { 'anthropic-version': '2023-06-01' },
+    dialect: messages,
+    exampleModel: 'claude-opus-5',
+    keyVariable: 'ANTHROPIC_API_KEY',
   },
   'azure-openai': {
     name: 'Azure OpenAI',
@@ -188,7 +204,7 @@ export const vendors = {
     ...local,
     name: 'Custom endpoint',
     baseUrl: null,
-    formats: chatFirst,
+    formats: everyFormat,
     dialect: classic,
     exampleModel: 'my-model',
   },
@@ -196,7 +212,7 @@ export const vendors = {
     name: 'Simulated',
     // Given when the simulated provider is started.
     baseUrl: null,
-    formats: chatFirst,
+    formats: everyFormat,
     authHeader: null,
     credential: 'none',
     dialect: current,

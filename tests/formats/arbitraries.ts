@@ -12,6 +12,7 @@ import type {
   ToolCall,
   ToolChoice,
   Turn,
+  Usage,
 } from '../../src/domain/conversation.ts'
 import type { FormatId } from '../../src/formats/format.ts'
 
@@ -49,7 +50,40 @@ interface Exchange {
   readonly calls: readonly { readonly call: Omit<ToolCall, 'id' | 'type'>; readonly result: readonly InputPart[] }[]
 }
 
+/** Text that messages take: of more than space, and without space behind it where an answer would go on with it. */
+const saidText = text.map((text) => text.trimEnd()).filter((text) => text !== '')
+const saidPart: fc.Arbitrary<InputPart> = saidText.map((text) => ({ type: 'text', text }))
+const plainImage: fc.Arbitrary<InputPart> = dataUrl.map((url) => ({ type: 'image', url }))
+const document: fc.Arbitrary<InputPart> = fc
+  .record({ data: fc.base64String({ minLength: 4, maxLength: 12 }), filename: fc.option(name, { nil: undefined }) })
+  .map(
+    ({ data, filename }) =>
+      present({ type: 'file', data: `data:application/pdf;base64,${data}`, filename }) as InputPart,
+  )
+
+/** In messages the user and the model speak by turns; instructions stand before all of it. */
+const messagesExchange: fc.Arbitrary<Exchange> = fc.record({
+  role: fc.constant('user' as const),
+  said: fc.array(fc.oneof(saidPart, plainImage, document), { minLength: 1, maxLength: 4 }),
+  instruction: saidText,
+  thought: fc.option(text, { nil: undefined }),
+  answer: saidText,
+  refusal: fc.constant(undefined),
+  calls: fc.array(
+    fc.record({
+      call: fc.record({
+        kind: fc.constant('function' as const),
+        name,
+        arguments: object.map((value) => JSON.stringify(value)),
+      }),
+      result: fc.array(fc.oneof(saidPart, plainImage, document), { maxLength: 3 }),
+    }),
+    { maxLength: 3 },
+  ),
+})
+
 function exchange(format: FormatId): fc.Arbitrary<Exchange> {
+  if (format === 'anthropic-messages') return messagesExchange
   const responses = format === 'openai-responses'
   const call = fc
     .record({
@@ -96,6 +130,13 @@ function tools(format: FormatId): fc.Arbitrary<Tool[]> {
   const declared = fc
     .record({ name, description, parameters: object, strict: fc.boolean() })
     .map((tool) => present({ type: 'function', ...tool }) as Tool)
+  if (format === 'anthropic-messages') {
+    const asObject = fc
+      .record({ name, description, parameters: object.map((value) => ({ ...value, type: 'object' })) })
+      .map((tool) => present({ type: 'function', ...tool }) as Tool)
+    // Where tools were called some must be declared.
+    return fc.uniqueArray(asObject, { selector: nameOf, minLength: 1, maxLength: 4 })
+  }
   if (format === 'openai-chat') return fc.uniqueArray(declared, { selector: nameOf, maxLength: 4 })
   const custom = fc
     .record({ name, description, format: fc.option(object, { nil: undefined }) })
@@ -117,27 +158,37 @@ const outputFormat: fc.Arbitrary<OutputFormat | undefined> = fc.oneof(
     .map((format) => present({ type: 'json_schema', ...format }) as OutputFormat),
 )
 
+const closedFormat: fc.Arbitrary<OutputFormat | undefined> = fc.constantFrom(undefined, {
+  type: 'json_schema',
+  name: 'response',
+  schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'], additionalProperties: false },
+})
+
 /** Conversations made of what the format can say, in the form in which its reader gives them. */
 export function arbitraryConversation(format: FormatId): fc.Arbitrary<Conversation> {
+  const messages = format === 'anthropic-messages'
   return fc
     .record({
       exchanges: fc.array(exchange(format), { minLength: 1, maxLength: 4 }),
       tools: tools(format),
       mode: fc.constantFrom('auto', 'none', 'required', 'tool', undefined),
       parallel: fc.option(fc.boolean(), { nil: undefined }),
-      outputFormat,
+      outputFormat: messages ? closedFormat : outputFormat,
       stream: fc.boolean(),
+      isInstructed: fc.boolean(),
     })
-    .map(({ exchanges, tools, mode, parallel, outputFormat, stream }) => {
+    .map(({ exchanges, tools, mode, parallel, outputFormat, stream, isInstructed }) => {
       const first = tools[0]
       const choice = first === undefined ? undefined : mode === 'tool' ? chosen(format, first) : mode && { type: mode }
       const conversation = {
         profile: 'svc-router/frontier',
         stream,
-        turns: turnsOf(exchanges),
+        turns: messages && isInstructed ? [instructionOf(exchanges), ...turnsOf(exchanges)] : turnsOf(exchanges),
         tools,
         toolChoice: choice,
-        parallelToolCalls: first === undefined ? undefined : parallel,
+        // In messages it is part of a choice, and not of every one.
+        parallelToolCalls:
+          first === undefined || (messages && (mode === undefined || mode === 'none')) ? undefined : parallel,
         outputFormat,
         sampling: {},
         streamUsage: false,
@@ -147,9 +198,13 @@ export function arbitraryConversation(format: FormatId): fc.Arbitrary<Conversati
     })
 }
 
+function instructionOf([first]: readonly Exchange[]): Turn {
+  return { role: 'system', parts: [{ type: 'text', text: first!.instruction }] }
+}
+
 function chosen(format: FormatId, tool: Tool): ToolChoice | undefined {
   if (tool.type === 'hosted') return undefined
-  const namespace = format === 'openai-chat' ? undefined : tool.namespace
+  const namespace = format === 'openai-responses' ? tool.namespace : undefined
   return present({ type: 'tool', kind: tool.type, name: tool.name, namespace }) as ToolChoice
 }
 
@@ -169,6 +224,11 @@ const textEvent: fc.Arbitrary<AnswerEvent> = fc.oneof(
 const annotation: fc.Arbitrary<AnswerEvent> = fc
   .record({ url: fc.webUrl(), title: text, start_index: fc.nat(9), end_index: fc.nat(9) })
   .map((citation) => ({ type: 'annotation', annotation: { type: 'url_citation', ...citation } }))
+
+/** What comes from the cache is a part of the input. */
+function usageOf(counted: Omit<Usage, 'source'>): Usage {
+  return { ...counted, cachedTokens: Math.min(counted.cachedTokens, counted.inputTokens), source: 'counted' }
+}
 
 /** Cuts a text into pieces, none of them empty. */
 function pieces(whole: string): string[] {
@@ -229,7 +289,7 @@ export function arbitraryAnswer(): fc.Arbitrary<AnswerEvent[]> {
       const reason = answer.cutOff ?? (answer.calls.length > 0 ? 'tool_calls' : 'stop')
       const ending: AnswerEvent[] = [{ type: 'finish', reason }]
       if (answer.usage !== undefined) {
-        const usage: AnswerEvent = { type: 'usage', usage: { ...answer.usage, source: 'counted' } }
+        const usage: AnswerEvent = { type: 'usage', usage: usageOf(answer.usage) }
         if (answer.usageFirst) ending.unshift(usage)
         else ending.push(usage)
       }

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AnswerEvent, Conversation, FinishReason, Json, JsonObject, Usage } from '../../src/domain/conversation.ts'
+import { wrapInput } from '../../src/formats/custom-tools.ts'
 import type { AnswerContext, Dialect, Format, WriteTarget } from '../../src/formats/format.ts'
 import { SseReader, type SseEvent } from '../../src/formats/sse.ts'
 
@@ -121,4 +122,25 @@ export function contentOf(events: readonly AnswerEvent[]): Content {
     else if (event.type === 'finish') content.reasons.push(event.reason)
   }
   return content
+}
+
+/**
+ * As much of it as all these formats can say. Messages have no field for a refusal's words, no probabilities, no places
+ * of citations, and no tools of free text.
+ */
+export function sayableContent(content: Content, ...formats: readonly Format[]): Content {
+  if (!formats.some(({ id }) => id === 'anthropic-messages')) return content
+  return {
+    ...content,
+    text: content.text + content.refusal,
+    refusal: '',
+    logprobs: [],
+    annotations: content.annotations.map((annotation) => {
+      const { type, url, title } = annotation as JsonObject
+      return { type, url, title }
+    }),
+    calls: content.calls.map((call) =>
+      call.kind === 'custom' ? { ...call, kind: 'function', arguments: wrapInput(call.arguments) } : call,
+    ),
+  }
 }

@@ -1,0 +1,59 @@
+import type { Json, JsonObject } from '../domain/conversation.ts'
+import { failureFrame, pingFrame } from './anthropic-messages/frames.ts'
+import { isForeignThinking } from './anthropic-messages/seal.ts'
+import { isArray, isObject } from './fields.ts'
+import { withoutFusionTool } from './openai-chat-relay.ts'
+import type { RelayRules } from './relay.ts'
+
+/** Messages, relayed. The stream ends with its own last event; a ping keeps it alive wherever it stands. */
+export const anthropicMessagesRelay: RelayRules = {
+  requestChanges(body, conversation, target) {
+    const changes: Record<string, string | undefined> = { model: JSON.stringify(target.model) }
+    Object.assign(changes, withoutFusionTool(body, conversation.fusionTool !== undefined))
+    const messages = withoutForeignThinking(body['messages'])
+    if (messages !== undefined) changes['messages'] = JSON.stringify(messages)
+    for (const field of target.dialect.refusedFields) changes[field] = undefined
+    return changes
+  },
+
+  notable: /"type"\s*:\s*"(?:message_(?:start|delta|stop)|error)"|"error"\s*:\s*\{|\[DONE\]|\n:/g,
+
+  ending: '',
+
+  numbered: false,
+
+  isUnasked: () => false,
+
+  observe() {},
+
+  keepAlive: () => pingFrame,
+
+  failure: failureFrame,
+}
+
+/**
+ * The messages without the thoughts that another vendor's model had earlier in the conversation, for their signature is
+ * refused; undefined where there are none, which is the rule.
+ */
+function withoutForeignThinking(messages: Json | undefined): readonly Json[] | undefined {
+  if (!isArray(messages) || !messages.some(hasForeignThinking)) return undefined
+  const kept: Json[] = []
+  for (const message of messages) {
+    if (!hasForeignThinking(message)) kept.push(message)
+    else {
+      const content = message.content.filter((block) => !isForeign(block))
+      if (content.length > 0) kept.push({ ...message, content })
+    }
+  }
+  return kept
+}
+
+function hasForeignThinking(message: Json): message is JsonObject & { readonly content: readonly Json[] } {
+  if (!isObject(message) || message['role'] !== 'assistant') return false
+  const { content } = message
+  return isArray(content) && content.some(isForeign)
+}
+
+function isForeign(block: Json): boolean {
+  return isObject(block) && isForeignThinking(block)
+}

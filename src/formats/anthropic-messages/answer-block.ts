@@ -1,0 +1,170 @@
+import type { Json, JsonObject } from '../../domain/conversation.ts'
+import { wrapInput } from '../custom-tools.ts'
+import { frame } from './frames.ts'
+import { signatureFor } from './seal.ts'
+import { writeInput } from './write-parts.ts'
+
+/** One content block of an answer while it is written. Until it is opened it gathers what it has to say. */
+export abstract class AnswerBlock {
+  /** What was said in all. */
+  protected said = ''
+  #waiting = ''
+  #index = -1
+  #head = ''
+
+  /** Whether nothing can be added to it any more. */
+  abstract readonly isEnded: boolean
+  /** Whether it may be ended, now that another one waits behind it. */
+  abstract readonly canEnd: boolean
+  /** The block as it is when it begins. */
+  protected abstract readonly opening: JsonObject
+  /** The block of a whole answer. */
+  abstract readonly whole: JsonObject
+  /** The type of its deltas and their field. */
+  protected abstract readonly deltaNames: readonly [type: string, field: string]
+
+  add(text: string): void {
+    this.said += text
+    this.#waiting += text
+  }
+
+  open(index: number): string {
+    const [type, field] = this.deltaNames
+    this.#index = index
+    this.#head = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"${type}","${field}":`
+    return frame('content_block_start', { index, content_block: this.opening })
+  }
+
+  /** The event that says what has been added since the last time; empty where nothing was. */
+  flush(): string {
+    if (this.#waiting === '') return ''
+    const text = this.#waiting
+    this.#waiting = ''
+    return this.write(text)
+  }
+
+  close(): string {
+    return frame('content_block_stop', { index: this.#index })
+  }
+
+  /** Hot: of a delta nothing but the text is turned into JSON. */
+  protected write(text: string): string {
+    return `${this.#head}${JSON.stringify(text)}}}\n\n`
+  }
+
+  protected writeDelta(delta: JsonObject): string {
+    return frame('content_block_delta', { index: this.#index, delta })
+  }
+}
+
+export class TextBlock extends AnswerBlock {
+  readonly isEnded = false
+  readonly canEnd = true
+  protected readonly opening = { type: 'text', text: '' }
+  protected readonly deltaNames = ['text_delta', 'text'] as const
+  readonly #citations: JsonObject[] = []
+  #citedBefore = 0
+
+  get whole(): JsonObject {
+    const block = { type: 'text', text: this.said }
+    return this.#citations.length === 0 ? block : { ...block, citations: this.#citations }
+  }
+
+  /** Adds a citation of another format; kinds without an address say nothing. */
+  cite({ type, url, title }: JsonObject): void {
+    if (type !== 'url_citation' || typeof url !== 'string') return
+    const named: Json = typeof title === 'string' ? title : null
+    this.#citations.push({
+      type: 'web_search_result_location',
+      url,
+      title: named,
+      cited_text: '',
+      encrypted_index: '',
+    })
+  }
+
+  override flush(): string {
+    let out = super.flush()
+    while (this.#citedBefore < this.#citations.length) {
+      const citation = this.#citations[this.#citedBefore++]
+      out += this.writeDelta({ type: 'citations_delta', citation })
+    }
+    return out
+  }
+}
+
+export class ThinkingBlock extends AnswerBlock {
+  isEnded = false
+  readonly canEnd = true
+  protected readonly opening = { type: 'thinking', thinking: '', signature: '' }
+  protected readonly deltaNames = ['thinking_delta', 'thinking'] as const
+  #sealed: string | undefined
+
+  get whole(): JsonObject {
+    return { type: 'thinking', thinking: this.said, signature: signatureFor(this.#sealed) }
+  }
+
+  /** Ends the thought; `sealed` is its encrypted form. */
+  seal(sealed: string | undefined): void {
+    this.#sealed = sealed
+    this.isEnded = true
+  }
+
+  override close(): string {
+    return this.writeDelta({ type: 'signature_delta', signature: signatureFor(this.#sealed) }) + super.close()
+  }
+}
+
+/** Sealed reasoning that only its provider can read. */
+export class RedactedBlock extends AnswerBlock {
+  readonly isEnded = true
+  readonly canEnd = true
+  readonly whole: JsonObject
+  protected readonly opening: JsonObject
+  /** It has no deltas: all is said when it begins. */
+  protected readonly deltaNames = ['', ''] as const
+
+  constructor(data: string) {
+    super()
+    this.opening = this.whole = { type: 'redacted_thinking', data }
+  }
+}
+
+export class ToolUseBlock extends AnswerBlock {
+  readonly isEnded = false
+  protected readonly opening: JsonObject
+  protected readonly deltaNames = ['input_json_delta', 'partial_json'] as const
+  /** Whether what is said is free text, which here must stand in an object. */
+  readonly #isText: boolean
+
+  constructor(id: string, name: string, isText: boolean) {
+    super()
+    this.opening = { type: 'tool_use', id, name, input: {} }
+    this.#isText = isText
+  }
+
+  /** Whether the arguments are a whole JSON object, so that nothing can follow. Free text is never known to be. */
+  get canEnd(): boolean {
+    if (this.#isText || !this.said.trimEnd().endsWith('}')) return false
+    try {
+      JSON.parse(this.said)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  get whole(): JsonObject {
+    return { ...this.opening, input: this.#isText ? { input: this.said } : writeInput(this.said) }
+  }
+
+  override flush(): string {
+    return this.#isText ? '' : super.flush()
+  }
+
+  override close(): string {
+    if (this.#isText) return this.write(wrapInput(this.said)) + super.close()
+    // Clients parse the arguments, and an empty text is not JSON.
+    return (this.said === '' ? this.write('{}') : '') + super.close()
+  }
+}

@@ -1,0 +1,16 @@
+import type { Format } from '../format.ts'
+import { MessagesReader } from './read-answer.ts'
+import { readRequest } from './read-request.ts'
+import { MessagesWriter } from './write-answer.ts'
+import { writeRequest } from './write-request.ts'
+
+/** Messages, as Anthropic defined them and Claude Code speaks them. */
+export const anthropicMessages: Format = {
+  id: 'anthropic-messages',
+  path: '/messages',
+  upstreamPath: () => '/messages',
+  readRequest,
+  writeRequest,
+  readAnswer: () => new MessagesReader(),
+  writeAnswer: (context) => new MessagesWriter(context),
+}

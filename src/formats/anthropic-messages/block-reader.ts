@@ -1,0 +1,163 @@
+import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
+import { isArray, isObject } from '../fields.ts'
+import { sealOfRedacted, sealOfThinking } from './seal.ts'
+
+/** One content block that has begun. */
+interface OpenBlock {
+  readonly type: Json | undefined
+  /** For calls: the number of the call. */
+  readonly callIndex: number
+  /** For calls: what was said at once instead of piece by piece. */
+  readonly input: Json | undefined
+  heard: boolean
+  signature: string
+  readonly citations: JsonObject[]
+  /** Where its text begins in that of the whole answer, in characters. */
+  readonly from: number
+}
+
+/** Follows the content blocks of one answer and tells what they say. */
+export class BlockReader {
+  callCount = 0
+  readonly #open = new Map<Json | undefined, OpenBlock>()
+  #textLength = 0
+
+  start(index: Json | undefined, block: Json | undefined, events: AnswerEvent[]): void {
+    if (!isObject(block)) return
+    const { type } = block
+    const callIndex = type === 'tool_use' ? this.callCount++ : -1
+    const { signature } = block
+    const open: OpenBlock = {
+      type,
+      callIndex,
+      input: block['input'],
+      heard: false,
+      signature: typeof signature === 'string' ? signature : '',
+      citations: [],
+      from: this.#textLength,
+    }
+    this.#open.set(index, open)
+    if (type === 'text') {
+      this.#say(block['text'], events)
+      if (isArray(block['citations'])) for (const citation of block['citations']) addCitation(open, citation)
+    } else if (type === 'tool_use') {
+      const { id, name } = block
+      events.push({
+        type: 'call',
+        index: callIndex,
+        kind: 'function',
+        id: typeof id === 'string' ? id : '',
+        name: typeof name === 'string' ? name : '',
+      })
+    } else if (type === 'redacted_thinking') {
+      const { data } = block
+      if (typeof data === 'string') events.push({ type: 'reasoning_end', sealed: sealOfRedacted(data) })
+    } else {
+      // Thoughts that are not shown, and tools that run at the provider, may go on for minutes without a word: the
+      // answer has begun all the same.
+      events.push({ type: 'reasoning_end' })
+      if (type === 'thinking') think(block['thinking'], events)
+    }
+  }
+
+  /** Hot: most events of an answer come here. */
+  delta(index: Json | undefined, delta: Json | undefined, events: AnswerEvent[]): void {
+    if (!isObject(delta)) return
+    switch (delta['type']) {
+      case 'text_delta':
+        this.#say(delta['text'], events)
+        break
+      case 'input_json_delta':
+        this.#readInput(index, delta['partial_json'], events)
+        break
+      case 'thinking_delta':
+        think(delta['thinking'], events)
+        break
+      case 'signature_delta': {
+        const open = this.#open.get(index)
+        if (open !== undefined && typeof delta['signature'] === 'string') open.signature += delta['signature']
+        break
+      }
+      case 'citations_delta': {
+        const open = this.#open.get(index)
+        if (open !== undefined) addCitation(open, delta['citation'])
+        break
+      }
+      default:
+    }
+  }
+
+  stop(index: Json | undefined, events: AnswerEvent[]): void {
+    const open = this.#open.get(index)
+    if (open === undefined) return
+    this.#open.delete(index)
+    if (open.type === 'thinking') {
+      const sealed = sealOfThinking(open.signature)
+      events.push(sealed === undefined ? { type: 'reasoning_end' } : { type: 'reasoning_end', sealed })
+    } else if (open.type === 'tool_use') {
+      // Some servers say the whole input at once.
+      const isEmpty = !isObject(open.input) || Object.keys(open.input).length === 0
+      if (!open.heard && !isEmpty) this.#sayInput(open, events)
+    }
+    for (const citation of open.citations) {
+      const annotation = readCitation(citation, open.from, this.#textLength)
+      if (annotation !== undefined) events.push({ type: 'annotation', annotation })
+    }
+  }
+
+  /** Reads a block of a whole answer. */
+  readWhole(index: number, block: Json, events: AnswerEvent[]): void {
+    this.start(index, block, events)
+    const open = this.#open.get(index)
+    if (open !== undefined && open.callIndex >= 0) this.#sayInput(open, events)
+    this.stop(index, events)
+  }
+
+  /** Ends the blocks that nobody ended. */
+  stopAll(events: AnswerEvent[]): void {
+    for (const index of this.#open.keys()) this.stop(index, events)
+  }
+
+  #say(text: Json | undefined, events: AnswerEvent[]): void {
+    if (typeof text !== 'string' || text === '') return
+    this.#textLength += text.length
+    events.push({ type: 'text', text })
+  }
+
+  #sayInput(open: OpenBlock, events: AnswerEvent[]): void {
+    open.heard = true
+    events.push({ type: 'call_arguments', index: open.callIndex, text: JSON.stringify(open.input ?? {}) })
+  }
+
+  #readInput(index: Json | undefined, text: Json | undefined, events: AnswerEvent[]): void {
+    const open = this.#open.get(index)
+    if (open === undefined || open.callIndex < 0 || typeof text !== 'string' || text === '') return
+    open.heard = true
+    events.push({ type: 'call_arguments', index: open.callIndex, text })
+  }
+}
+
+function think(text: Json | undefined, events: AnswerEvent[]): void {
+  if (typeof text === 'string' && text !== '') events.push({ type: 'reasoning', text })
+}
+
+function addCitation(open: OpenBlock, citation: Json | undefined): void {
+  if (isObject(citation)) open.citations.push(citation)
+}
+
+/**
+ * A citation as the other formats have it; undefined for those of a document of the request, which have no address.
+ * Here it supports the whole block of text that it came with, from `from` to `to`.
+ */
+function readCitation(citation: JsonObject, from: number, to: number): JsonObject | undefined {
+  const { type, url, source, title } = citation
+  const address = type === 'search_result_location' ? source : url
+  if (typeof address !== 'string') return undefined
+  return {
+    type: 'url_citation',
+    url: address,
+    title: typeof title === 'string' ? title : address,
+    start_index: from,
+    end_index: to,
+  }
+}

@@ -1,0 +1,44 @@
+import type { Json } from '../../domain/conversation.ts'
+import { UpstreamError, type AttemptOutcome } from '../../domain/upstream.ts'
+import { answerFault, toldByMessage } from '../answer-faults.ts'
+import { isObject } from '../fields.ts'
+import type { StreamFailure } from '../format.ts'
+
+/** What this format calls its faults; those that it shares with others are in `answer-faults`. */
+const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>([
+  ['invalid_request_error', 'rejected_content'],
+  ['request_too_large', 'rejected_content'],
+  ['authentication_error', 'rejected_credentials'],
+  ['permission_error', 'rejected_credentials'],
+  ['billing_error', 'rejected_credentials'],
+  ['timeout_error', 'timeout'],
+])
+
+/** The category of an error event; its text is looked at and left behind (architecture 8). */
+export function messagesFault(error: Json | undefined): UpstreamError {
+  const outcome = isObject(error) ? (toldByMessage(error) ?? outcomes.get(error['type'])) : undefined
+  return outcome === undefined ? answerFault(error) : new UpstreamError(outcome)
+}
+
+/** What the catalogue's types and codes are called in this format; all others are `api_error`. */
+const errorTypes = new Map([
+  ['invalid_request_error', 'invalid_request_error'],
+  ['authentication_error', 'authentication_error'],
+  ['permission_error', 'permission_error'],
+  ['edge_error', 'permission_error'],
+  ['rate_limit_error', 'rate_limit_error'],
+  ['insufficient_quota', 'billing_error'],
+  ['not_found', 'not_found_error'],
+  ['model_not_found', 'not_found_error'],
+  ['item_not_found', 'not_found_error'],
+  ['payload_too_large', 'request_too_large'],
+  ['server_is_overloaded', 'overloaded_error'],
+  ['server_busy', 'overloaded_error'],
+  ['restarting', 'overloaded_error'],
+  ['upstream_timeout', 'timeout_error'],
+])
+
+/** `error.type` in this format for an error of our catalogue: its code decides, then its type. */
+export function errorTypeOf({ code, type }: Pick<StreamFailure, 'code' | 'type'>): string {
+  return errorTypes.get(code) ?? errorTypes.get(type) ?? 'api_error'
+}

@@ -1,0 +1,100 @@
+import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import { maxAnswerCharacters, parseEventData } from '../answer-faults.ts'
+import { isArray, isObject } from '../fields.ts'
+import type { AnswerReader } from '../format.ts'
+import { BlockReader } from './block-reader.ts'
+import { messagesFault } from './faults.ts'
+import { readStopReason } from './stop-reason.ts'
+import { UsageReader } from './usage.ts'
+
+const nothing: readonly AnswerEvent[] = []
+
+/** Reads one answer in messages. It is complete with `message_stop`, and only then. */
+export class MessagesReader implements AnswerReader {
+  #started = false
+  #finished = false
+  #charactersLeft = maxAnswerCharacters
+  #stopReason: Json | undefined
+  readonly #blocks = new BlockReader()
+  readonly #usage = new UsageReader()
+
+  get finished(): boolean {
+    return this.#finished
+  }
+
+  readEvent(data: string): readonly AnswerEvent[] {
+    // Not of this format, but some proxies add it.
+    if (data === '[DONE]' || this.#finished) return nothing
+    this.#charactersLeft -= data.length
+    if (this.#charactersLeft < 0) throw new UpstreamError('broken')
+    const event = parseEventData(data)
+    const events: AnswerEvent[] = []
+    switch (event['type']) {
+      case 'content_block_delta':
+        this.#blocks.delta(event['index'], event['delta'], events)
+        break
+      case 'content_block_start':
+        this.#blocks.start(event['index'], event['content_block'], events)
+        break
+      case 'content_block_stop':
+        this.#blocks.stop(event['index'], events)
+        break
+      case 'message_start':
+        this.#start(event['message'], events)
+        break
+      case 'message_delta':
+        this.#readDelta(event, events)
+        break
+      case 'message_stop':
+        this.#finish(events)
+        break
+      case 'error':
+        throw messagesFault(event['error'])
+      case undefined:
+        // Not an event of this format: what a proxy says when it gives up.
+        throw event['error'] === undefined ? new UpstreamError('broken') : messagesFault(event['error'])
+      default:
+    }
+    return events
+  }
+
+  readWhole(body: JsonObject): readonly AnswerEvent[] {
+    if (body['error'] !== undefined && body['error'] !== null) throw messagesFault(body['error'])
+    const { content } = body
+    if (!isArray(content)) throw new UpstreamError('broken')
+    const events: AnswerEvent[] = []
+    this.#start(body, events)
+    for (let index = 0; index < content.length; index++) this.#blocks.readWhole(index, content[index]!, events)
+    this.#readDelta({ delta: { stop_reason: body['stop_reason'] } }, events)
+    this.#finish(events)
+    return events
+  }
+
+  #start(message: Json | undefined, events: AnswerEvent[]): void {
+    if (this.#started || !isObject(message)) return
+    this.#started = true
+    this.#usage.read(message['usage'])
+    const { id, model } = message
+    events.push({
+      type: 'start',
+      ...(typeof id === 'string' && id !== '' && { id }),
+      ...(typeof model === 'string' && model !== '' && { model }),
+    })
+  }
+
+  #readDelta({ delta, usage: counted }: JsonObject, events: AnswerEvent[]): void {
+    this.#usage.read(counted)
+    const { usage } = this.#usage
+    if (usage !== undefined) events.push({ type: 'usage', usage })
+    const reason = isObject(delta) ? delta['stop_reason'] : undefined
+    if (typeof reason === 'string') this.#stopReason = reason
+  }
+
+  #finish(events: AnswerEvent[]): void {
+    if (!this.#started) throw new UpstreamError('broken')
+    this.#blocks.stopAll(events)
+    this.#finished = true
+    events.push({ type: 'finish', reason: readStopReason(this.#stopReason, this.#blocks.callCount) })
+  }
+}

@@ -1,0 +1,102 @@
+import type { AssistantPart, InputPart, Json, JsonObject, Turn } from '../../domain/conversation.ts'
+import { invalidRequest } from '../../domain/errors.ts'
+import { isArray, isObject, requiredString, wrongType } from '../fields.ts'
+import { readPart, readParts } from './read-parts.ts'
+import { sealOfRedacted, sealOfThinking } from './seal.ts'
+
+/** Claude Code tells Anthropic about itself in this block: it is no instruction, and for other providers only noise. */
+const billingHeader = 'x-anthropic-billing-header:'
+/** Stands for a tool result that says nothing but that it failed: other formats cannot say so otherwise. */
+const failed = 'The tool failed.'
+
+/** The turns of `system` and `messages`. @throws ServiceError `invalid_request` */
+export function readMessages(system: Json | undefined, messages: readonly Json[]): Turn[] {
+  const turns: Turn[] = []
+  const instructions = readParts(system, 'system').filter(
+    (part) => part.type === 'text' && !part.text.startsWith(billingHeader),
+  )
+  if (instructions.length > 0) turns.push({ role: 'system', parts: instructions })
+  for (let index = 0; index < messages.length; index++) {
+    const message = messages[index]
+    const path = `messages[${index}]`
+    if (!isObject(message)) throw wrongType(path, 'an object')
+    const role = requiredString(message, 'role', `${path}.`)
+    const { content } = message
+    if (role === 'assistant') turns.push({ role, parts: readAssistant(content, `${path}.content`) })
+    else if (role === 'user') readUser(content, `${path}.content`, turns)
+    else if (role === 'system') turns.push({ role, parts: readParts(content, `${path}.content`) })
+    else throw invalidRequest(`${path}.role`, `${path}.role must be one of user, assistant and system.`)
+  }
+  return turns
+}
+
+/** One message of a user may hold the results of several tools, and words behind them. */
+function readUser(content: Json | undefined, path: string, turns: Turn[]): void {
+  if (!isArray(content)) {
+    turns.push({ role: 'user', parts: readParts(content, path) })
+    return
+  }
+  const parts: InputPart[] = []
+  let results = 0
+  for (let index = 0; index < content.length; index++) {
+    const block = content[index]
+    const place = `${path}[${index}]`
+    if (!isObject(block)) throw wrongType(place, 'an object')
+    if (block['type'] === 'tool_result') {
+      results += 1
+      turns.push(readResult(block, place))
+    } else readPart(block, place, parts)
+  }
+  if (parts.length > 0 || results === 0) turns.push({ role: 'user', parts })
+}
+
+function readResult(block: JsonObject, path: string): Turn {
+  const callId = requiredString(block, 'tool_use_id', `${path}.`)
+  const parts = readParts(block['content'], `${path}.content`)
+  if (parts.length === 0 && block['is_error'] === true) parts.push({ type: 'text', text: failed })
+  return { role: 'tool', callId, parts, kind: 'function' }
+}
+
+function readAssistant(content: Json | undefined, path: string): AssistantPart[] {
+  const parts: AssistantPart[] = []
+  if (content === undefined || content === null || content === '') return parts
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  if (!isArray(content)) throw wrongType(path, 'a string or an array of blocks')
+  for (let index = 0; index < content.length; index++) {
+    const block = content[index]
+    const place = `${path}[${index}]`
+    if (!isObject(block)) throw wrongType(place, 'an object')
+    const part = readAssistantBlock(block, place)
+    if (part !== undefined) parts.push(part)
+  }
+  return parts
+}
+
+function readAssistantBlock(block: JsonObject, path: string): AssistantPart | undefined {
+  switch (block['type']) {
+    case 'text': {
+      const text = requiredString(block, 'text', `${path}.`)
+      return text === '' ? undefined : { type: 'text', text }
+    }
+    case 'thinking': {
+      const { thinking, signature } = block
+      const text = typeof thinking === 'string' ? thinking : ''
+      const sealed = typeof signature === 'string' ? sealOfThinking(signature) : undefined
+      if (sealed !== undefined) return { type: 'reasoning', text, sealed }
+      return text === '' ? undefined : { type: 'reasoning', text }
+    }
+    case 'redacted_thinking':
+      return { type: 'reasoning', text: '', sealed: sealOfRedacted(requiredString(block, 'data', `${path}.`)) }
+    case 'tool_use':
+      return {
+        type: 'call',
+        kind: 'function',
+        id: requiredString(block, 'id', `${path}.`),
+        name: requiredString(block, 'name', `${path}.`),
+        arguments: JSON.stringify(block['input'] ?? {}),
+      }
+    default:
+      // What Anthropic ran itself is in the words that follow it.
+      return undefined
+  }
+}

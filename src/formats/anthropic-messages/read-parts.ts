@@ -1,0 +1,112 @@
+import type { InputPart, Json, JsonObject } from '../../domain/conversation.ts'
+import { type Draft, isArray, isObject, objectField, requiredString, stringField, wrongType } from '../fields.ts'
+
+/**
+ * Reads what a user, a system or a tool said, as a string or as blocks. Blocks of unknown types, among them those of
+ * tools that Anthropic ran itself, are passed over; `path` is the content's own. @throws ServiceError `invalid_request`
+ */
+export function readParts(content: Json | undefined, path: string): InputPart[] {
+  const parts: InputPart[] = []
+  if (typeof content === 'string') {
+    if (content !== '') parts.push({ type: 'text', text: content })
+    return parts
+  }
+  if (content === undefined || content === null) return parts
+  if (!isArray(content)) throw wrongType(path, 'a string or an array of blocks')
+  for (let index = 0; index < content.length; index++) {
+    const block = content[index]
+    const place = `${path}[${index}]`
+    if (!isObject(block)) throw wrongType(place, 'an object')
+    readPart(block, place, parts)
+  }
+  return parts
+}
+
+/** Reads one block of input and adds what it says to `parts`. @throws ServiceError `invalid_request` */
+export function readPart(block: JsonObject, path: string, parts: InputPart[]): void {
+  switch (block['type']) {
+    case 'text':
+      pushText(requiredString(block, 'text', `${path}.`), parts)
+      break
+    case 'image': {
+      const part = readImage(block, path)
+      if (part !== undefined) parts.push(part)
+      break
+    }
+    case 'document':
+      readDocument(block, path, parts)
+      break
+    case 'search_result':
+      readSearchResult(block, path, parts)
+      break
+    default:
+  }
+}
+
+function pushText(text: string, parts: InputPart[]): void {
+  if (text !== '') parts.push({ type: 'text', text })
+}
+
+function readImage(block: JsonObject, path: string): InputPart | undefined {
+  const source = objectField(block, 'source', `${path}.`)
+  if (source === undefined) throw wrongType(`${path}.source`, 'an object')
+  const place = `${path}.source.`
+  switch (source['type']) {
+    case 'base64':
+      return { type: 'image', url: dataUrl(source, place) }
+    case 'url':
+      return { type: 'image', url: requiredString(source, 'url', place) }
+    case 'file':
+      return { type: 'file', id: requiredString(source, 'file_id', place) }
+    default:
+      return undefined
+  }
+}
+
+function readDocument(block: JsonObject, path: string, parts: InputPart[]): void {
+  const source = objectField(block, 'source', `${path}.`)
+  if (source === undefined) throw wrongType(`${path}.source`, 'an object')
+  const place = `${path}.source.`
+  const title = stringField(block, 'title', `${path}.`)
+  const file: Draft<Extract<InputPart, { type: 'file' }>> = { type: 'file' }
+  switch (source['type']) {
+    case 'base64':
+      file.data = dataUrl(source, place)
+      break
+    case 'url':
+      file.url = requiredString(source, 'url', place)
+      break
+    case 'file':
+      file.id = requiredString(source, 'file_id', place)
+      break
+    case 'text':
+      pushText(entitle(title, requiredString(source, 'data', place)), parts)
+      return
+    case 'content':
+      if (title !== undefined) pushText(title, parts)
+      for (const part of readParts(source['content'], `${place}content`)) parts.push(part)
+      return
+    default:
+      return
+  }
+  if (title !== undefined) file.filename = title
+  parts.push(file)
+}
+
+function readSearchResult(block: JsonObject, path: string, parts: InputPart[]): void {
+  const texts = readParts(block['content'], `${path}.content`).flatMap((part) =>
+    part.type === 'text' ? [part.text] : [],
+  )
+  const { source } = block
+  const title = stringField(block, 'title', `${path}.`)
+  pushText(entitle(title, [...(typeof source === 'string' ? [source] : []), ...texts].join('\n')), parts)
+}
+
+function dataUrl(source: JsonObject, place: string): string {
+  return `data:${requiredString(source, 'media_type', place)};base64,${requiredString(source, 'data', place)}`
+}
+
+/** Other formats have no titles: the model still needs to know which document it reads. */
+function entitle(title: string | undefined, text: string): string {
+  return title === undefined || title === '' ? text : `${title}\n\n${text}`
+}

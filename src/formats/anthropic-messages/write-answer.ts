@@ -1,0 +1,179 @@
+import type { AnswerEvent, FinishReason, JsonObject, Usage } from '../../domain/conversation.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import { CallIds } from '../call-ids.ts'
+import type { AnswerContext, AnswerWriter, StreamFailure } from '../format.ts'
+import { ToolNames } from '../tool-names.ts'
+import { type AnswerBlock, RedactedBlock, TextBlock, ThinkingBlock, ToolUseBlock } from './answer-block.ts'
+import { failureFrame, frame, pingFrame } from './frames.ts'
+import { openSeal } from './seal.ts'
+import { writeStopReason } from './stop-reason.ts'
+import { writeUsage } from './usage.ts'
+
+/**
+ * Writes one answer as messages: content blocks one after the other, each opened, filled and closed. Where several are
+ * told at once, as parallel calls whose arguments are mixed, the later ones wait until the open one has ended.
+ */
+export class MessagesWriter implements AnswerWriter {
+  readonly #context: AnswerContext
+  readonly #id: string
+  readonly #callIds: CallIds
+  #names: ToolNames | undefined
+  /** The blocks from the open one on; those behind it wait. */
+  readonly #blocks: AnswerBlock[] = []
+  #isOpen = false
+  #nextIndex = 0
+  readonly #calls = new Map<number, ToolUseBlock>()
+  #begun = false
+  #usage: Usage | undefined
+  #reason: FinishReason = 'stop'
+
+  constructor(context: AnswerContext) {
+    this.#context = context
+    this.#id = `msg_${context.requestId.replace(/^req_/, '')}`
+    this.#callIds = new CallIds(context.mintId)
+  }
+
+  writeEvents(events: readonly AnswerEvent[]): string {
+    let out = ''
+    for (const event of events) {
+      if (event.type === 'usage') this.#usage = event.usage
+      else if (event.type !== 'start') {
+        if (!this.#begun) out += this.#begin()
+        this.#take(event)
+        out += this.#flush(event.type === 'finish')
+      }
+    }
+    return out
+  }
+
+  writeKeepAlive(): string {
+    return pingFrame
+  }
+
+  /** Usage may come behind the end of the answer, and goes before it here. */
+  writeEnd(): string {
+    const opening = this.#begun ? '' : this.#begin()
+    const delta = { stop_reason: writeStopReason(this.#reason, this.#calls.size), stop_sequence: null }
+    return opening + frame('message_delta', { delta, usage: writeUsage(this.#usage) }) + frame('message_stop', {})
+  }
+
+  writeFailure(failure: StreamFailure): string {
+    return failureFrame(failure)
+  }
+
+  writeWhole(events: readonly AnswerEvent[]): JsonObject {
+    for (const event of events) {
+      if (event.type === 'usage') this.#usage = event.usage
+      else if (event.type !== 'start') this.#take(event)
+    }
+    const content = this.#blocks.map((block) => block.whole)
+    return this.#message(content, writeStopReason(this.#reason, this.#calls.size))
+  }
+
+  #begin(): string {
+    this.#begun = true
+    return frame('message_start', { message: this.#message([], null) })
+  }
+
+  #message(content: readonly JsonObject[], reason: string | null): JsonObject {
+    return {
+      id: this.#id,
+      type: 'message',
+      role: 'assistant',
+      model: this.#context.conversation.profile,
+      content,
+      stop_reason: reason,
+      stop_sequence: null,
+      usage: writeUsage(this.#usage),
+    }
+  }
+
+  /** Puts what the event says into its block. */
+  #take(event: AnswerEvent): void {
+    switch (event.type) {
+      case 'text':
+      case 'refusal':
+        this.#text().add(event.text)
+        break
+      case 'annotation':
+        this.#text().cite(event.annotation)
+        break
+      case 'reasoning':
+        this.#thought().add(event.text)
+        break
+      case 'reasoning_end':
+        this.#endThought(event.sealed)
+        break
+      case 'call':
+        this.#openCall(event)
+        break
+      case 'call_arguments': {
+        const call = this.#calls.get(event.index)
+        if (call === undefined) throw new UpstreamError('broken')
+        call.add(event.text)
+        break
+      }
+      case 'finish':
+        this.#reason = event.reason
+        break
+      case 'start':
+      case 'usage':
+    }
+  }
+
+  #text(): TextBlock {
+    const last = this.#blocks.at(-1)
+    if (last instanceof TextBlock) return last
+    const block = new TextBlock()
+    this.#blocks.push(block)
+    return block
+  }
+
+  #thought(): ThinkingBlock {
+    const last = this.#blocks.at(-1)
+    if (last instanceof ThinkingBlock && !last.isEnded) return last
+    const block = new ThinkingBlock()
+    this.#blocks.push(block)
+    return block
+  }
+
+  #endThought(sealed: string | undefined): void {
+    const last = this.#blocks.at(-1)
+    if (last instanceof ThinkingBlock && !last.isEnded) last.seal(sealed)
+    else if (sealed !== undefined) this.#blocks.push(silentThought(sealed))
+  }
+
+  #openCall(event: Extract<AnswerEvent, { readonly type: 'call' }>): void {
+    this.#names ??= new ToolNames(this.#context.conversation.tools)
+    const { kind, name, wrapped } = this.#names.identify(event)
+    const block = new ToolUseBlock(this.#callIds.unique(event.id), name, kind === 'custom' && !wrapped)
+    this.#calls.set(event.index, block)
+    this.#blocks.push(block)
+  }
+
+  /** Writes what the open block has to say, and opens the next ones where it has ended. */
+  #flush(isLast: boolean): string {
+    let out = ''
+    for (;;) {
+      const block = this.#blocks[0]
+      if (block === undefined) return out
+      if (!this.#isOpen) out += block.open(this.#nextIndex++)
+      this.#isOpen = true
+      out += block.flush()
+      const hasEnded = isLast || block.isEnded || (this.#blocks.length > 1 && block.canEnd)
+      if (!hasEnded) return out
+      out += block.close()
+      this.#blocks.shift()
+      this.#isOpen = false
+    }
+  }
+}
+
+/** The block for reasoning that came sealed and without a word. */
+function silentThought(sealed: string): AnswerBlock {
+  const opened = openSeal(sealed)
+  if (opened !== undefined && 'data' in opened) return new RedactedBlock(opened.data)
+  const block = new ThinkingBlock()
+  block.seal(sealed)
+  return block
+}

@@ -1,0 +1,109 @@
+import { Buffer } from 'node:buffer'
+import type { InputPart, JsonObject } from '../../domain/conversation.ts'
+import { type Draft, isObject } from '../fields.ts'
+import { unsupported } from '../translatable.ts'
+
+/** Kinds of images that models take. */
+const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
+const pdf = 'application/pdf'
+/** What the data of a file without a type is taken for: nothing else is sent as bare base64. */
+const untyped = pdf
+
+/** Whether the text may be sent: blocks of nothing but space are refused. */
+export function isSayable(text: string): boolean {
+  return /\S/.test(text)
+}
+
+/** Writes what a user or a tool said as blocks. @throws ServiceError `unsupported_parameter` for audio, ids of files, and files of other kinds */
+export function writeParts(parts: readonly InputPart[]): JsonObject[] {
+  const blocks: JsonObject[] = []
+  for (const part of parts) {
+    const block = writePart(part)
+    if (block !== undefined) blocks.push(block)
+  }
+  return blocks
+}
+
+function writePart(part: InputPart): JsonObject | undefined {
+  switch (part.type) {
+    case 'text':
+      return isSayable(part.text) ? { type: 'text', text: part.text } : undefined
+    case 'image':
+      return writeImage(part.url)
+    case 'file':
+      return writeFile(part)
+    case 'audio':
+      throw unsupported('messages', 'The backends of this profile cannot listen to audio. Send the words instead.')
+  }
+}
+
+function writeImage(url: string): JsonObject {
+  const data = readDataUrl(url)
+  if (data === undefined) return { type: 'image', source: { type: 'url', url } }
+  return { type: 'image', source: { type: 'base64', media_type: imageType(data.type), data: data.base64 } }
+}
+
+function imageType(type: string): string {
+  const known = type === 'image/jpg' ? 'image/jpeg' : type
+  if (imageTypes.has(known)) return known
+  throw unsupported('messages', 'The backends of this profile take images as JPEG, PNG, GIF and WebP only.')
+}
+
+function writeFile(file: Extract<InputPart, { readonly type: 'file' }>): JsonObject {
+  const source = fileSource(file)
+  if (source['type'] === 'image') return source
+  const block: Draft<JsonObject> = { type: 'document', source }
+  if (file.filename !== undefined && file.filename !== '') block['title'] = file.filename
+  return block
+}
+
+/** The source of a document, or a whole image block where the file is one. */
+function fileSource(file: Extract<InputPart, { readonly type: 'file' }>): JsonObject {
+  if (file.data === undefined) {
+    if (file.url !== undefined) return { type: 'url', url: file.url }
+    throw unsupported(
+      'messages',
+      'A file is given by an id, which the backends of this profile cannot open. Send its content.',
+    )
+  }
+  const { type, base64 } = readDataUrl(file.data) ?? { type: untyped, base64: file.data }
+  if (type.startsWith('image/')) {
+    return { type: 'image', source: { type: 'base64', media_type: imageType(type), data: base64 } }
+  }
+  if (type === pdf) return { type: 'base64', media_type: pdf, data: base64 }
+  if (type.startsWith('text/') || type === 'application/json') {
+    return { type: 'text', media_type: 'text/plain', data: Buffer.from(base64, 'base64').toString('utf8') }
+  }
+  throw unsupported('messages', 'The backends of this profile take files as PDF and as text only.')
+}
+
+/** The parts of a data URL; undefined for any other URL. */
+function readDataUrl(url: string): { readonly type: string; readonly base64: string } | undefined {
+  if (!url.startsWith('data:')) return undefined
+  const comma = url.indexOf(',')
+  const head = comma < 0 ? '' : url.slice('data:'.length, comma)
+  const data = url.slice(comma + 1)
+  const type = (head.split(';')[0] ?? '').toLowerCase()
+  if (/;base64$/i.test(head)) return { type, base64: data }
+  return { type, base64: Buffer.from(decodeUri(data), 'utf8').toString('base64') }
+}
+
+function decodeUri(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // Not encoded after all: it says what it says.
+    return text
+  }
+}
+
+/** The arguments of a call as the object that they must be here; what is none becomes its `input`. */
+export function writeInput(text: string): JsonObject {
+  if (text === '') return {}
+  try {
+    const value = JSON.parse(text) as JsonObject
+    return isObject(value) ? value : { input: value }
+  } catch {
+    return { input: text }
+  }
+}

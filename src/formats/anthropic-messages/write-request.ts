@@ -1,0 +1,75 @@
+import type { Conversation, JsonObject, OutputFormat } from '../../domain/conversation.ts'
+import { type Draft } from '../fields.ts'
+import type { WriteTarget } from '../format.ts'
+import { ToolNames } from '../tool-names.ts'
+import { assertTranslatable, unsupported } from '../translatable.ts'
+import { closedSchema } from './json-schema.ts'
+import { type ModelTraits, traitsOf } from './model-traits.ts'
+import { writeMessages } from './write-messages.ts'
+import { isSayable } from './write-parts.ts'
+import { writeThinking } from './write-thinking.ts'
+import { writeTools } from './write-tools.ts'
+
+/** Longer names of users are refused. */
+const maxUserCharacters = 256
+
+/** The body for a provider of messages. @throws ServiceError where messages cannot say what was asked */
+export function writeRequest(conversation: Conversation, target: WriteTarget): JsonObject {
+  assertTranslatable(conversation)
+  const { sampling, hints } = conversation
+  if ((sampling.choices ?? 1) > 1) {
+    throw unsupported(
+      'n',
+      'The backends of this profile give one answer for each request. Send n as 1, or leave it out.',
+    )
+  }
+  const traits = traitsOf(target.model)
+  const names = new ToolNames(conversation.tools)
+  const replaysReasoning = target.dialect.replaysReasoning === true
+  const { system, messages, called } = writeMessages(conversation, traits, names, replaysReasoning)
+  const maxTokens = sampling.maxOutputTokens ?? traits.maxTokens
+  const body: Draft<JsonObject> = { model: target.model, max_tokens: maxTokens, messages, stream: target.stream }
+  const unsaid = writeOutputFormat(body, conversation.outputFormat, traits)
+  if (system !== undefined || unsaid !== undefined) {
+    body['system'] = [...(system ?? []), ...(unsaid === undefined ? [] : [{ type: 'text', text: unsaid }])]
+  }
+  writeTools(body, conversation, called, names, traits)
+  const format = body['output_config']
+  const thinks = writeThinking(body, conversation, traits, maxTokens)
+  if (format !== undefined)
+    body['output_config'] = { ...(body['output_config'] as JsonObject), ...(format as JsonObject) }
+  if (traits.samples && !thinks) writeSampling(body, conversation)
+  const stop = sampling.stop?.filter(isSayable) ?? []
+  if (stop.length > 0) body['stop_sequences'] = stop
+  const user = hints.user ?? hints.safetyIdentifier
+  if (user !== undefined && user !== '' && user.length <= maxUserCharacters) body['metadata'] = { user_id: user }
+  if (hints.serviceTier === 'auto') body['service_tier'] = 'auto'
+  else if (hints.serviceTier === 'default') body['service_tier'] = 'standard_only'
+  for (const field of target.dialect.refusedFields) delete body[field]
+  return body
+}
+
+/** Models that think take none of these; of temperature and top_p newer ones take only one. */
+function writeSampling(body: Draft<JsonObject>, { sampling }: Conversation): void {
+  const { temperature, topP, topK } = sampling
+  // Elsewhere it goes up to 2.
+  if (temperature !== undefined) body['temperature'] = Math.min(1, Math.max(0, temperature))
+  else if (topP !== undefined) body['top_p'] = topP
+  if (topK !== undefined) body['top_k'] = topK
+}
+
+/** Adds the format of the answer; gives the words that ask for it where there is no field that does. */
+function writeOutputFormat(
+  body: Draft<JsonObject>,
+  format: OutputFormat | undefined,
+  traits: ModelTraits,
+): string | undefined {
+  if (format === undefined || format.type === 'text') return undefined
+  if (format.type !== 'json_schema') return 'Answer with one JSON object and nothing else, not even a code fence.'
+  if (traits.structured) {
+    body['output_config'] = { format: { type: 'json_schema', schema: closedSchema(format.schema) } }
+    return undefined
+  }
+  const schema = JSON.stringify(format.schema)
+  return `Answer with one JSON object and nothing else, not even a code fence. It must match this JSON schema: ${schema}`
+}
