@@ -3,15 +3,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { JsonObject } from '../domain/conversation.ts'
 import { behave, sendStatus } from './simulated/behave.ts'
-import type { Exchange } from './simulated/behave.ts'
-import { streamChat, streamChatError, writeChat } from './simulated/chat.ts'
-import type { AnswerStamp } from './simulated/chat.ts'
-import { answerAs } from './simulated/model.ts'
-import { isObject, readChatPrompt, readResponsesPrompt } from './simulated/prompt.ts'
-import type { Prompt } from './simulated/prompt.ts'
-import { streamResponse, streamResponseError, writeResponse } from './simulated/responses.ts'
+import { chatErrorBody } from './simulated/chat.ts'
+import { isObject } from './simulated/prompt.ts'
 import { readScript, Script } from './simulated/script.ts'
 import type { ScriptStep } from './simulated/script.ts'
+import { speakers } from './simulated/speakers.ts'
+import type { Speaker } from './simulated/speakers.ts'
 
 const host = '127.0.0.1'
 const maxBodyBytes = 64 * 1024 * 1024
@@ -66,8 +63,8 @@ interface CapturedRequest {
 }
 
 /**
- * Starts a provider that only pretends: a real HTTP server on 127.0.0.1 that speaks openai-chat and openai-responses,
- * says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
+ * Starts a provider that only pretends: a real HTTP server on 127.0.0.1 that speaks openai-chat, openai-responses
+ * and anthropic-messages, says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
  */
 export async function startSimulatedProvider(options: SimulatedOptions): Promise<SimulatedProvider> {
   const { name, port = 0, tokenDelayMs = 0, capture = false, control = false } = options
@@ -90,11 +87,7 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
     stepsLeft: script.left,
   })
 
-  const answer = async (
-    request: IncomingMessage,
-    response: ServerResponse,
-    format: keyof typeof formats,
-  ): Promise<void> => {
+  const answer = async (request: IncomingMessage, response: ServerResponse, speaker: Speaker): Promise<void> => {
     requests += 1
     open += 1
     const gone = new AbortController()
@@ -108,10 +101,10 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
       gone.abort()
     })
     const text = await readBody(request)
-    if (text === undefined) return sendStatus(response, 413)
+    if (text === undefined) return sendStatus(response, 413, speaker.errorBody)
     if (capture) remember(captured, { path: request.url ?? '', headers: request.headers, body: text })
     const body = parseObject(text)
-    if (body === undefined) return sendStatus(response, 400)
+    if (body === undefined) return sendStatus(response, 400, speaker.errorBody)
     const step = script.next()
     const stamp = {
       id: `${idPrefix}${requests.toString(36).padStart(5, '0')}`,
@@ -122,7 +115,9 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
       ours = true
     }
     await behave({
-      ...formats[format](name, body, step, stamp),
+      ...speaker.answers(name, body, step, stamp),
+      ending: speaker.ending,
+      errorBody: speaker.errorBody,
       response,
       step,
       tokenDelayMs,
@@ -132,17 +127,17 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
   }
 
   const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 0 }, (request, response) => {
-    const path = `${request.method} ${(request.url ?? '').split('?')[0]}`
+    const url = (request.url ?? '').split('?')[0]!
+    const path = `${request.method} ${url}`
+    const speaker = request.method === 'POST' && Object.hasOwn(speakers, url) ? speakers[url] : undefined
     const done =
-      path === 'POST /v1/chat/completions'
-        ? answer(request, response, 'openai-chat')
-        : path === 'POST /v1/responses'
-          ? answer(request, response, 'openai-responses')
-          : control && path === 'PUT /script'
-            ? takeScript(request, response, script)
-            : control && path === 'GET /counts'
-              ? sendValue(response, counts())
-              : sendOther(path, response, name)
+      speaker !== undefined
+        ? answer(request, response, speaker)
+        : control && path === 'PUT /script'
+          ? takeScript(request, response, script)
+          : control && path === 'GET /counts'
+            ? sendValue(response, counts())
+            : sendOther(path, response, name)
     // What breaks here is a fault of the simulation, seen by whoever asked.
     Promise.resolve(done).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined))
   })
@@ -173,52 +168,6 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
   }
 }
 
-type Answers = Pick<Exchange, 'stream' | 'whole' | 'frames' | 'errorFrame' | 'hugeFrame'>
-
-/** What each format makes of a body. */
-const formats = {
-  'openai-chat'(name: string, body: JsonObject, step: ScriptStep, stamp: AnswerStamp): Answers {
-    const prompt = readChatPrompt(body)
-    const answer = answerAs(name, prompt, textOf(step))
-    return {
-      stream: prompt.stream,
-      whole: () => writeChat(answer, prompt, stamp),
-      frames: () => streamChat(answer, prompt, stamp),
-      errorFrame: () => streamChatError('This is a simulated failure.'),
-      hugeFrame: (bytes) => hugest(streamChat(hugeAnswer(name, prompt, bytes), prompt, stamp)),
-    }
-  },
-  'openai-responses'(name: string, body: JsonObject, step: ScriptStep, stamp: AnswerStamp): Answers {
-    const prompt = readResponsesPrompt(body)
-    const answer = answerAs(name, prompt, textOf(step))
-    return {
-      stream: prompt.stream,
-      whole: () => writeResponse(answer, body, stamp),
-      frames: () => streamResponse(answer, body, stamp),
-      errorFrame: (sequence) => streamResponseError('This is a simulated failure.', body, stamp, sequence),
-      hugeFrame: (bytes) => hugest(streamResponse(hugeAnswer(name, prompt, bytes), body, stamp)),
-    }
-  },
-}
-
-function hugeAnswer(name: string, prompt: Prompt, bytes: number): ReturnType<typeof answerAs> {
-  return answerAs(name, { ...prompt, maxTokens: undefined }, 'x'.repeat(bytes))
-}
-
-function hugest(frames: Iterable<string>): string {
-  let longest = ''
-  for (const frame of frames) if (frame.length > longest.length) longest = frame
-  return longest
-}
-
-/** What a step wants said instead of the usual. */
-function textOf(step: ScriptStep): string | undefined {
-  if (step.text !== undefined) return step.text
-  if (step.words !== undefined) return 'simulated '.repeat(step.words).trimEnd()
-  if (step.length !== undefined) return 'simulated '.repeat(step.length / 10 + 1).slice(0, step.length)
-  return undefined
-}
-
 async function takeScript(request: IncomingMessage, response: ServerResponse, script: Script): Promise<void> {
   try {
     script.replace(readScript(JSON.parse((await readBody(request)) ?? '')))
@@ -230,7 +179,7 @@ async function takeScript(request: IncomingMessage, response: ServerResponse, sc
 }
 
 function sendOther(path: string, response: ServerResponse, name: string): void {
-  if (path !== 'GET /v1/models') return sendStatus(response, 404)
+  if (path !== 'GET /v1/models') return sendStatus(response, 404, chatErrorBody)
   const model = { id: `simulated-${name}`, object: 'model', created: 0, owned_by: 'simulated' }
   sendValue(response, { object: 'list', data: [model] })
 }

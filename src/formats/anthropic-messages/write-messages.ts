@@ -17,8 +17,7 @@ type Role = 'user' | 'assistant' | 'system'
 type Message = JsonObject & { readonly role: Role; readonly content: JsonObject[] }
 
 export interface WrittenMessages {
-  /** Absent where there are no instructions. */
-  readonly system?: readonly JsonObject[]
+  readonly system: JsonObject[]
   readonly messages: readonly Message[]
   /** The names of all tools that were called, as they are known to the backend. */
   readonly called: ReadonlySet<string>
@@ -85,8 +84,7 @@ class MessageList {
     const first = this.#messages[0]
     if (first?.role !== 'user') this.#messages.unshift({ role: 'user', content: [{ type: 'text', text: opener }] })
     this.#trimLast()
-    const written = { messages: this.#messages, called: this.#called }
-    return this.#system.length === 0 ? written : { ...written, system: this.#system }
+    return { system: this.#system, messages: this.#messages, called: this.#called }
   }
 
   #writeAssistant(turn: AssistantTurn): void {

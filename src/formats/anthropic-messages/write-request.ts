@@ -1,4 +1,4 @@
-import type { Conversation, JsonObject, OutputFormat } from '../../domain/conversation.ts'
+import type { Conversation, Hints, JsonObject, OutputFormat, Sampling } from '../../domain/conversation.ts'
 import { type Draft } from '../fields.ts'
 import type { WriteTarget } from '../format.ts'
 import { ToolNames } from '../tool-names.ts'
@@ -16,7 +16,7 @@ const maxUserCharacters = 256
 /** The body for a provider of messages. @throws ServiceError where messages cannot say what was asked */
 export function writeRequest(conversation: Conversation, target: WriteTarget): JsonObject {
   assertTranslatable(conversation)
-  const { sampling, hints } = conversation
+  const { sampling } = conversation
   if ((sampling.choices ?? 1) > 1) {
     throw unsupported(
       'n',
@@ -30,28 +30,27 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   const maxTokens = sampling.maxOutputTokens ?? traits.maxTokens
   const body: Draft<JsonObject> = { model: target.model, max_tokens: maxTokens, messages, stream: target.stream }
   const unsaid = writeOutputFormat(body, conversation.outputFormat, traits)
-  if (system !== undefined || unsaid !== undefined) {
-    body['system'] = [...(system ?? []), ...(unsaid === undefined ? [] : [{ type: 'text', text: unsaid }])]
-  }
+  if (unsaid !== undefined) system.push({ type: 'text', text: unsaid })
+  if (system.length > 0) body['system'] = system
   writeTools(body, conversation, called, names, traits)
-  const format = body['output_config']
   const thinks = writeThinking(body, conversation, traits, maxTokens)
-  if (format !== undefined)
-    body['output_config'] = { ...(body['output_config'] as JsonObject), ...(format as JsonObject) }
-  if (traits.samples && !thinks) writeSampling(body, conversation)
+  if (traits.samples && !thinks) writeSampling(body, sampling)
   const stop = sampling.stop?.filter(isSayable) ?? []
   if (stop.length > 0) body['stop_sequences'] = stop
-  const user = hints.user ?? hints.safetyIdentifier
-  if (user !== undefined && user !== '' && user.length <= maxUserCharacters) body['metadata'] = { user_id: user }
-  if (hints.serviceTier === 'auto') body['service_tier'] = 'auto'
-  else if (hints.serviceTier === 'default') body['service_tier'] = 'standard_only'
+  writeHints(body, conversation.hints)
   for (const field of target.dialect.refusedFields) delete body[field]
   return body
 }
 
+function writeHints(body: Draft<JsonObject>, { user, safetyIdentifier, serviceTier }: Hints): void {
+  const name = user ?? safetyIdentifier ?? ''
+  if (name !== '' && name.length <= maxUserCharacters) body['metadata'] = { user_id: name }
+  if (serviceTier === 'auto') body['service_tier'] = 'auto'
+  else if (serviceTier === 'default') body['service_tier'] = 'standard_only'
+}
+
 /** Models that think take none of these; of temperature and top_p newer ones take only one. */
-function writeSampling(body: Draft<JsonObject>, { sampling }: Conversation): void {
-  const { temperature, topP, topK } = sampling
+function writeSampling(body: Draft<JsonObject>, { temperature, topP, topK }: Sampling): void {
   // Elsewhere it goes up to 2.
   if (temperature !== undefined) body['temperature'] = Math.min(1, Math.max(0, temperature))
   else if (topP !== undefined) body['top_p'] = topP

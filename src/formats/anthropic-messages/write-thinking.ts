@@ -31,7 +31,7 @@ export function writeThinking(
   if (traits.thinking === 'adaptive') {
     // Newer models keep their thoughts to themselves unless asked.
     body['thinking'] = traits.highestEfforts ? { type: 'adaptive', display: 'summarized' } : { type: 'adaptive' }
-    body['output_config'] = { effort: effortFor(effort, traits) }
+    body['output_config'] = { ...(body['output_config'] as JsonObject | undefined), effort: effortFor(effort, traits) }
     return true
   }
   const budget = Math.min(budgets[effort] ?? budgets['medium']!, Math.floor(maxTokens * shareOfThinking))

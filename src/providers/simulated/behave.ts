@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JsonObject } from '../../domain/conversation.ts'
-import { doneFrame } from './chat.ts'
 import type { ScriptStep, StepKind } from './script.ts'
 
 /** One request and what it would be answered with. */
@@ -17,11 +16,17 @@ export interface Exchange {
   readonly frames: () => Iterable<string>
   /** The event that says that it failed, as number `sequence` of the stream. */
   readonly errorFrame: (sequence: number) => string
+  /** What ends a stream behind its last event; empty where nothing does. */
+  readonly ending: string
+  /** The body of a refusal. */
+  readonly errorBody: ErrorBody
   /** One event of text of that many bytes. */
   readonly hugeFrame: (bytes: number) => string
   /** Says that the connection ends by our own doing. */
   readonly leave: () => void
 }
+
+type ErrorBody = (type: string, code: string, message: string) => JsonObject
 
 const simulatedHeader = { 'x-simulated': 'true' }
 /** Until what was written has left. */
@@ -50,8 +55,9 @@ export async function behave(exchange: Exchange): Promise<void> {
 
 const behaviours: Readonly<Record<StepKind, (exchange: Exchange) => Promise<void> | void>> = {
   answer: sendAnswer,
-  status: ({ response, step }) => sendStatus(response, step.status ?? 500, step),
-  context_length_exceeded: ({ response, step }) => sendStatus(response, 400, step, 'context_length_exceeded'),
+  status: ({ response, step, errorBody }) => sendStatus(response, step.status ?? 500, errorBody, step),
+  context_length_exceeded: ({ response, step, errorBody }) =>
+    sendStatus(response, 400, errorBody, step, 'context_length_exceeded'),
   reset(exchange) {
     exchange.leave()
     exchange.response.socket?.resetAndDestroy()
@@ -70,12 +76,13 @@ const behaviours: Readonly<Record<StepKind, (exchange: Exchange) => Promise<void
   async broken_first_event(exchange) {
     const garbage = exchange.step.with === 'garbage'
     if (exchange.stream) await sendFrames(exchange, [garbage ? 'data: {"id":"chatcmpl-\n\n' : exchange.errorFrame(0)])
-    else sendWhole(exchange.response, garbage ? '{"id":"chatcmpl-' : JSON.stringify(errorBody(500)))
+    else
+      sendWhole(exchange.response, garbage ? '{"id":"chatcmpl-' : JSON.stringify(refusalBody(500, exchange.errorBody)))
     exchange.response.end()
   },
   async empty(exchange) {
     if (exchange.stream) await sendFrames(exchange, [])
-    else sendWhole(exchange.response, JSON.stringify({ ...exchange.whole(), choices: [], output: [] }))
+    else sendWhole(exchange.response, JSON.stringify({ ...exchange.whole(), choices: [], output: [], content: null }))
     exchange.response.end()
   },
   html({ response }) {
@@ -96,14 +103,14 @@ const behaviours: Readonly<Record<StepKind, (exchange: Exchange) => Promise<void
     await sendPart(exchange)
   },
   async error_event(exchange) {
-    if (!exchange.stream) return sendStatus(exchange.response, 500, exchange.step)
+    if (!exchange.stream) return sendStatus(exchange.response, 500, exchange.errorBody, exchange.step)
     const sent = await sendPart(exchange)
-    await sendFrames(exchange, [exchange.errorFrame(sent), doneFrame])
+    await sendFrames(exchange, [exchange.errorFrame(sent) + exchange.ending])
     exchange.response.end()
   },
   async no_done(exchange) {
     if (!exchange.stream) return sendAnswer(exchange)
-    await sendFrames(exchange, withoutDone(exchange.frames()))
+    await sendFrames(exchange, without(exchange.ending, exchange.frames()))
     exchange.response.end()
   },
   async huge_line(exchange) {
@@ -176,6 +183,7 @@ function sendWhole(response: ServerResponse, text: string): void {
 export function sendStatus(
   response: ServerResponse,
   status: number,
+  errorBody: ErrorBody,
   step: Partial<ScriptStep> = {},
   code?: string,
 ): void {
@@ -184,14 +192,16 @@ export function sendStatus(
     'content-type': 'application/json',
     ...(step.retryAfter === undefined ? undefined : { 'retry-after': step.retryAfter }),
   })
-  response.end(step.body ?? JSON.stringify(errorBody(status, code)))
+  response.end(step.body ?? JSON.stringify(refusalBody(status, errorBody, code)))
 }
 
-function errorBody(status: number, code?: string): JsonObject {
+function refusalBody(status: number, errorBody: ErrorBody, code?: string): JsonObject {
   const [type, usual] = errorTypes[status] ?? ['server_error', 'server_error']
-  return { error: { message: `This is a simulated ${status}.`, type, param: null, code: code ?? usual } }
+  const message =
+    code === undefined ? `This is a simulated ${status}.` : `This is a simulated ${status}: prompt is too long.`
+  return errorBody(type, code ?? usual, message)
 }
 
-function* withoutDone(frames: Iterable<string>): Generator<string> {
-  for (const frame of frames) if (frame !== doneFrame) yield frame
+function* without(ending: string, frames: Iterable<string>): Generator<string> {
+  for (const frame of frames) if (frame !== ending) yield frame
 }

@@ -73,6 +73,11 @@ export function streamChatError(message: string): string {
   return frame({ error: { message, type: 'server_error', param: null, code: 'server_error' } })
 }
 
+/** The body of a refusal. */
+export function chatErrorBody(type: string, code: string, message: string): JsonObject {
+  return { error: { message, type, param: null, code } }
+}
+
 /** The text of arguments in the pieces in which models write them. */
 export function piecesOf(text: string): string[] {
   return text.match(/[^]{1,12}/g) ?? []

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
 
-/** What the simulated model looks at, read from a body of either format. Lenient: what is odd is passed over. */
+/** What the simulated model looks at, read from a body of any format. Lenient: what is odd is passed over. */
 export interface Prompt {
   readonly model: string
   readonly stream: boolean
@@ -15,6 +15,8 @@ export interface Prompt {
   readonly output: 'text' | 'json' | { readonly schema: JsonObject }
   readonly maxTokens: number | undefined
   readonly reasons: boolean
+  /** Messages only: whether it is to keep its thoughts to itself. */
+  readonly hidesReasoning: boolean
   readonly inputTokens: number
   /** Chat only. */
   readonly includeUsage: boolean
@@ -59,6 +61,7 @@ export function readChatPrompt(body: JsonObject): Prompt {
     output: readOutput(format.type, objectOf(format.json_schema).schema),
     maxTokens: positive(body.max_completion_tokens) ?? positive(body.max_tokens),
     reasons: reasons(body.reasoning_effort),
+    hidesReasoning: false,
     includeUsage: objectOf(body.stream_options).include_usage === true,
     choices: Math.min(positive(body.n) ?? 1, maxChoices),
     logprobs: body.logprobs === true,
@@ -80,6 +83,36 @@ export function readResponsesPrompt(body: JsonObject): Prompt {
     output: readOutput(format.type, format.schema),
     maxTokens: positive(body.max_output_tokens),
     reasons: reasons(objectOf(body.reasoning).effort),
+    hidesReasoning: false,
+    includeUsage: true,
+    choices: 1,
+    logprobs: false,
+  }
+}
+
+/** A body of `/messages`. */
+export function readMessagesPrompt(body: JsonObject): Prompt {
+  const { format } = objectOf(body.output_config)
+  const thinking = objectOf(body.thinking)
+  const choice = objectOf(body.tool_choice)
+  return {
+    ...shared(body, readMessageTurns(listOf(body.messages))),
+    parallel: choice.disable_parallel_tool_use !== true,
+    tools: listOf(body.tools).flatMap((tool) =>
+      readTool({ ...tool, type: isObject(tool.input_schema) ? 'function' : tool.type, parameters: tool.input_schema }),
+    ),
+    toolChoice:
+      choice.type === 'any'
+        ? 'required'
+        : choice.type === 'none'
+          ? 'none'
+          : typeof choice.name === 'string'
+            ? { name: choice.name }
+            : 'auto',
+    output: readOutput(objectOf(format).type, objectOf(format).schema),
+    maxTokens: positive(body.max_tokens),
+    reasons: thinking.type === 'enabled' || thinking.type === 'adaptive',
+    hidesReasoning: thinking.display === 'omitted',
     includeUsage: true,
     choices: 1,
     logprobs: false,
@@ -123,6 +156,23 @@ function readTurns(turns: readonly JsonObject[]): Turns {
     }
   }
   return { lastUserText, images, files, toolResults }
+}
+
+function readMessageTurns(messages: readonly JsonObject[]): Turns {
+  let turns: Turns = { lastUserText: '', images: 0, files: 0, toolResults: [] }
+  for (const { role, content } of messages) {
+    if (role !== 'user') continue
+    const blocks = typeof content === 'string' ? [] : listOf(content)
+    const results = blocks.filter(({ type }) => type === 'tool_result')
+    if (results.length > 0) {
+      const toolResults = [...turns.toolResults, ...results.map((result) => readText(result.content))]
+      turns = { ...turns, toolResults }
+    } else {
+      const countOf = (type: string): number => blocks.filter((block) => block.type === type).length
+      turns = { lastUserText: readText(content), images: countOf('image'), files: countOf('document'), toolResults: [] }
+    }
+  }
+  return turns
 }
 
 function readText(content: Json | undefined): string {

@@ -1,0 +1,92 @@
+import type { JsonObject } from '../../domain/conversation.ts'
+import type { Exchange } from './behave.ts'
+import { chatErrorBody, doneFrame, streamChat, streamChatError, writeChat } from './chat.ts'
+import type { AnswerStamp } from './chat.ts'
+import { messageErrorBody, streamMessage, streamMessageError, writeMessage } from './messages.ts'
+import { answerAs } from './model.ts'
+import { readChatPrompt, readMessagesPrompt, readResponsesPrompt } from './prompt.ts'
+import type { Prompt } from './prompt.ts'
+import { streamResponse, streamResponseError, writeResponse } from './responses.ts'
+import type { ScriptStep } from './script.ts'
+
+/** What a format makes of one body. */
+type Answers = Pick<Exchange, 'stream' | 'whole' | 'frames' | 'errorFrame' | 'hugeFrame'>
+
+/** A format that the simulated provider speaks. */
+export interface Speaker {
+  /** What ends a stream behind its last event; empty where nothing does. */
+  readonly ending: string
+  /** The body of a refusal. */
+  readonly errorBody: (type: string, code: string, message: string) => JsonObject
+  answers(name: string, body: JsonObject, step: ScriptStep, stamp: AnswerStamp): Answers
+}
+
+const failure = 'This is a simulated failure.'
+
+/** By the path of its requests. */
+export const speakers: Readonly<Record<string, Speaker>> = {
+  '/v1/chat/completions': {
+    ending: doneFrame,
+    errorBody: chatErrorBody,
+    answers(name, body, step, stamp) {
+      const prompt = readChatPrompt(body)
+      const answer = answerAs(name, prompt, textOf(step))
+      return {
+        stream: prompt.stream,
+        whole: () => writeChat(answer, prompt, stamp),
+        frames: () => streamChat(answer, prompt, stamp),
+        errorFrame: () => streamChatError(failure),
+        hugeFrame: (bytes) => hugest(streamChat(hugeAnswer(name, prompt, bytes), prompt, stamp)),
+      }
+    },
+  },
+  '/v1/responses': {
+    ending: doneFrame,
+    errorBody: chatErrorBody,
+    answers(name, body, step, stamp) {
+      const prompt = readResponsesPrompt(body)
+      const answer = answerAs(name, prompt, textOf(step))
+      return {
+        stream: prompt.stream,
+        whole: () => writeResponse(answer, body, stamp),
+        frames: () => streamResponse(answer, body, stamp),
+        errorFrame: (sequence) => streamResponseError(failure, body, stamp, sequence),
+        hugeFrame: (bytes) => hugest(streamResponse(hugeAnswer(name, prompt, bytes), body, stamp)),
+      }
+    },
+  },
+  '/v1/messages': {
+    ending: '',
+    errorBody: (type, code, message) =>
+      messageErrorBody(code === 'context_length_exceeded' ? 'invalid_request_error' : type, message),
+    answers(name, body, step, stamp) {
+      const prompt = readMessagesPrompt(body)
+      const answer = answerAs(name, prompt, textOf(step))
+      return {
+        stream: prompt.stream,
+        whole: () => writeMessage(answer, prompt, stamp),
+        frames: () => streamMessage(answer, prompt, stamp),
+        errorFrame: () => streamMessageError(failure),
+        hugeFrame: (bytes) => hugest(streamMessage(hugeAnswer(name, prompt, bytes), prompt, stamp)),
+      }
+    },
+  },
+}
+
+function hugeAnswer(name: string, prompt: Prompt, bytes: number): ReturnType<typeof answerAs> {
+  return answerAs(name, { ...prompt, maxTokens: undefined }, 'x'.repeat(bytes))
+}
+
+function hugest(frames: Iterable<string>): string {
+  let longest = ''
+  for (const frame of frames) if (frame.length > longest.length) longest = frame
+  return longest
+}
+
+/** What a step wants said instead of the usual. */
+function textOf(step: ScriptStep): string | undefined {
+  if (step.text !== undefined) return step.text
+  if (step.words !== undefined) return 'simulated '.repeat(step.words).trimEnd()
+  if (step.length !== undefined) return 'simulated '.repeat(step.length / 10 + 1).slice(0, step.length)
+  return undefined
+}
