@@ -18,6 +18,9 @@ export const anthropicMessagesRelay: RelayRules = {
 
   notable: /"type"\s*:\s*"(?:message_(?:start|delta|stop)|error)"|"error"\s*:\s*\{|\[DONE\]|\n:/g,
 
+  // Fields that are not for everybody yet are refused without it; Claude Code sends such in every request.
+  passedHeaders: ['anthropic-beta'],
+
   ending: '',
 
   numbered: false,

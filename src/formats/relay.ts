@@ -13,6 +13,8 @@ export interface RelayRules {
    * usage and comments. It may find too much, never too little, and is global.
    */
   readonly notable: RegExp
+  /** Headers of the request, in lower case, that say how its body is to be read and so go with it. Absent where there are none. */
+  readonly passedHeaders?: readonly string[]
   /** What follows the last event of every stream, such as `data: [DONE]`; empty where the format has no such thing. */
   readonly ending: string
   /** Whether events carry a `sequence_number`, which events of our own must go on from. */

@@ -99,7 +99,8 @@ export class Failover {
     this.#started += 1
     health.attempted(backend.id)
     try {
-      await run.open({ body, stream, requestId: this.#request.id })
+      const { id: requestId, format, passedHeaders } = this.#request
+      await run.open({ body, stream, requestId, headers: backend.format === format ? passedHeaders : undefined })
     } catch (error) {
       this.#record(run, error instanceof UpstreamError ? error.outcome : 'cancelled', statusOf(error))
       if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') {

@@ -102,6 +102,8 @@ export interface UpstreamRequest {
   readonly stream: boolean
   /** Our request id, for the provider's logs. */
   readonly requestId: string
+  /** Headers of this request alone: name, value, … */
+  readonly headers?: readonly string[] | undefined
 }
 
 export interface UpstreamListener {
@@ -174,4 +176,6 @@ export interface ModelRequest {
   readonly body: JsonObject
   /** The client's own limit on the whole request, if it told one (`X-Stainless-Timeout`). */
   readonly timeoutMs: number | undefined
+  /** Headers that go with the body to backends of the same format: name, value, … */
+  readonly passedHeaders?: readonly string[] | undefined
 }

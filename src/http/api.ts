@@ -6,7 +6,7 @@ import type { EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
 import type { UsageSignals } from '../domain/usage.ts'
 import { clientFormatIds, type ClientFormatId } from '../domain/format-id.ts'
-import { formatById } from '../formats/formats.ts'
+import { formatById, relayById } from '../formats/formats.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Principal } from '../gateway/ports.ts'
 import { AttemptLimiter } from './attempt-limiter.ts'
@@ -14,7 +14,7 @@ import type { Catalog } from './catalog.ts'
 import { passEdgeGate } from './edge-gate.ts'
 import { readJsonBody } from './read-body.ts'
 import { refusalBody, writeRefusal } from './refusals.ts'
-import { checkHeaders, statedTimeoutMs } from './request-headers.ts'
+import { checkHeaders, passedHeaders, statedTimeoutMs } from './request-headers.ts'
 import { sendJson, sendPublic } from './respond.ts'
 import { ResponseSink } from './response-sink.ts'
 import { usageHeaders } from './signals.ts'
@@ -171,7 +171,12 @@ export class Api {
       clock: this.#parts.clock,
     })
     const sink = new ResponseSink(response, requestId, nowMs)
-    await gateway.answer(principal, { id: requestId, format, ...body, timeoutMs: statedTimeoutMs(request) }, sink)
+    const names = relayById(format).passedHeaders
+    const about = {
+      timeoutMs: statedTimeoutMs(request),
+      passedHeaders: names === undefined ? undefined : passedHeaders(request, names),
+    }
+    await gateway.answer(principal, { id: requestId, format, ...body, ...about }, sink)
   }
 
   async #models({ response, requestId, principal }: Exchange): Promise<void> {

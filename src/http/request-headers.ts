@@ -45,3 +45,15 @@ export function statedTimeoutMs({ headers }: IncomingMessage): number | undefine
   const seconds = Number(value)
   return seconds > 0 ? seconds * 1000 : undefined
 }
+
+/** What may be sent on to a provider: names and dates in a list, no more. */
+const passable = /^[\w.,: -]{1,2048}$/
+
+/** The headers of these names as they may be sent on, name and value by turns; undefined where there are none. */
+export function passedHeaders({ headers }: IncomingMessage, names: readonly string[]): readonly string[] | undefined {
+  const passed = names.flatMap((name) => {
+    const value = headers[name]
+    return typeof value === 'string' && passable.test(value) ? [name, value] : []
+  })
+  return passed.length === 0 ? undefined : passed
+}

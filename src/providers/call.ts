@@ -60,13 +60,16 @@ export class Call implements UpstreamCall, PooledCall {
     this.#controller = undefined
     this.#reused = false
     const { options } = this.#route
-    const { body } = this.#request
+    const { body, headers } = this.#request
     options.body =
       typeof body === 'string' || Buffer.isBuffer(body)
         ? body
         : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
     options.headers[options.headers.length - 1] = this.#request.requestId
-    lane.client.dispatch(options, this)
+    lane.client.dispatch(
+      headers === undefined ? options : { ...options, headers: [...options.headers, ...headers] },
+      this,
+    )
     options.body = null
   }
 

@@ -59,16 +59,19 @@ function blocksOf(answer: SimulatedAnswer, prompt: Prompt, stamp: AnswerStamp): 
 
 /** A block as it is when it begins, and what is added to it. */
 function partsOf(block: JsonObject): readonly [opened: JsonObject, deltas: readonly JsonObject[]] {
-  const { type, text, thinking, signature } = block
+  const { type, text = '', thinking = '', signature } = block as Readonly<Record<string, string>>
   if (type === 'text') {
-    return [{ ...block, text: '' }, wordsOf(String(text)).map((word) => ({ type: 'text_delta', text: word }))]
+    return [{ ...block, text: '' }, wordsOf(text).map((word) => ({ type: 'text_delta', text: word }))]
   }
   if (type === 'tool_use') {
     const pieces = ['', ...piecesOf(JSON.stringify(block.input))]
     return [{ ...block, input: {} }, pieces.map((piece) => ({ type: 'input_json_delta', partial_json: piece }))]
   }
-  const thoughts = wordsOf(String(thinking)).map((word) => ({ type: 'thinking_delta', thinking: word }))
-  return [{ ...block, thinking: '', signature: '' }, [...thoughts, { type: 'signature_delta', signature }]]
+  const thoughts = wordsOf(thinking).map((word) => ({ type: 'thinking_delta', thinking: word }))
+  return [
+    { ...block, thinking: '', signature: '' },
+    [...thoughts, { type: 'signature_delta', signature: signature ?? '' }],
+  ]
 }
 
 function frame(type: string, fields: JsonObject): string {
