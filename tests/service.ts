@@ -13,6 +13,7 @@ import type { Account } from '../src/domain/accounts.ts'
 import { sealingKeys } from '../src/config/sealing-keys.ts'
 import { systemClock } from '../src/domain/clock.ts'
 import type { ServiceEvent } from '../src/domain/events.ts'
+import type { ClientFormatId } from '../src/domain/format-id.ts'
 import { systemRandom, type RandomBytes } from '../src/domain/random.ts'
 import { Secret } from '../src/domain/secret.ts'
 import { startSimulatedProvider, type SimulatedProvider } from '../src/providers/simulated.ts'
@@ -22,7 +23,7 @@ import { createStore, type Store } from '../src/storage/store.ts'
 
 export interface ServiceOptions {
   /** Formats of the simulated providers behind `svc-router/frontier`, in order. Default: three of openai-chat. */
-  readonly formats?: readonly ('openai-chat' | 'openai-responses')[]
+  readonly formats?: readonly ClientFormatId[]
   /** Durations as in the configuration. */
   readonly timeouts?: Readonly<Record<string, string>>
   /** Anything else of the configuration file. */

@@ -3,6 +3,7 @@ import { request as sendRequest } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/conversation.ts'
+import { clientFormatIds } from '../../src/domain/format-id.ts'
 import { clientFormats } from '../../src/formats/formats.ts'
 import { Service } from '../service.ts'
 
@@ -28,7 +29,7 @@ const recordings = readdirSync(folder)
   }))
   .filter(
     ({ method, path }) =>
-      method === 'POST' && Object.values(clientFormats).some((format) => path === `/v1${format.path}`),
+      method === 'POST' && Object.values(clientFormats).some((format) => pathOnly(path) === `/v1${format.path}`),
   )
 
 /**
@@ -41,15 +42,15 @@ const referring: Readonly<Record<string, readonly [status: number, code: string]
   'openai-responses-prev-id-turn2.json': [400, 'previous_response_not_found'],
 }
 
-test('the recordings of chat completions and responses are 46, of every client', () => {
-  expect(recordings).toHaveLength(46)
+test('the recordings of requests for answers are 47, of every client', () => {
+  expect(recordings).toHaveLength(47)
   const clients = new Set(recordings.map(({ headers }) => headers['user-agent']!.split('/')[0]))
   expect(clients).toEqual(
-    new Set(['OpenAI', 'ai', 'ai-sdk-openai', 'ai-sdk-openai-compatible', 'codex_exec', 'opencode']),
+    new Set(['OpenAI', 'ai', 'ai-sdk-openai', 'ai-sdk-openai-compatible', 'claude-cli', 'codex_exec', 'opencode']),
   )
 })
 
-describe.each(['openai-chat', 'openai-responses'] as const)('a backend that speaks %s', (format) => {
+describe.each(clientFormatIds)('a backend that speaks %s', (format) => {
   let service: Service
   beforeAll(async () => {
     service = await Service.start({ formats: [format] })
@@ -57,7 +58,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
   afterAll(() => service.stop())
 
   test.each(recordings)('answers $file', async ({ file, path, headers, body }) => {
-    const isTranslated = path !== `/v1${clientFormats[format].path}`
+    const isTranslated = pathOnly(path) !== `/v1${clientFormats[format].path}`
     const { status, contentType, text } = await replay(service, path, headers, { ...body, model })
     const refusal = isTranslated ? referring[file] : undefined
     if (refusal !== undefined) {
@@ -70,10 +71,9 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
     expect(text).toContain(`"${model}"`)
     if (body['stream'] === true) {
       expect(contentType).toContain('text/event-stream')
-      expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true)
-      expect(text).toMatch(
-        path.endsWith('/responses') ? /"response\.completed"/ : /"finish_reason":"(stop|tool_calls)"/,
-      )
+      const { done, complete } = endings[pathOnly(path)]!
+      expect(text.trimEnd().endsWith(done)).toBe(true)
+      expect(text).toMatch(complete)
       expect(text).not.toMatch(/"error":\{|response\.failed/)
     } else {
       expect(contentType).toContain('application/json')
@@ -93,6 +93,17 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
     }
   })
 })
+
+/** How a stream that is complete ends, by path. */
+const endings: Readonly<Record<string, { readonly done: string; readonly complete: RegExp }>> = {
+  '/v1/chat/completions': { done: 'data: [DONE]', complete: /"finish_reason":"(stop|tool_calls)"/ },
+  '/v1/responses': { done: 'data: [DONE]', complete: /"response\.completed"/ },
+  '/v1/messages': { done: 'data: {"type":"message_stop"}', complete: /"stop_reason":"(end_turn|tool_use)"/ },
+}
+
+function pathOnly(path: string): string {
+  return path.split('?')[0]!
+}
 
 /** Sends a recording with the headers of its client, but for the key. */
 function replay(

@@ -110,6 +110,19 @@ export function expectWholeResponses(text: string): string {
     .join('')
 }
 
+/** A stream of messages that broke ends with one `error`, and with nothing that says that it is complete. */
+export function expectBrokenMessages(text: string, code = 'upstream_broken'): void {
+  const events = eventsOf(text)
+  expect(events.map(({ event }) => event).filter((name) => name === 'error')).toHaveLength(1)
+  const last = events.at(-1)!
+  expect(last.event).toBe('error')
+  expect(JSON.parse(last.data)).toMatchObject({
+    type: 'error',
+    error: { type: 'api_error', code, message: expect.any(String) as string },
+  })
+  expect(text).not.toMatch(/message_stop|\[DONE\]/)
+}
+
 /** The record of a request once its end is on disk. */
 export async function recordOf(service: Service, id: string | null) {
   await expect

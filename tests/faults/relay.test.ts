@@ -4,7 +4,14 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { RelayLane } from '../../src/gateway/stream-lanes.ts'
 import { Service } from '../service.ts'
-import { eventsOf, expectBrokenChat, expectBrokenResponses, jsonUpToDone, recordOf } from './event-stream.ts'
+import {
+  eventsOf,
+  expectBrokenChat,
+  expectBrokenMessages,
+  expectBrokenResponses,
+  jsonUpToDone,
+  recordOf,
+} from './event-stream.ts'
 import { RawConnection, writePost } from './raw-client.ts'
 import { behind, openEventStream, sendJson, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
 
@@ -67,18 +74,60 @@ const responsesEvents = [
   '{"type":"response.completed","sequence_number":5,"response":{"id":"resp_x","object":"response","status":"completed","model":"upstream-model","output":[{"id":"m","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Grüße ☃ more","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3}}}',
 ]
 
+const oddMessage =
+  '{"id":"msg_x","type":"message","role":"assistant", "model" : "upstream-model","container":null,"content":[{"type":"thinking","thinking":"hm","signature":"EqQB=="},' +
+  '{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"x"}},{"type":"text","text":"Grüße ☃","citations":[{"type":"char_location","cited_text":"G","document_index":0}]}],' +
+  '"stop_reason":"pause_turn","stop_sequence":null,"usage":{"input_tokens":1,"cache_creation":{"ephemeral_5m_input_tokens":7},"cache_creation_input_tokens":7,"output_tokens":2},"vendor":[1.50]}'
+
+const messagesEvents = [
+  '{"type":"message_start","message":{"id":"msg_x","type":"message","role":"assistant","model":"upstream-model","content":[],"stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}}',
+  '{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""},"vendor":1}',
+  '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Grüße ☃ "}}',
+  '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\\"model\\":\\"upstream-model\\" more"}}',
+  '{"type":"ping"}',
+  '{"type":"vendor_unheard_of","anything":{"x":[1]}}',
+  '{"type":"content_block_stop","index":0}',
+  '{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":2},"context_management":{"applied_edits":[]}}',
+  '{"type":"message_stop"}',
+]
+
 const chatBlocks = chatEvents.map((data) => `data: ${data}\n\n`).join('')
-const responsesBlocks = responsesEvents
-  .map((data) => `event: ${(JSON.parse(data) as { type: string }).type}\ndata: ${data}\n\n`)
-  .join('')
+const named = (events: readonly string[]): string =>
+  events.map((data) => `event: ${(JSON.parse(data) as { type: string }).type}\ndata: ${data}\n\n`).join('')
+const responsesBlocks = named(responsesEvents)
+const messagesBlocks = named(messagesEvents)
 
 const formats = [
   ['openai-chat', '/chat/completions', { messages: [{ role: 'user', content: 'Hi' }] }, oddChat, chatBlocks],
   ['openai-responses', '/responses', { input: 'Hi' }, oddResponse, responsesBlocks],
+  [
+    'anthropic-messages',
+    '/messages',
+    { max_tokens: 99, messages: [{ role: 'user', content: 'Hi' }] },
+    oddMessage,
+    messagesBlocks,
+  ],
 ] as const
 
+/** What ends a relayed stream behind the backend's own last event. */
+function endingOf(format: string, blocks: string): string {
+  return format === 'anthropic-messages' || blocks.endsWith('[DONE]\n\n') ? '' : 'data: [DONE]\n\n'
+}
+
+function expectBroken(format: string, text: string): void {
+  if (format === 'openai-chat') expectBrokenChat(text)
+  else if (format === 'openai-responses') expectBrokenResponses(text)
+  else expectBrokenMessages(text)
+}
+
+const faults: Readonly<Record<string, string>> = {
+  'openai-chat': '{"error":{"message":"m","code":"server_error"}}',
+  'openai-responses': '{"type":"error","sequence_number":9,"code":"server_error","message":"m"}',
+  'anthropic-messages': '{"type":"error","error":{"type":"overloaded_error","message":"m"}}',
+}
+
 describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
-  const expected = renamed(blocks).endsWith('[DONE]\n\n') ? renamed(blocks) : `${renamed(blocks)}data: [DONE]\n\n`
+  const expected = renamed(blocks) + endingOf(format, blocks)
   const askStream = (extra: object = {}): Promise<Response> =>
     service.post(path, { model: profile, stream: true, stream_options: { include_usage: true }, ...body, ...extra })
 
@@ -172,8 +221,7 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
     }
     const startedMs = performance.now()
     const text = await (await askStream()).text()
-    if (format === 'openai-chat') expectBrokenChat(text)
-    else expectBrokenResponses(text)
+    expectBroken(format, text)
     expect(performance.now() - startedMs).toBeLessThan(2_000)
   })
 
@@ -184,17 +232,12 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
       openEventStream(response)
       response.write(opening.map((block) => `${block}\n\n`).join(''))
       await delay(60)
-      const fault =
-        format === 'openai-chat'
-          ? '{"error":{"message":"m","code":"server_error"}}'
-          : '{"type":"error","sequence_number":9,"code":"server_error","message":"m"}'
-      response.end(`${content}\n\ndata: ${fault}\n\n`)
+      response.end(`${content}\n\ndata: ${faults[format]!}\n\n`)
     }
     const response = await askStream()
     const text = await response.text()
     expect(text).toContain(renamed(content))
-    if (format === 'openai-chat') expectBrokenChat(text)
-    else expectBrokenResponses(text)
+    expectBroken(format, text)
     expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({
       charged: 1,
       errorCode: 'upstream_broken',

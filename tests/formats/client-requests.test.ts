@@ -3,6 +3,7 @@ import type { JsonObject } from '../../src/domain/conversation.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
 import type { Format } from '../../src/formats/format.ts'
 import { clientFormats } from '../../src/formats/formats.ts'
+import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
 import { recordedRequests, targetOf, type RecordedRequest } from './exchange.ts'
@@ -13,7 +14,7 @@ const recorded = recordedRequests()
 function formatOf({ path, body }: RecordedRequest): Format | undefined {
   if (body === undefined) return undefined
   if (path === '(websocket message)') return openaiResponses
-  return Object.values(clientFormats).find((format) => path === `/v1${format.path}`)
+  return Object.values(clientFormats).find((format) => path.split('?')[0] === `/v1${format.path}`)
 }
 
 const readable = recorded.flatMap((request) => {
@@ -26,10 +27,10 @@ function read(file: string): { format: Format; body: JsonObject } {
 }
 
 describe('recorded client requests', () => {
-  test('are 52, of which all but these three bring a body of a format that we speak', () => {
+  test('are 52, of which all but these two bring a body of a format that we speak', () => {
     expect(recorded).toHaveLength(52)
     const others = recorded.filter((request) => formatOf(request) === undefined).map(({ file }) => file)
-    expect(others.sort()).toEqual(['claude-code-messages.json', 'codex-ws-upgrade.json', 'openai-models-list.json'])
+    expect(others.sort()).toEqual(['codex-ws-upgrade.json', 'openai-models-list.json'])
   })
 
   test.each(readable)('$file is accepted', ({ format, body }) => {
@@ -115,6 +116,24 @@ describe('recorded client requests', () => {
         const written = JSON.stringify(other.writeRequest(conversation, targetOf(conversation)))
         expect(written).not.toMatch(/"ENC\d?"|encrypted_content/)
       }
+    }
+  })
+
+  test('of Claude Code keep instructions, their places and every tool, and tell no other provider of Anthropic’s billing', () => {
+    const { body } = read('claude-code-messages.json')
+    const conversation = anthropicMessages.readRequest(body)
+    expect(conversation.turns.map(({ role }) => role)).toEqual(['system', 'user', 'system'])
+    expect(conversation.reasoning).toEqual({ effort: 'high' })
+    expect(conversation.hints).toEqual({})
+    const chat = openaiChat.writeRequest(conversation, targetOf(conversation))
+    expect((chat['messages'] as JsonObject[]).map(({ role }) => role)).toEqual(['system', 'user', 'system'])
+    expect(chat).toMatchObject({ max_completion_tokens: 32_000, reasoning_effort: 'high', stream: true })
+    expect((chat['tools'] as JsonObject[]).map((tool) => (tool['function'] as JsonObject)['name'])).toHaveLength(12)
+    const responses = openaiResponses.writeRequest(conversation, targetOf(conversation))
+    expect((responses['input'] as JsonObject[]).map(({ role }) => role)).toEqual(['system', 'user', 'system'])
+    expect(responses).toMatchObject({ max_output_tokens: 32_000, reasoning: { effort: 'high' }, store: false })
+    for (const written of [chat, responses]) {
+      expect(JSON.stringify(written)).not.toMatch(/billing|cache_control|context_management|user_id|device_id/)
     }
   })
 

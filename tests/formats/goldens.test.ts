@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { AnswerEvent, Conversation, JsonObject } from '../../src/domain/conversation.ts'
 import type { Format } from '../../src/formats/format.ts'
+import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
 import { contextOf, createdAt, golden, parseSse, readStream, writeStream } from './exchange.ts'
@@ -9,6 +10,7 @@ const model = 'svc-router/frontier'
 const weather = { name: 'get_weather', parameters: { type: 'object', properties: {} } }
 const chat = openaiChat.readRequest({ model, messages: [], stream: true, stream_options: { include_usage: true } })
 const responses = openaiResponses.readRequest({ model, input: 'hi', stream: true })
+const messages = anthropicMessages.readRequest({ model, max_tokens: 100, messages: [], stream: true })
 const responsesWithTool = openaiResponses.readRequest({ model, input: 'hi', tools: [{ type: 'function', ...weather }] })
 
 /** Names every id by its prefix and the order of its first appearance: the same id must stay the same everywhere. */
@@ -33,6 +35,9 @@ const streams: [string, Format, Conversation][] = [
   ['response-text.sse', openaiResponses, responses],
   ['response-function-call.sse', openaiResponses, responsesWithTool],
   ['response-reasoning.sse', openaiResponses, responses],
+  ['messages-text.sse', anthropicMessages, messages],
+  ['messages-tool-use.sse', anthropicMessages, messages],
+  ['messages-thinking.sse', anthropicMessages, messages],
 ]
 
 describe('the checked golden streams', () => {
@@ -65,6 +70,7 @@ describe('the checked golden streams', () => {
   test.each([
     ['chat.json', openaiChat, chat],
     ['response.json', openaiResponses, responses],
+    ['messages.json', anthropicMessages, messages],
   ] as const)('%s: what is read from it is written the same', (name, format, conversation) => {
     const reader = format.readAnswer()
     const events = reader.readWhole(JSON.parse(golden(name)) as JsonObject)
@@ -75,7 +81,9 @@ describe('the checked golden streams', () => {
 
   test.each(streams)('%s: cut behind any event before its end, it is never finished', (name, format) => {
     const frames = golden(name).split(/(?<=\n\n)/)
-    const terminal = frames.findIndex((frame) => /"finish_reason":"|"type":"response.completed"/.test(frame))
+    const terminal = frames.findIndex((frame) =>
+      /"finish_reason":"|"type":"response.completed"|"type":"message_stop"/.test(frame),
+    )
     expect(terminal).toBeGreaterThan(2)
     for (let count = 0; count <= frames.length; count++) {
       const { finished, events } = readStream(format, frames.slice(0, count).join(''))
@@ -91,7 +99,8 @@ describe('the checked golden streams', () => {
       const written = writer.writeEvents([event])
       if (written !== '') expect(written).toMatch(/^(?:(?:event: \S+\n)?data: .+\n\n)+$/)
     }
-    expect(writer.writeEnd()).toMatch(/data: \[DONE\]\n\n$/)
+    const ending = format === anthropicMessages ? '"type":"message_stop"}' : '[DONE]'
+    expect(writer.writeEnd().endsWith(`${ending}\n\n`)).toBe(true)
   })
 
   test('every golden was made at the time that the tests use', () => {

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/secret.ts'
+import { vendors } from '../../src/providers/registry.ts'
 import { defaultTimeouts } from '../../src/providers/timeouts.ts'
 import {
   bugs,
@@ -80,6 +81,28 @@ describe('what is sent', () => {
       auth: null,
       body: '0102ff',
     })
+  })
+
+  test('headers of the vendor go with every request, those of one request with it alone', async () => {
+    const seen: unknown[] = []
+    const provider = await serveHttp(({ headers }, response) => {
+      seen.push([headers['anthropic-version'], headers['anthropic-beta'], headers['x-request-id']])
+      response.end('{}')
+    })
+    const backend = openBackend(openPools(), provider.baseUrl, {
+      format: 'anthropic-messages',
+      fixedHeaders: vendors.anthropic.fixedHeaders,
+    })
+    for (const headers of [['anthropic-beta', 'a-1,b-2'], undefined]) {
+      await new Promise<void>((resolve, reject) => {
+        const listener = { onHead() {}, onData() {}, onEnd: resolve, onError: reject }
+        backend.call({ body: '{}', stream: false, requestId: 'req_test', headers }, listener)
+      })
+    }
+    expect(seen).toEqual([
+      ['2023-06-01', 'a-1,b-2', 'req_test'],
+      ['2023-06-01', undefined, 'req_test'],
+    ])
   })
 
   test('a credential or header that could smuggle another header is refused when the backend is made', () => {

@@ -401,7 +401,7 @@ describe('what real clients send', () => {
 })
 
 describe('the script', () => {
-  const formats = ['openai-chat', 'openai-responses'] as const
+  const formats = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
   const streamed = JSON.stringify({
     model: 'm',
     stream: true,
@@ -432,7 +432,9 @@ describe('the script', () => {
       const { recording } = await ask({ do: 'context_length_exceeded' }, format, whole)
       expect([recording.head?.status, JSON.parse(recording.text)]).toMatchObject([
         400,
-        { error: { code: 'context_length_exceeded' } },
+        format === 'anthropic-messages'
+          ? { type: 'error', error: { type: 'invalid_request_error', message: expect.stringContaining('too long') } }
+          : { error: { code: 'context_length_exceeded' } },
       ])
     })
 
@@ -480,12 +482,14 @@ describe('the script', () => {
     test('error_event after 4 events, no_done, huge_line', async () => {
       const failed = await ask({ do: 'error_event', afterEvents: 4 }, format, streamed)
       expect(failed.events[4]).toContain('This is a simulated failure.')
-      expect(failed.events.at(-1)).toBe('data: [DONE]')
+      expect(failed.events.at(-1) === 'data: [DONE]').toBe(format !== 'anthropic-messages')
       const open = await ask({ do: 'no_done' }, format, streamed)
       expect([open.recording.steps.at(-1), open.recording.text.includes('[DONE]')]).toEqual(['end', false])
       const huge = await ask({ do: 'huge_line', bytes: 300_000 }, format, streamed)
       expect(huge.events[0]!.length).toBeGreaterThan(300_000)
-      expect(huge.events.at(-1)).toBe('data: [DONE]')
+      const last =
+        format === 'anthropic-messages' ? 'event: message_stop\ndata: {"type":"message_stop"}' : 'data: [DONE]'
+      expect(huge.events.at(-1)).toBe(last)
     })
 
     test('an answer of a given length and of a given number of words', async () => {

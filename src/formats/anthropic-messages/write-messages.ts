@@ -70,7 +70,7 @@ class MessageList {
       const turn = this.#turns[position]!
       if (turn.role === 'assistant') this.#writeAssistant(turn)
       else if (turn.role === 'user') this.#say('user', writeParts(turn.parts))
-      else if (turn.role !== 'tool') this.#writeInstruction(position, turn.parts)
+      else if (turn.role !== 'tool') this.#writeInstruction(turn.parts)
       else if (!this.#results.isTaken(position)) {
         throw invalidRequest(
           'messages',
@@ -116,17 +116,17 @@ class MessageList {
   }
 
   /** Instructions stay in their place where the model takes them there, which keeps the cache; else they go to the top. */
-  #writeInstruction(position: number, parts: readonly InputPart[]): void {
+  #writeInstruction(parts: readonly InputPart[]): void {
     const last = this.#messages.at(-1)?.role
-    let next = position + 1
-    while (this.#turns[next]?.role === 'system' || this.#turns[next]?.role === 'developer') next += 1
-    const isPlaced = last === 'system' || (last === 'user' && (this.#turns[next]?.role ?? 'assistant') === 'assistant')
-    if (!this.#traits.systemTurns || !isPlaced) return this.instruct(parts)
+    const isPlaced = this.#traits.systemTurns && (last === 'user' || last === 'system')
+    if (!isPlaced) return this.instruct(parts)
     this.#say('system', writeParts(parts.filter(({ type }) => type === 'text')))
   }
 
   #say(role: Role, blocks: readonly JsonObject[]): void {
     if (blocks.length === 0) return
+    // Instructions may stand between the user and the answer only.
+    if (role === 'user' && this.#messages.at(-1)?.role === 'system') this.#system.push(...this.#messages.pop()!.content)
     const last = this.#messages.at(-1)
     if (last?.role !== role) this.#messages.push({ role, content: [...blocks] })
     else for (const block of blocks) last.content.push(block)
