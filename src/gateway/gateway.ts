@@ -1,3 +1,4 @@
+import { Bag } from '../domain/bag.ts'
 import type { Clock } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { outcomeName, type EventLog } from '../domain/events.ts'
@@ -48,7 +49,7 @@ export class Gateway {
   readonly #course: CourseParts
   readonly #nowSeconds = (): number => Math.floor(this.#parts.clock.nowMs() / 1000)
 
-  readonly #running = new Set<Course>()
+  readonly #running = new Bag<Course>()
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
@@ -63,7 +64,7 @@ export class Gateway {
 
   /** Ends every request that is under way, because the server stops; each is told so and recorded. */
   cutAll(): void {
-    for (const course of this.#running) course.cut()
+    for (const course of this.#running.all()) course.cut()
   }
 
   /** The account's counters as they stand (contract 4.1). */
