@@ -43,11 +43,12 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
     endpointOf(spec.baseUrl, format.upstreamPath(spec.model, stream)),
   ) as [Endpoint, Endpoint]
   const credential = spec.credential?.reveal()
+  const { host } = new URL(whole.origin)
   const headers = requestHeaders(pools.userAgent, spec.authHeader, credential)
   const routeTo = ({ path }: Endpoint): Route => ({
     nowMs: () => pools.clock.nowMs(),
     onBug: pools.onBug,
-    options: { method: 'POST', path, headers, body: null },
+    head: `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n${headers}`,
   })
   const routes = { whole: routeTo(whole), streamed: routeTo(streamed) }
   const key = {
@@ -111,16 +112,13 @@ function describe(spec: DescribedBackend): Omit<Backend, 'call'> {
   }
 }
 
-function requestHeaders(userAgent: string, authHeader: string | null, credential: string | undefined): string[] {
+function requestHeaders(userAgent: string, authHeader: string | null, credential: string | undefined): string {
   const headers = [
-    'content-type',
-    'application/json',
-    'accept',
-    'application/json, text/event-stream',
-    'accept-encoding',
-    'identity',
-    'user-agent',
-    userAgent,
+    'connection: keep-alive',
+    'content-type: application/json',
+    'accept: application/json, text/event-stream',
+    'accept-encoding: identity',
+    `user-agent: ${userAgent}`,
   ]
   if (credential !== undefined && authHeader !== null) {
     const name = authHeader.toLowerCase()
@@ -130,10 +128,9 @@ function requestHeaders(userAgent: string, authHeader: string | null, credential
     if (!/^[\x21-\x7e]+$/.test(credential) || credential.length > longestCredential) {
       throw new TypeError('The credential has characters that cannot be sent in a header.')
     }
-    headers.push(name, name === 'authorization' ? `Bearer ${credential}` : credential)
+    headers.push(`${name}: ${name === 'authorization' ? 'Bearer ' : ''}${credential}`)
   }
-  headers.push('x-request-id', '')
-  return headers
+  return headers.map((line) => `${line}\r\n`).join('')
 }
 
 /** Headers that frame the request itself or that are ours. */
