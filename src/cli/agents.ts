@@ -10,7 +10,7 @@ import type { Program } from './ports.ts'
 import type { Wiring } from './service-address.ts'
 
 /** What an agent is started with besides the wiring. */
-export interface AgentStart {
+interface AgentStart {
   readonly wiring: Wiring
   /** The key itself, which goes into the agent's environment and never among its arguments. */
   readonly key: string

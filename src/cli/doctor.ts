@@ -89,10 +89,12 @@ function writeFinding({ what, fix }: Finding): string {
 function writeSummary({ baseUrl, model }: Subject, sight: Sight): string {
   const models = sight.models as Answer
   const standing = standingOf(models, model)
-  const parts = [
-    `${numberOf(models, 'x-ratelimit-remaining')} of ${numberOf(models, 'x-ratelimit-limit')} requests left this minute`,
-    `${numberOf(models, 'x-quota-remaining')} of ${numberOf(models, 'x-quota-limit')} this month`,
-  ]
+  const left = (name: string, when: string): string[] => {
+    const [remaining, limit] = [numberOf(models, `x-${name}-remaining`), numberOf(models, `x-${name}-limit`)]
+    // A proxy may have taken the signals away; everything works without them.
+    return remaining === undefined || limit === undefined ? [] : [`${remaining} of ${limit} requests left ${when}`]
+  }
+  const parts = [...left('ratelimit', 'this minute'), ...left('quota', 'this month')]
   if (standing !== undefined) {
     const kind = standing.simulated === standing.connected ? 'simulated providers' : 'providers'
     parts.push(`${standing.usable} of ${standing.connected} ${kind} of ${model} ready`)
@@ -102,7 +104,7 @@ function writeSummary({ baseUrl, model }: Subject, sight: Sight): string {
     parts.push(
       `${shown(String(asked.headers['x-svc-router-upstream'] ?? 'a provider'))} began to answer after ${ms(asked.pieceMs[0])}`,
     )
-  return `✓ all is well: ${baseUrl} answered in ${ms(models.totalMs)}; ${parts.join(', ')}`
+  return `✓ all is well: ${[`${baseUrl} answered in ${ms(models.totalMs)}`, ...parts].join(', ')}`
 }
 
 function measured({ models, asked }: Sight): object {

@@ -7,9 +7,11 @@ import { jsonOf, listOf } from './doctor/read-answer.ts'
 import { prepare } from './doctor.ts'
 import { CommandError, exitCodes, type ExitCode } from './failures.ts'
 import { isProgramThere } from './find-program.ts'
+import type { Terminal } from './ports.ts'
 import { addressOptions, findService, readWiring } from './service-address.ts'
 
 const names = agents.map(({ name }) => name)
+const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY']
 const authCodes = ['key_missing', 'key_malformed', 'key_revoked', 'key_inactive', 'header_stripped']
 const reachCodes = ['refused', 'unresolved', 'unreachable', 'timeout', 'certificate', 'closed']
 
@@ -41,7 +43,8 @@ export const runAgent: Command = {
       args: invocation.line.passedOn,
       env,
     })
-    return { text: '', json: undefined, talk: [], exitCode: await invocation.ports.runProgram(program) }
+    const reached = { ...program, env: { ...reachableEnv(wiring.baseUrl, env), ...program.env } }
+    return { text: '', json: undefined, talk: [], exitCode: await invocation.ports.runProgram(reached) }
   },
 }
 
@@ -56,6 +59,16 @@ function readAgent(invocation: Invocation): Agent {
     'there is no agent of that name',
     near === undefined ? connectable : `did you mean "${invocation.command(`run ${near}`)}"?`,
   )
+}
+
+/** Agents send everything through a proxy that the environment names, which cannot reach this machine's own addresses. */
+function reachableEnv(baseUrl: string, env: Terminal['env']): Readonly<Record<string, string>> {
+  const { hostname } = new URL(baseUrl)
+  const isLocal = hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
+  const hasProxy = proxyVariables.some((name) => (env[name] ?? env[name.toLowerCase()] ?? '') !== '')
+  if (!isLocal || !hasProxy) return {}
+  const kept = [env['NO_PROXY'], env['no_proxy'], hostname].filter((value) => value !== undefined && value !== '')
+  return { NO_PROXY: kept.join(','), no_proxy: kept.join(',') }
 }
 
 function exitCodeOf(code: string): ExitCode {

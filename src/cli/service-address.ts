@@ -62,7 +62,7 @@ export function findService(invocation: Invocation): ServiceAddress {
 }
 
 /** The base URL as clients want it: below `/v1`, and nothing behind that. */
-export function completeBaseUrl(given: string): string {
+function completeBaseUrl(given: string): string {
   const url = new URL(given)
   if (url.pathname === '/') return `${url.origin}/v1`
   return given.replace(/\/v1\/.*$/, '/v1')

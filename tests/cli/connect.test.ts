@@ -55,7 +55,14 @@ describe('every client', () => {
       const key = 'sk_svc_made0up0key0of0the0tests'
       cli.env['MY_KEY'] = key
       const { code, out, err } = await cli.say(
-        ...['connect', name, '--url', 'https://router.example.com', '--key-variable', 'MY_KEY', '--model', 'team/best'],
+        'connect',
+        name,
+        '--url',
+        'https://router.example.com',
+        '--key-variable',
+        'MY_KEY',
+        '--model',
+        'team/best',
       )
       expect(code).toBe(0)
       for (const part of ['router.example.com', 'MY_KEY', 'team/best']) expect(out).toContain(part)

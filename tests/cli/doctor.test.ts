@@ -71,12 +71,16 @@ async function through(meddling: Meddling, ...args: readonly string[]): Promise<
   return await found(`http://${proxy.host}/v1`, ...args)
 }
 
+function without(header: string): NonNullable<Meddling['requestHeaders']> {
+  return (headers) => Object.fromEntries(Object.entries(headers).filter(([name]) => name !== header))
+}
+
 describe('where all is well', () => {
   test('one line says so, with what is left, and the exit code is 0', async () => {
     const { code, out, err } = await cli.say('doctor', '--url', service.baseUrl)
     expect([code, err]).toEqual([0, ''])
     expect(out).toMatch(
-      /^✓ all is well: http:\/\/127\.0\.0\.1:\d+\/v1 answered in \d+ ms; \d+ of 600 requests left this minute, \d+ of 100000 this month, 1 of 1 providers of svc-router\/frontier ready$/,
+      /^✓ all is well: http:\/\/127\.0\.0\.1:\d+\/v1 answered in \d+ ms, \d+ of 600 requests left this minute, \d+ of 100000 requests left this month, 1 of 1 providers of svc-router\/frontier ready$/,
     )
   })
 
@@ -281,7 +285,7 @@ describe('the URL', () => {
 
 describe('a proxy in front', () => {
   test('takes the key away', async () => {
-    const findings = await through({ requestHeaders: ({ authorization: _, ...rest }) => rest })
+    const findings = await through({ requestHeaders: without('authorization') })
     expect(findings).toMatchObject([{ code: 'header_stripped' }])
     expect(findings[0]!.fix).toContain('proxy_set_header Authorization')
   })
@@ -293,7 +297,7 @@ describe('a proxy in front', () => {
   })
 
   test('takes the User-Agent away', async () => {
-    expect(await through({ requestHeaders: ({ 'user-agent': _, ...rest }) => rest })).toMatchObject([
+    expect(await through({ requestHeaders: without('user-agent') })).toMatchObject([
       { code: 'user_agent', what: expect.stringContaining('a proxy takes') as string },
     ])
   })
@@ -308,6 +312,26 @@ describe('a proxy in front', () => {
     expect(await through({ refuses: (path) => (path.startsWith('/v1/') ? 403 : undefined) })).toMatchObject([
       { code: 'proxy_blocks', what: expect.stringContaining('answers 403 for /v1') as string },
     ])
+  })
+
+  test('does not reach the service', async () => {
+    expect(await through({ refuses: () => 502 })).toMatchObject([
+      { code: 'proxy_unreached', what: expect.stringContaining('answers 502') as string },
+    ])
+  })
+
+  test('answers with a status of its own in the name of the service', async () => {
+    const said = { data: [{ owned_by: 'svc-router' }] }
+    expect(await through({ says: (path) => (path === '/v1/models' ? said : undefined) })).toMatchObject([
+      { code: 'unexpected', what: expect.stringContaining('answers 503') as string },
+    ])
+  })
+
+  test('takes the signals away, and nothing else: all is well', async () => {
+    const responseHeaders = without('x-quota-limit')
+    await using proxy = await serveProxy(service.origin, { responseHeaders })
+    const { code, out } = await cli.say('doctor', '--url', `http://${proxy.host}/v1`)
+    expect([code, out.includes('undefined')]).toEqual([0, false])
   })
 
   test('in front of a service that is not ready for requests', async () => {

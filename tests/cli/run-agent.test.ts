@@ -105,6 +105,12 @@ describe('each agent is started with arguments and environment alone', () => {
     expect(cli.programs).toEqual([])
   })
 
+  test('past a proxy that the environment names, because it cannot reach this machine', async () => {
+    Object.assign(cli.env, { HTTPS_PROXY: 'http://proxy.example.com:3128', no_proxy: 'example.org' })
+    await cli.say('run', 'codex')
+    expect(cli.programs[0]!.env).toMatchObject({ NO_PROXY: 'example.org,127.0.0.1', no_proxy: 'example.org,127.0.0.1' })
+  })
+
   test('the exit code is the agent’s', async () => {
     cli.programExitCode = 42
     expect((await cli.say('run', 'claude')).code).toBe(42)

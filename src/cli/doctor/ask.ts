@@ -18,7 +18,7 @@ export interface Answer {
 }
 
 /** Why no answer came. `plain`: the other side does not speak TLS. `closed`: it hung up. */
-export type SilenceReason = 'refused' | 'unresolved' | 'unreachable' | 'timeout' | 'certificate' | 'plain' | 'closed'
+type SilenceReason = 'refused' | 'unresolved' | 'unreachable' | 'timeout' | 'certificate' | 'plain' | 'closed'
 
 export interface Silence {
   readonly kind: 'silence'

@@ -3,6 +3,9 @@ import type { Finding, Telling } from './finding.ts'
 import type { Sight, Subject } from './look.ts'
 import { isOurs, refusalOf, shown } from './read-answer.ts'
 
+/** What proxies answer where nothing is behind them. */
+const cannotReach = [502, 503, 504]
+
 /** What keeps requests from reaching the service at all: its URL, or what stands before it. */
 export function findReach(subject: Subject, sight: Sight, telling: Telling): Finding | undefined {
   const { models, elsewhere, catalog } = sight
@@ -10,9 +13,19 @@ export function findReach(subject: Subject, sight: Sight, telling: Telling): Fin
   if (elsewhere !== undefined) return otherUrl(given, new URL(elsewhere))
   if (models.kind === 'silence') return silence(given, models, telling)
   if (isOurs(models)) {
-    if (models.status !== 404 || refusalOf(models)?.code !== 'not_found') return undefined
-    return finding('url_path', `${subject.baseUrl} is not the base URL of this service`, refusalOf(models)!.message)
+    const refusal = refusalOf(models)
+    if (refusal?.code === 'not_found')
+      return finding('url_path', `${subject.baseUrl} is not the base URL of this service`, refusal.message)
+    if (refusal !== undefined || models.status === 200) return undefined
+    const again = `look at it by itself: curl -i ${subject.baseUrl}/models`
+    return finding('unexpected', `${subject.baseUrl} answers ${models.status} and does not say why`, again)
   }
+  if (cannotReach.includes(models.status))
+    return finding(
+      'proxy_unreached',
+      `a proxy at ${given.host} answers ${models.status}: it does not reach the service behind it`,
+      `start the service, or correct the address that the proxy has for it: ${telling.command('start')}`,
+    )
   const location = models.headers.location
   if (models.status >= 300 && models.status < 400 && typeof location === 'string') {
     const target = shown(location.replace(/\/models\/?$/, ''))
@@ -24,7 +37,7 @@ export function findReach(subject: Subject, sight: Sight, telling: Telling): Fin
       `the service is there, but a proxy in front of it answers ${models.status} for ${given.pathname}`,
       `let the proxy pass ${given.pathname}/ on to the service unchanged`,
     )
-  const type = shown(String(models.headers['content-type'] ?? 'nothing')).split(';')[0]
+  const type = shown(models.headers['content-type'] ?? 'nothing').split(';')[0]
   return finding(
     'not_svc_router',
     `what answers at ${subject.baseUrl} is not svc-router (status ${models.status}, ${type})`,

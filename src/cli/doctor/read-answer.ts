@@ -55,7 +55,7 @@ export function shown(text: string): string {
   return text.slice(0, maxShownCharacters).replaceAll(/\p{C}/gu, '?')
 }
 
-export function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+function objectOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
 }
 
