@@ -232,7 +232,10 @@ describe('as a process', () => {
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
     '%s is passed on, and the agent ends as it wants',
     async (signal) => {
-      install('claude', `trap 'echo got; exit 9' ${signal.slice(3)}; echo ready; while :; do sleep 0.05; done`)
+      install(
+        'claude',
+        `trap 'echo got; exit 9' ${signal.slice(3)}; echo ready; for _ in $(seq 200); do sleep 0.05; done`,
+      )
       const child = start()
       child.stdout!.once('data', () => child.kill(signal))
       expect(await finished(child)).toEqual({ code: 9, out: 'ready\ngot\n' })
