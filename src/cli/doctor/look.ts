@@ -4,9 +4,12 @@ import { rootOf } from '../service-address.ts'
 import { ask } from './ask.ts'
 import { isOurs, type Outcome } from './read-answer.ts'
 
-/** Together below the 3 s that a person waits, with the start of the program. A timeout has no second look. */
-const firstLookMs = 1_400
-const secondLookMs = 600
+/** With what the program needs to end, below the 3 s that a person waits. */
+const totalMs = 2_300
+/** A start that took longer than this is not made up for: an answer needs some time too. */
+const longestStartMs = 1_200
+/** A second look has what the first one left, and at least this. */
+const shortestLookMs = 300
 /** One real request may take as long as a model thinks. */
 const askLimitMs = 60_000
 const askTokens = 16
@@ -35,10 +38,16 @@ export interface Sight {
   readonly asked?: Outcome
 }
 
-/** Looks at everything at once, in at most 2 s and without a paid request. */
+/** The time for looking: what is left since this process began, because its start is waited for too. */
+function timeLeftMs(): number {
+  return totalMs - Math.min(longestStartMs, performance.now())
+}
+
+/** Looks at everything at once, within 3 s of the start of the process and without a paid request. */
 export async function look(subject: Subject): Promise<Sight> {
   const root = rootOf(subject.baseUrl)
-  const see = (url: string): Promise<Outcome> => ask(url, { headers: headersFor(subject), withinMs: firstLookMs })
+  const withinMs = timeLeftMs()
+  const see = (url: string): Promise<Outcome> => ask(url, { headers: headersFor(subject), withinMs })
   const [reach, catalog, pricing, ready, stream] = await Promise.all([
     lookForModels(subject),
     see(`${root}/model-catalog`),
@@ -49,21 +58,22 @@ export async function look(subject: Subject): Promise<Sight> {
   return { ...reach, catalog, pricing, ready, stream }
 }
 
-/** Looks only whether the service answers with this key, in at most 2 s. */
+/** Looks only whether the service answers with this key, within the same time. */
 export async function lookForModels(subject: Subject): Promise<Sight> {
   const { origin } = new URL(subject.baseUrl)
   const headers = headersFor(subject, subject.key)
   const usual = `${origin}/v1`
+  const beganMs = performance.now()
+  const withinMs = timeLeftMs()
   const [models, atUsual] = await Promise.all([
-    ask(`${subject.baseUrl}/models`, { headers, withinMs: firstLookMs }),
+    ask(`${subject.baseUrl}/models`, { headers, withinMs }),
     // Without the key: it was not said that it belongs there.
-    subject.baseUrl === usual
-      ? undefined
-      : ask(`${usual}/models`, { headers: headersFor(subject), withinMs: firstLookMs }),
+    subject.baseUrl === usual ? undefined : ask(`${usual}/models`, { headers: headersFor(subject), withinMs }),
   ])
   if (isOurs(models) && !isMissing(models)) return { models }
   if (isOurs(atUsual)) return { models, elsewhere: usual }
-  const elsewhere = mayBeOtherScheme(models) ? await lookForOtherScheme(subject) : undefined
+  const leftMs = Math.max(shortestLookMs, withinMs - (performance.now() - beganMs))
+  const elsewhere = mayBeOtherScheme(models) ? await lookForOtherScheme(subject, leftMs) : undefined
   return elsewhere === undefined ? { models } : { models, elsewhere }
 }
 
@@ -83,12 +93,12 @@ function mayBeOtherScheme(outcome: Outcome): boolean {
   return ['plain', 'closed', 'refused'].includes(outcome.reason)
 }
 
-async function lookForOtherScheme(subject: Subject): Promise<string | undefined> {
+async function lookForOtherScheme(subject: Subject, withinMs: number): Promise<string | undefined> {
   const { protocol, host, pathname } = new URL(subject.baseUrl)
   const other = `${protocol === 'https:' ? 'http:' : 'https:'}//${host}`
   const bases = pathname === '/' ? [`${other}/v1`] : [`${other}${pathname}`, `${other}/v1`]
   const outcomes = await Promise.all(
-    bases.map((base) => ask(`${base}/models`, { headers: headersFor(subject), withinMs: secondLookMs })),
+    bases.map((base) => ask(`${base}/models`, { headers: headersFor(subject), withinMs })),
   )
   return bases.find((_, index) => {
     const outcome = outcomes[index]
