@@ -14,6 +14,7 @@ import { authenticate, type AuthenticationParts } from './authenticate.ts'
 import { assertSayable } from './backend-body.ts'
 import { Course, type CourseParts } from './course.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
+import { countBackends, type BackendCount } from './routing/count-backends.ts'
 import { BackendsHealth } from './routing/health.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
 
@@ -70,6 +71,14 @@ export class Gateway {
   /** The account's counters as they stand (contract 4.1). */
   signals(principal: Principal): UsageSignals | Promise<UsageSignals> {
     return this.#parts.ledger.signals(principal.accountId, principal.plan)
+  }
+
+  /** What stands behind each profile for this account, asking nobody. @throws ServiceError `store_unavailable` */
+  backendCounts({ accountId }: Principal): Promise<readonly BackendCount[]> {
+    const { health } = this.#course
+    return Promise.all(
+      this.#parts.profiles.map(async ({ id }) => countBackends(id, await this.#backendsOf(id, accountId), health)),
+    )
   }
 
   /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */
