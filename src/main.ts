@@ -2,6 +2,7 @@ import { startApp } from './app.ts'
 import { readAll } from './cli/read-input.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
 import { CommandError, exitCodes } from './cli/failures.ts'
+import { runProgram } from './cli/run-program.ts'
 import { run } from './cli/run.ts'
 import { readVersion } from './cli/version.ts'
 import type { Config } from './config/config.ts'
@@ -35,6 +36,7 @@ const ports: CliPorts = {
     const vault = vaultFor(config)
     return (accountId, credentialId, secret) => vault.seal(accountId, credentialId, secret)
   },
+  runProgram: (program) => runProgram(program, process.env, process.stdin.isTTY),
   async testUpstream(config, upstream) {
     const pools = createUpstreamPools({ clock, version: readVersion() })
     try {

@@ -18,7 +18,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
   accounts: { imports: ['domain'], packages: [], because: 'the control plane decides over ports that it declares' },
   providers: {
     imports: ['domain', 'formats', 'gateway/ports.ts'],
-    packages: ['undici', 'node:*'],
+    packages: ['node:*'],
     because: 'an adapter: it serves the gateway and knows no other adapter',
   },
   storage: {

@@ -12,6 +12,8 @@ export interface Option {
 /** What was typed behind a command's name. */
 export interface CommandLine {
   readonly positionals: readonly string[]
+  /** What stands behind `--`, for commands that pass it on. */
+  readonly passedOn: readonly string[]
   option(name: string): string | undefined
   flag(name: string): boolean
 }
@@ -28,14 +30,27 @@ export const commonOptions: readonly Option[] = [
 /** Options that would put a secret where every process on the machine can read it. */
 const secretOptions = ['key', 'api-key', 'apikey', 'token', 'secret', 'credential', 'password']
 
+/** What a command's arguments are read by. */
+interface LineShape {
+  readonly options: readonly Option[]
+  readonly maxPositionals: number
+  /** Whether what stands behind `--` is for another program. */
+  readonly passesOn: boolean
+  /** The command that explains this one. */
+  readonly help: string
+}
+
+/** The arguments that are ours: those before `--`. */
+export function ownArguments(args: readonly string[]): readonly string[] {
+  const end = args.indexOf('--')
+  return end < 0 ? args : args.slice(0, end)
+}
+
 /** Reads the arguments of one command. @throws CommandError for an unknown option, a missing value or a superfluous argument, never repeating a value */
-export function readCommandLine(
-  args: readonly string[],
-  options: readonly Option[],
-  maxPositionals: number,
-  help: string,
-): CommandLine {
+export function readCommandLine(given: readonly string[], shape: LineShape): CommandLine {
+  const { options, maxPositionals, passesOn, help } = shape
   const wrong = (what: string, fix: string): CommandError => new CommandError(exitCodes.usage, what, fix)
+  const args = passesOn ? ownArguments(given) : given
   const known = new Map(options.map((option) => [option.name, option]))
   const { tokens, values, positionals } = parseArgs({
     args: [...args],
@@ -62,7 +77,9 @@ export function readCommandLine(
       if (secretOptions.includes(token.name))
         throw wrong(
           'secrets are not given as arguments, where other programs can read them',
-          'send it on standard input, or name an environment variable: --credential-env NAME',
+          known.has('key-variable')
+            ? 'name the environment variable that holds it: --key-variable NAME'
+            : 'send it on standard input, or name an environment variable: --credential-env NAME',
         )
       const near = nearest(token.name, [...known.keys()])
       throw wrong(
@@ -82,6 +99,7 @@ export function readCommandLine(
   if (positionals.length > maxPositionals) throw wrong('there are more arguments than this command takes', help)
   return {
     positionals,
+    passedOn: given.slice(args.length + 1),
     option(name) {
       const value = values[name]
       return typeof value === 'string' ? value : undefined

@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts'
 import { defaultConfigPath, loadConfig } from '../config/load.ts'
 import type { Account } from '../domain/accounts.ts'
 import { readWhole, type CommandLine, type Option } from './command-line.ts'
-import { CommandError, exitCodes, type ExitCode } from './failures.ts'
+import { CommandError, exitCodes } from './failures.ts'
 import type { CliPorts, OpenedStore, RequestReader, Terminal } from './ports.ts'
 
 /** How the program is called in what it prints: works in a clone and where it is installed. */
@@ -17,6 +17,8 @@ export interface Command {
   readonly summary: string
   /** Names of the arguments; those in brackets may be left out. */
   readonly arguments: readonly string[]
+  /** What it passes on to another program behind `--`, as its help names it. */
+  readonly passesOn?: string
   readonly options: readonly Option[]
   readonly example: string
   run(invocation: Invocation): Promise<Result>
@@ -27,7 +29,8 @@ interface Result {
   readonly text: string
   readonly json: unknown
   readonly talk: readonly string[]
-  readonly exitCode?: ExitCode
+  /** One of ours, or that of a program which was run. */
+  readonly exitCode?: number
 }
 
 export const accountOption: Option = {

@@ -3,12 +3,15 @@ import { accountsList } from './accounts-list.ts'
 import { accountsPlan } from './accounts-plan.ts'
 import { check } from './check.ts'
 import type { Command } from './command.ts'
+import { connect } from './connect.ts'
+import { doctor } from './doctor.ts'
 import { keysCreate } from './keys-create.ts'
 import { keysList } from './keys-list.ts'
 import { keysRevoke } from './keys-revoke.ts'
 import { keysRotate } from './keys-rotate.ts'
 import { request } from './request.ts'
 import { requests } from './requests.ts'
+import { runAgent } from './run-agent.ts'
 import { start } from './start.ts'
 import { upstreamAdd } from './upstream-add.ts'
 import { upstreamList } from './upstream-list.ts'
@@ -20,6 +23,9 @@ import { version } from './version.ts'
 export const commands: readonly Command[] = [
   start,
   check,
+  connect,
+  runAgent,
+  doctor,
   keysCreate,
   keysList,
   keysRotate,

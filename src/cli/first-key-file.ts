@@ -1,6 +1,7 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FirstKeyFile } from '../accounts/first-run.ts'
+import { replaceFile } from './replace-file.ts'
 
 /** Where the first key is kept, below the data folder. */
 export const firstKeyName = 'first-key'
@@ -17,14 +18,6 @@ export function firstKeyFile(dataDir: string): FirstKeyFile {
         throw error
       }
     },
-    write(key) {
-      const draft = `${path}.${process.pid}`
-      try {
-        writeFileSync(draft, `${key.reveal()}\n`, { mode: 0o600 })
-        renameSync(draft, path)
-      } finally {
-        rmSync(draft, { force: true })
-      }
-    },
+    write: (key) => replaceFile(path, `${key.reveal()}\n`),
   }
 }

@@ -24,7 +24,7 @@ export function writeHelp(command: Command): string {
   return [
     command.summary,
     '',
-    `Usage: ${program} ${usageOf(command)} [OPTIONS]`,
+    `Usage: ${program} ${usageOf(command)} [OPTIONS]${command.passesOn === undefined ? '' : ` [-- ${command.passesOn}]`}`,
     '',
     writeOptions([...command.options, ...commonOptions]),
     '',

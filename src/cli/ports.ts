@@ -31,6 +31,15 @@ export interface RunningApp {
   stop(): Promise<void>
 }
 
+/** Another program that takes over the terminal until it ends. */
+export interface Program {
+  /** As it is found on PATH. */
+  readonly name: string
+  readonly args: readonly string[]
+  /** Set, or with `undefined` taken away, in a copy of this process's environment. */
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
 /** What the command line drives; `main.ts` gives the real ones. */
 export interface CliPorts {
   readonly clock: Clock
@@ -39,6 +48,8 @@ export interface CliPorts {
   startApp(config: Config): Promise<RunningApp>
   /** What seals credentials under the configured sealing key. */
   sealer(config: Config): SealCredential
+  /** Runs a program to its end and gives its exit code. @throws SetupError where it is not there or cannot be started */
+  runProgram(program: Program): Promise<number>
   testUpstream(config: Config, upstream: Upstream): Promise<UpstreamTest>
 }
 

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import { ConfigError } from '../config/problems.ts'
 import { nearest } from '../domain/profiles.ts'
-import { commonOptions, readCommandLine } from './command-line.ts'
+import { commonOptions, ownArguments, readCommandLine } from './command-line.ts'
 import { Invocation, program, type Command } from './command.ts'
 import { commands } from './commands.ts'
 import { CommandError, exitCodes, explain, type ExitCode, type Failure } from './failures.ts'
@@ -9,9 +9,10 @@ import { writeHelp, writeOverview } from './help.ts'
 import type { CliPorts, Terminal } from './ports.ts'
 
 /** Runs one command line and gives its exit code. Throws only bugs: every expected failure is told here. */
-export async function run(args: readonly string[], terminal: Terminal, ports: CliPorts): Promise<ExitCode> {
-  const json = args.includes('--json')
-  const tell = terminalFor(terminal, args)
+export async function run(args: readonly string[], terminal: Terminal, ports: CliPorts): Promise<number> {
+  const own = ownArguments(args)
+  const json = own.includes('--json')
+  const tell = own.includes('--no-color') ? { ...terminal, colors: false } : terminal
   let invocation: Invocation | undefined
   try {
     const { command, rest, help } = findCommand(args)
@@ -20,12 +21,12 @@ export async function run(args: readonly string[], terminal: Terminal, ports: Cl
       return exitCodes.ok
     }
     const options = [...command.options, ...commonOptions]
-    const line = readCommandLine(
-      rest,
+    const line = readCommandLine(rest, {
       options,
-      help ? Infinity : command.arguments.length,
-      `${program} help ${command.name}`,
-    )
+      maxPositionals: help ? Infinity : command.arguments.length,
+      passesOn: command.passesOn !== undefined,
+      help: `${program} help ${command.name}`,
+    })
     if (help || line.flag('help')) {
       tell.out(writeHelp(command))
       return exitCodes.ok
@@ -81,10 +82,6 @@ function findNamed(words: readonly string[]): { command: Command; rest: readonly
     group.length > 0 ? `"${typed[0]}" needs the name of what to do` : 'there is no such command',
     near === undefined ? all : `did you mean "${program} ${near}"? ${all}`,
   )
-}
-
-function terminalFor(terminal: Terminal, args: readonly string[]): Terminal {
-  return args.includes('--no-color') ? { ...terminal, colors: false } : terminal
 }
 
 function tellFailure(failure: Failure, terminal: Terminal, json: boolean): void {

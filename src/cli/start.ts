@@ -5,6 +5,7 @@ import { frontierId } from '../domain/profiles.ts'
 import { quoteForShell, type Command, type Invocation } from './command.ts'
 import { exitCodes } from './failures.ts'
 import { firstKeyFile, firstKeyName } from './first-key-file.ts'
+import { announceRunning } from './running-file.ts'
 import { readVersion } from './version.ts'
 
 export const start: Command = {
@@ -24,9 +25,14 @@ export const start: Command = {
     const config = invocation.config ?? invocation.load()
     const app = await ports.startApp(config)
     const asked = new Promise<void>((resolve) => terminal.onStop(resolve))
-    announce(invocation, app.config, first)
     try {
-      await Promise.race([app.stopped, asked])
+      const takeBack = announceRunning(config.dataDir, app.config.baseUrl)
+      announce(invocation, app.config, first)
+      try {
+        await Promise.race([app.stopped, asked])
+      } finally {
+        takeBack()
+      }
     } finally {
       await app.stop()
     }
@@ -82,6 +88,7 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
     `    ${curl}`,
     '',
     `  Connect a real model: ${invocation.command('upstream add PROVIDER --model MODEL')}`,
+    `  Use your agent:       ${invocation.command('run codex')}   (also claude, opencode; nothing of yours is edited)`,
   )
   terminal.out(lines.join('\n'))
 }

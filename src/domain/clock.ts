@@ -1,3 +1,5 @@
+import { Bag } from './bag.ts'
+
 /** Time as a parameter, so that the whole service can run in a simulation (architecture 5.7). */
 export interface Clock {
   /**
@@ -21,6 +23,8 @@ const tickMs = 100
 
 /** How far the wall may be ahead before it is believed: corrections of the wall clock are smaller, a sleep is longer. */
 const resyncFromMs = 1_000
+/** The wall is asked this often at most: it is not wanted for every reading. */
+const wallEveryMs = 50
 
 /** What the real clock is made of: the wall, and a counter that never goes back and stands still while the machine sleeps. */
 export interface TimeSources {
@@ -33,12 +37,15 @@ const systemTime: TimeSources = { wallMs: () => Date.now(), monotonicMs: () => p
 /** The real clock: read from the wall, carried forward by the monotonic counter, and set forward where the wall is ahead. */
 export function systemClock({ wallMs, monotonicMs }: TimeSources = systemTime): Clock {
   let offsetMs = wallMs() - monotonicMs()
+  let askedAtMs = Number.NEGATIVE_INFINITY
   const nowMs = (): number => {
-    const carriedMs = offsetMs + monotonicMs()
-    const aheadMs = wallMs() - carriedMs
-    if (aheadMs <= resyncFromMs) return carriedMs
-    offsetMs += aheadMs
-    return carriedMs + aheadMs
+    const countedMs = monotonicMs()
+    if (countedMs - askedAtMs >= wallEveryMs) {
+      askedAtMs = countedMs
+      const aheadMs = wallMs() - offsetMs - countedMs
+      if (aheadMs > resyncFromMs) offsetMs += aheadMs
+    }
+    return offsetMs + countedMs
   }
   // A delay is a length of time: it does not end early because the wall went forward.
   const coarse = new CoarseTimers(monotonicMs)
@@ -53,10 +60,10 @@ export function systemClock({ wallMs, monotonicMs }: TimeSources = systemTime): 
   }
 }
 
-/** Many long timers, most of which are cancelled long before they are due: one set of them for each tick. */
+/** Many long timers, most of which are cancelled long before they are due: one bag of them for each tick. */
 class CoarseTimers {
   readonly #nowMs: () => number
-  readonly #slots = new Map<number, Set<CoarseTimer>>()
+  readonly #slots = new Map<number, Bag<CoarseTimer>>()
   #ticking: NodeJS.Timeout | undefined
 
   constructor(nowMs: () => number) {
@@ -67,7 +74,7 @@ class CoarseTimers {
     const slot = Math.ceil((this.#nowMs() + Math.min(delayMs, longestDelayMs)) / tickMs)
     let timers = this.#slots.get(slot)
     if (timers === undefined) {
-      timers = new Set()
+      timers = new Bag()
       this.#slots.set(slot, timers)
       this.#ticking ??= setInterval(() => this.#tick(), tickMs).unref()
     }
@@ -80,7 +87,7 @@ class CoarseTimers {
     const due = Math.floor(this.#nowMs() / tickMs)
     for (const [slot, timers] of this.#slots) {
       if (slot <= due || timers.size === 0) this.#slots.delete(slot)
-      if (slot <= due) for (const timer of timers) timer.run()
+      if (slot <= due) for (const timer of timers.all()) if (timer.place >= 0) timer.run()
     }
     if (this.#slots.size > 0) return
     clearInterval(this.#ticking)
@@ -89,10 +96,11 @@ class CoarseTimers {
 }
 
 class CoarseTimer implements Timer {
-  readonly #slot: Set<CoarseTimer>
+  readonly #slot: Bag<CoarseTimer>
   readonly run: () => void
+  place = -1
 
-  constructor(slot: Set<CoarseTimer>, run: () => void) {
+  constructor(slot: Bag<CoarseTimer>, run: () => void) {
     this.#slot = slot
     this.run = run
   }

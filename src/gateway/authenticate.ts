@@ -1,5 +1,6 @@
 import { ServiceError } from '../domain/errors.ts'
-import { isWellFormedKey, keyLength, keyPrefix } from '../domain/keys.ts'
+import { isWellFormedKey, keyLength } from '../domain/keys.ts'
+import { describeMalformedKey } from '../domain/malformed-key.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { DigestMemory } from './digest-memory.ts'
 import type { KeyDirectory } from './key-directory.ts'
@@ -8,18 +9,6 @@ import type { KeyEntry, Principal } from './ports.ts'
 /** Of the header in its usual form. */
 const wholeHeaderChars = 'Bearer '.length + keyLength
 const bearer = /^bearer +(\S+) *$/i
-
-/** How keys of other services begin, for saying that one was sent here by mistake. */
-const foreignPrefixes = [
-  ['sk-ant-', 'Anthropic'],
-  ['sk-or-', 'OpenRouter'],
-  ['sk-proj-', 'OpenAI'],
-  ['sk-', 'another provider'],
-  ['gsk_', 'Groq'],
-  ['xai-', 'xAI'],
-  ['AIza', 'Google'],
-  ['ghp_', 'GitHub'],
-] as const
 
 export interface AuthenticationParts {
   readonly keys: KeyDirectory
@@ -50,16 +39,8 @@ function readKey(header: string | undefined): string {
 }
 
 function wellFormed(key: string): string {
-  if (!isWellFormedKey(key)) throw malformed(whatItLooksLike(key))
+  if (!isWellFormedKey(key)) throw malformed(describeMalformedKey(key))
   return key
-}
-
-function whatItLooksLike(key: string): string {
-  if (/^["'`<]/.test(key)) return 'The key was sent with quotes or brackets around it.'
-  if (key.startsWith('$')) return 'The name of a variable was sent in place of a key.'
-  if (key.startsWith(keyPrefix)) return 'The key is incomplete or mistyped: its checksum does not hold.'
-  const foreign = foreignPrefixes.find(([prefix]) => key.startsWith(prefix))
-  return foreign === undefined ? 'This is not a svc-router key.' : `This looks like a key of ${foreign[1]}.`
 }
 
 /** Looks for a key that is not remembered, and remembers its digests where it exists. */

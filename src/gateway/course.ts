@@ -53,6 +53,7 @@ export class Course {
   readonly #failover: Failover
   readonly #startedMs: number
   readonly #timers: Timer[] = []
+  place = -1
   #gone = false
   #opened = false
   #settled = false
@@ -218,8 +219,7 @@ export class Course {
     const lane = (backend: Backend): Lane => {
       return new TranslationLane(this.#parts.formats(backend.format).readAnswer(), writer)
     }
-    const { current } = this.#failover
-    current?.changeLane(lane(current.backend))
+    this.#failover.current?.changeLane(lane(this.#failover.current.backend))
     return lane
   }
 

@@ -1,3 +1,4 @@
+import { Bag } from '../domain/bag.ts'
 import type { Clock } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { outcomeName, type EventLog } from '../domain/events.ts'
@@ -13,6 +14,7 @@ import { authenticate, type AuthenticationParts } from './authenticate.ts'
 import { assertSayable } from './backend-body.ts'
 import { Course, type CourseParts } from './course.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
+import { countBackends, type BackendCount } from './routing/count-backends.ts'
 import { BackendsHealth } from './routing/health.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
 
@@ -48,7 +50,7 @@ export class Gateway {
   readonly #course: CourseParts
   readonly #nowSeconds = (): number => Math.floor(this.#parts.clock.nowMs() / 1000)
 
-  readonly #running = new Set<Course>()
+  readonly #running = new Bag<Course>()
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
@@ -63,12 +65,20 @@ export class Gateway {
 
   /** Ends every request that is under way, because the server stops; each is told so and recorded. */
   cutAll(): void {
-    for (const course of this.#running) course.cut()
+    for (const course of this.#running.all()) course.cut()
   }
 
   /** The account's counters as they stand (contract 4.1). */
   signals(principal: Principal): UsageSignals | Promise<UsageSignals> {
     return this.#parts.ledger.signals(principal.accountId, principal.plan)
+  }
+
+  /** What stands behind each profile for this account, asking nobody. @throws ServiceError `store_unavailable` */
+  backendCounts({ accountId }: Principal): Promise<readonly BackendCount[]> {
+    const { health } = this.#course
+    return Promise.all(
+      this.#parts.profiles.map(async ({ id }) => countBackends(id, await this.#backendsOf(id, accountId), health)),
+    )
   }
 
   /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */

@@ -17,7 +17,8 @@ import { refusalBody, writeRefusal } from './refusals.ts'
 import { checkHeaders, passedHeaders, statedTimeoutMs } from './request-headers.ts'
 import { sendJson, sendPublic } from './respond.ts'
 import { ResponseSink } from './response-sink.ts'
-import { usageHeaders } from './signals.ts'
+import { backendsHeader, usageHeaders } from './signals.ts'
+import { isStreamProbe, StreamProbes } from './stream-probe.ts'
 
 /** Requests of one key to the endpoints that are not counted (contract 4.3), a minute. */
 const uncountedPerMinute = 300
@@ -68,6 +69,7 @@ export class Api {
   readonly #parts: ApiParts
   readonly #uncounted: AttemptLimiter
   readonly #badKeys: AttemptLimiter
+  readonly #streamProbes: StreamProbes
   #open = 0
 
   readonly #routes: Readonly<Record<string, Route>> = {
@@ -81,7 +83,10 @@ export class Api {
     '/pricing': publicRoute(({ response, requestId }) =>
       sendPublic(response, requestId, this.#parts.catalog.pricing()),
     ),
-    '/health': probeRoute(({ response, requestId }) => sendJson(response, requestId, 200, { status: 'ok' })),
+    '/health': probeRoute(({ request, response, requestId }) => {
+      if (isStreamProbe(request)) this.#streamProbes.send(response, requestId)
+      else sendJson(response, requestId, 200, { status: 'ok' })
+    }),
     '/ready': probeRoute(({ response, requestId }) => {
       const readiness = this.#parts.readiness()
       sendJson(response, requestId, readiness.ready ? 200 : 503, readiness)
@@ -91,6 +96,7 @@ export class Api {
   constructor(parts: ApiParts) {
     this.#parts = parts
     this.#uncounted = new AttemptLimiter(uncountedPerMinute, 'requests for lists of one key', parts.nowMs)
+    this.#streamProbes = new StreamProbes(parts.clock)
     this.#badKeys = new AttemptLimiter(badKeysPerMinute, 'an address that sends bad keys', parts.nowMs)
   }
 
@@ -180,15 +186,17 @@ export class Api {
   }
 
   async #models({ response, requestId, principal }: Exchange): Promise<void> {
-    const { catalog, nowMs } = this.#parts
+    const { catalog, gateway, nowMs } = this.#parts
     if (principal === undefined) throw new Error('a key route without a principal')
     this.#uncounted.take(principal.keyId)
     const signals = await this.#signalsOf(principal)
+    const backends = await gateway.backendCounts(principal)
     if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
     sendJson(response, requestId, 200, catalog.models(), [
       'Cache-Control',
       'no-store',
       ...usageHeaders(signals, nowMs()),
+      ...backendsHeader(backends),
     ])
   }
 

@@ -1,5 +1,6 @@
 import type { AnswerHead } from '../gateway/ports.ts'
 import { minuteMs, type UsageSignals } from '../domain/usage.ts'
+import type { BackendCount } from '../gateway/routing/count-backends.ts'
 
 /** Header names and values, one after the other: the form in which Node writes them fastest. */
 export type HeaderList = string[]
@@ -44,4 +45,12 @@ export function reliabilityHeaders({
   if (upstream !== undefined) headers.push('X-Svc-Router-Upstream', upstream)
   if (simulated) headers.push('X-Svc-Router-Simulated', 'true')
   return headers
+}
+
+/** What stands behind each profile: one item of a structured list each (RFC 9651), counts as parameters. */
+export function backendsHeader(counts: readonly BackendCount[]): HeaderList {
+  const items = counts.map(({ profile, ...numbers }) =>
+    [`"${profile}"`, ...Object.entries(numbers).map(([name, count]) => `${name}=${count}`)].join(';'),
+  )
+  return ['X-Svc-Router-Backends', items.join(', ')]
 }

@@ -39,8 +39,8 @@ export type DescribedBackend = Omit<
 >
 
 /**
- * A backend over the pools: the only place where upstream requests are written. What is sent is an allow-list; no header
- * of a caller ever reaches a provider. @throws TypeError for a base URL, header name or credential that cannot be sent
+ * A backend over the pools: the only place where upstream requests are written. What is sent is an allow-list; of a
+ * caller's headers only those that its format names for it reach a provider, and only of the same format. @throws TypeError for a base URL, header name or credential that cannot be sent
  */
 export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend {
   const format = formatById(spec.format)
@@ -48,11 +48,12 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
     endpointOf(spec.baseUrl, format.upstreamPath(spec.model, stream)),
   ) as [Endpoint, Endpoint]
   const credential = spec.credential?.reveal()
+  const { host } = new URL(whole.origin)
   const headers = requestHeaders(pools.userAgent, spec, credential)
   const routeTo = ({ path }: Endpoint): Route => ({
     nowMs: () => pools.clock.nowMs(),
     onBug: pools.onBug,
-    options: { method: 'POST', path, headers, body: null },
+    head: `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n${headers}`,
   })
   const routes = { whole: routeTo(whole), streamed: routeTo(streamed) }
   const key = {
@@ -116,18 +117,15 @@ function describe(spec: DescribedBackend): Omit<Backend, 'call'> {
   }
 }
 
-function requestHeaders(userAgent: string, spec: BackendSpec, credential: string | undefined): string[] {
+function requestHeaders(userAgent: string, spec: BackendSpec, credential: string | undefined): string {
   const { authHeader, fixedHeaders = {} } = spec
   const headers = [
-    'content-type',
-    'application/json',
-    'accept',
-    'application/json, text/event-stream',
-    'accept-encoding',
-    'identity',
-    'user-agent',
-    userAgent,
-    ...Object.entries(fixedHeaders).flat(),
+    'connection: keep-alive',
+    'content-type: application/json',
+    'accept: application/json, text/event-stream',
+    'accept-encoding: identity',
+    `user-agent: ${userAgent}`,
+    ...Object.entries(fixedHeaders).map(([name, value]) => `${name}: ${value}`),
   ]
   if (credential !== undefined && authHeader !== null) {
     const name = authHeader.toLowerCase()
@@ -137,10 +135,9 @@ function requestHeaders(userAgent: string, spec: BackendSpec, credential: string
     if (!/^[\x21-\x7e]+$/.test(credential) || credential.length > longestCredential) {
       throw new TypeError('The credential has characters that cannot be sent in a header.')
     }
-    headers.push(name, name === 'authorization' ? `Bearer ${credential}` : credential)
+    headers.push(`${name}: ${name === 'authorization' ? 'Bearer ' : ''}${credential}`)
   }
-  headers.push('x-request-id', '')
-  return headers
+  return headers.map((line) => `${line}\r\n`).join('')
 }
 
 /** Headers that frame the request itself or that are ours. */

@@ -64,8 +64,8 @@ export function createBackends(options: BackendsOptions): CachedBackends {
   const profiles = new Map(
     options.profiles.map(({ id, backends }) => [id, backends.flatMap((backendId) => configured.get(backendId) ?? [])]),
   )
-  /** Least recently used first. A list is there once its promise has settled. */
-  const own = new Map<string, { list?: readonly Backend[]; loading: Promise<readonly Backend[]> }>()
+  /** Least recently used first once it is full. A list is there once its promise has settled. */
+  const own = new Map<string, OwnBackends>()
 
   const load = (accountId: string): Promise<readonly Backend[]> => {
     const loading = upstreamsOf(accountId).then((upstreams) =>
@@ -73,7 +73,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
         .filter((upstream) => upstream.accountId === accountId)
         .map((row) => openUpstream(row, { vault, pools, publicOnly })),
     )
-    const cached: { list?: readonly Backend[]; loading: Promise<readonly Backend[]> } = { loading }
+    const cached: OwnBackends = { loading, chosen: new Map() }
     own.set(accountId, cached)
     const oldest = own.keys().next()
     if (own.size > maxCachedAccounts && oldest.done !== true) own.delete(oldest.value)
@@ -102,14 +102,26 @@ export function createBackends(options: BackendsOptions): CachedBackends {
       if (profileId !== frontierId) return choose(profileId, accountId, [])
       const cached = own.get(accountId)
       if (cached?.list !== undefined) {
-        own.delete(accountId)
-        own.set(accountId, cached)
-        return choose(profileId, accountId, cached.list)
+        if (own.size >= maxCachedAccounts) {
+          own.delete(accountId)
+          own.set(accountId, cached)
+        }
+        let chosen = cached.chosen.get(profileId)
+        if (chosen === undefined) cached.chosen.set(profileId, (chosen = choose(profileId, accountId, cached.list)))
+        return chosen
       }
       return (cached?.loading ?? load(accountId)).then((mine) => choose(profileId, accountId, mine))
     },
     forget: () => own.clear(),
   }
+}
+
+/** The backends that one account brought itself. */
+interface OwnBackends {
+  readonly loading: Promise<readonly Backend[]>
+  list?: readonly Backend[]
+  /** By profile, what was chosen of them and the configured ones. */
+  readonly chosen: Map<string, readonly Backend[]>
 }
 
 /** The backend of one configured entry. @throws TypeError where the entry cannot be used, as a full sentence */

@@ -2,9 +2,8 @@ import { lookup as systemLookup } from 'node:dns'
 import { connect as connectTcp, isIP } from 'node:net'
 import type { LookupFunction, Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { errors } from 'undici'
-import type { buildConnector } from 'undici'
 import type { Clock } from '../domain/clock.ts'
+import type { Loss } from './lane.ts'
 import { isPublicAddress } from './public-address.ts'
 
 /** When TCP starts to ask whether a silent peer still lives. */
@@ -32,32 +31,41 @@ class ForbiddenAddressError extends Error {
   }
 }
 
-/** Opens the connections of one origin, as undici wants it: plain or TLS, HTTP/1.1 only, within `connectMs`. */
-export function createConnector(options: ConnectorOptions): buildConnector.connector {
+/** Opens one connection, or says why there is none; calls back once, after it has returned. A socket's errors are listened to. */
+export type Connect = (callback: (opened: Socket | Loss) => void) => void
+
+/** Opens the connections of one origin: plain or TLS, HTTP/1.1 only, within `connectMs`. */
+export function createConnector(origin: string, options: ConnectorOptions): Connect {
+  const target = new URL(origin)
+  const secure = target.protocol === 'https:'
+  const hostname = target.hostname.replace(/^\[|\]$/g, '')
   const { clock, connectMs, publicOnly } = options
   const lookup = options.lookup ?? (publicOnly ? lookupPublic : undefined)
   // One origin, so one session to resume.
   let session: Buffer | undefined
 
-  return (target, callback) => {
-    const { hostname, protocol } = target
-    const secure = protocol === 'https:'
+  return (callback) => {
     let settled = false
     let socket: Socket | undefined
-    const settle = (error: Error | null): void => {
+    const fail = (loss: Loss): void => {
       if (settled) return
       settled = true
       timer.cancel()
-      if (error === null) callback(null, socket!)
-      else {
-        socket?.destroy()
-        callback(error, null)
-      }
+      socket?.destroy()
+      callback(loss)
     }
-    const timer = clock.after(connectMs, () => settle(new errors.ConnectTimeoutError('Connecting took too long.')))
+    const succeed = (opened: Socket): void => {
+      if (settled) return
+      settled = true
+      timer.cancel()
+      callback(opened)
+    }
+    const failWith = (error: Error): void =>
+      fail('code' in error && error.code === 'ETIMEDOUT' ? 'timeout' : 'unreachable')
+    const timer = clock.after(connectMs, () => fail('timeout'))
 
     if (publicOnly && isIP(hostname) !== 0 && !isPublicAddress(hostname)) {
-      queueMicrotask(() => settle(new ForbiddenAddressError()))
+      queueMicrotask(() => fail('unreachable'))
       return
     }
     const tcp = connectTcp({
@@ -69,11 +77,11 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
       ...(lookup === undefined ? undefined : { lookup }),
     })
     socket = tcp
-    tcp.on('error', settle)
+    tcp.on('error', failWith)
     tcp.once('connect', () => {
       if (settled) return
-      if (publicOnly && !isPublicAddress(tcp.remoteAddress ?? '')) settle(new ForbiddenAddressError())
-      else if (!secure) settle(null)
+      if (publicOnly && !isPublicAddress(tcp.remoteAddress ?? '')) fail('unreachable')
+      else if (!secure) succeed(tcp)
       else {
         const tls = connectTls({
           socket: tcp,
@@ -86,10 +94,10 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
         tls.on('session', (next) => {
           session = next
         })
-        tls.on('error', settle)
-        tls.once('secureConnect', () => settle(null))
+        tls.on('error', failWith)
+        tls.once('secureConnect', () => succeed(tls))
         // A peer that closes in the middle of the handshake gives no error.
-        tls.once('close', () => settle(new errors.SocketError('The connection closed during the TLS handshake.')))
+        tls.once('close', () => fail('unreachable'))
       }
     })
   }

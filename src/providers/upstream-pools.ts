@@ -91,8 +91,8 @@ export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPool
       const key = `${origin} ${connectMs} ${publicOnly} ${credential}`
       const known = pools.get(key)
       if (known !== undefined) return known
-      const connect = createConnector({ clock, connectMs, publicOnly, ca, lookup })
-      const pool = new Pool(origin, connect, limits, clock, onBug, onEmpty)
+      const connect = createConnector(origin, { clock, connectMs, publicOnly, ca, lookup })
+      const pool = new Pool(connect, limits, clock, onBug, onEmpty)
       if (closed) {
         pool.retire()
         return pool
@@ -125,7 +125,7 @@ export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPool
           }
         })
       }
-      await Promise.all([...leaving].map((pool) => pool.destroy()))
+      for (const pool of leaving) pool.destroy()
       leaving.clear()
     },
   }

@@ -1,3 +1,4 @@
+import { Bag } from '../domain/bag.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
 import type { Cell } from './ledger-batch.ts'
@@ -24,9 +25,9 @@ const flushLimitMs = 20_000
 /** The reason that is told where a batch hangs. */
 export const commitHangs = 'commit_hangs'
 /** Under load two commits begin at least this far apart, so that many requests share one. */
-const commitEveryMs = 4
+const commitEveryMs = 10
 /** A last batch of at least so many requests is load; below it nobody is made to wait for company. */
-const busyBatch = 4
+const busyBatch = 8
 /** How often the place where recovery begins moves on. It stays one such step behind, see `#moveRecoverFrom`. */
 const recoverStepMs = 10_000
 
@@ -51,7 +52,7 @@ export class LedgerJournal {
   #lastPostMs = Number.NEGATIVE_INFINITY
   #lastPostSize = 0
   readonly #posted: Gathering[] = []
-  readonly #inFlight = new Set<JournalEntry>()
+  readonly #inFlight = new Bag<JournalEntry>()
   #isFailing = false
   #recoverFrom: string
   #nextRecoverFrom: string
@@ -274,7 +275,8 @@ export class LedgerJournal {
     const isMoved = this.#recoverFrom !== this.#nextRecoverFrom
     this.#recoverFrom = this.#nextRecoverFrom
     let oldest: string | undefined
-    for (const { opening: facts } of this.#inFlight) if (oldest === undefined || facts.id < oldest) oldest = facts.id
+    for (const { opening: facts } of this.#inFlight.all())
+      if (oldest === undefined || facts.id < oldest) oldest = facts.id
     if (oldest !== undefined) this.#nextRecoverFrom = oldest
     return isMoved
   }

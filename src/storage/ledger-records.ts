@@ -29,6 +29,7 @@ export class JournalEntry {
   /** The batch that the last word on this request goes into. */
   batch: Gathering
   toWrite = writeOpening
+  place = -1
 
   constructor(
     facts: RequestOpening,

@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { CliPorts, RunningApp, Terminal } from '../../src/cli/ports.ts'
+import type { CliPorts, Program, RunningApp, Terminal } from '../../src/cli/ports.ts'
 import { run } from '../../src/cli/run.ts'
 import { withPort } from '../../src/config/config.ts'
 import { systemClock } from '../../src/domain/clock.ts'
@@ -33,6 +33,11 @@ export class Harness {
   stopFailure: Error | undefined
   test: UpstreamTest = { outcome: 'answered', status: 200, ms: 12.4 }
   readonly seen: string[] = []
+  /** What was run, and the exit code that it is said to have ended with. */
+  readonly programs: Program[] = []
+  programExitCode = 0
+  /** Called while a started app runs. */
+  onStarted: () => void = () => {}
 
   async say(...args: readonly string[]): Promise<Spoken> {
     const out: string[] = []
@@ -44,9 +49,15 @@ export class Harness {
       out: (text) => void out.push(text),
       err: (text) => void err.push(text),
       readStdin: () => Promise.resolve(this.stdin),
-      onStop: (stop) => void setImmediate(stop),
+      onStop: (stop) =>
+        void setImmediate(() => {
+          this.onStarted()
+          stop()
+        }),
     }
-    const code = await run(args.length === 0 ? [] : [...args, '--data', this.dataDir], terminal, this.#ports())
+    const end = args.includes('--') ? args.indexOf('--') : args.length
+    const line = args.length === 0 ? [] : [...args.slice(0, end), '--data', this.dataDir, ...args.slice(end)]
+    const code = await run(line, terminal, this.#ports())
     return { code, out: out.join('\n'), err: err.join('\n') }
   }
 
@@ -81,6 +92,8 @@ export class Harness {
       startApp: async (config): Promise<RunningApp> => {
         if (this.startFailure !== undefined) throw this.startFailure
         this.seen.push('start')
+        // As the storage does.
+        mkdirSync(config.dataDir, { recursive: true })
         return {
           config: withPort(config, config.listen.port === 0 ? 4242 : config.listen.port),
           stopped: this.stopFailure === undefined ? new Promise(() => {}) : Promise.reject(this.stopFailure),
@@ -91,6 +104,10 @@ export class Harness {
         }
       },
       sealer: () => (accountId, id, secret) => `sealed ${accountId} ${id} ${secret.reveal().length}`,
+      runProgram: (program) => {
+        this.programs.push(program)
+        return Promise.resolve(this.programExitCode)
+      },
       testUpstream: () => Promise.resolve(this.test),
     }
   }

@@ -25,11 +25,23 @@ test('a wall that is set back, or is ahead by no more than a second, changes not
   time.counter += 50
   time.wall -= 3_600_000
   expect(clock.nowMs()).toBe(startMs + 50)
-  time.wall = startMs + 1_050
-  expect(clock.nowMs()).toBe(startMs + 50)
-  time.wall = startMs + 1_051
-  expect(clock.nowMs()).toBe(startMs + 1_051)
+  time.counter += 50
+  time.wall = startMs + 1_100
+  expect(clock.nowMs()).toBe(startMs + 100)
+  time.counter += 50
+  time.wall = startMs + 1_151
+  expect(clock.nowMs()).toBe(startMs + 1_151)
   time.wall = startMs
+  time.counter += 51
+  expect(clock.nowMs()).toBe(startMs + 1_202)
+})
+
+test('the wall is asked twenty times a second at most: a sleep shows within 50 ms of being awake', () => {
+  const { time, clock } = opened()
+  clock.nowMs()
+  time.wall += 3_600_000
+  time.counter += 49
+  expect(clock.nowMs()).toBe(startMs + 49)
   time.counter += 1
-  expect(clock.nowMs()).toBe(startMs + 1_052)
+  expect(clock.nowMs()).toBe(startMs + 3_600_000)
 })

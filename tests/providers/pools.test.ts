@@ -2,6 +2,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { performance } from 'node:perf_hooks'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../src/domain/secret.ts'
+import { systemClock } from '../../src/domain/clock.ts'
 import { isPublicAddress } from '../../src/providers/public-address.ts'
 import { makeCertificate } from './certificate.ts'
 import { listen, openBackend, openPools, record, run, serveHttp, serveTcp, simulate, sleep, until } from './support.ts'
@@ -265,5 +266,59 @@ describe('publicOnly', () => {
     ]
     expect(forbidden.filter(isPublicAddress)).toEqual([])
     expect(allowed.filter((address) => !isPublicAddress(address))).toEqual([])
+  })
+})
+
+describe('connections that wait', () => {
+  test('a connection is not used any more a second before its peer closes it', async () => {
+    let nowMs = Date.UTC(2026, 10, 20)
+    const clock = { ...systemClock(), nowMs: () => nowMs }
+    let opened = 0
+    const { baseUrl } = await serveTcp((socket) => {
+      opened += 1
+      socket.on('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5\r\nContent-Length: 2\r\n\r\n{}')
+      })
+    })
+    const pools = openPools({ clock })
+    const backend = openBackend(pools, baseUrl)
+    await run(backend)
+    nowMs += 3_999
+    await run(backend)
+    expect(opened).toBe(1)
+    nowMs += 4_000
+    expect((await run(backend)).steps).toEqual(['head', 'data', 'end'])
+    expect([opened, pools.counts().connections]).toEqual([2, 1])
+  })
+
+  test('a peer that speaks without being asked is left, and what it said answers nobody', async () => {
+    let opened = 0
+    const { baseUrl } = await serveTcp((socket) => {
+      const number = (opened += 1)
+      socket.on('data', () => {
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n${number}`)
+        if (number === 1) setTimeout(() => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nX'), 20)
+      })
+    })
+    const pools = openPools()
+    const backend = openBackend(pools, baseUrl)
+    expect((await run(backend)).text).toBe('1')
+    await until(() => pools.counts().connections === 0)
+    expect((await run(backend)).text).toBe('2')
+  })
+
+  test('an answer that comes before the whole request was taken does not leave the connection for another', async () => {
+    let opened = 0
+    const { baseUrl } = await serveTcp((socket) => {
+      opened += 1
+      socket.once('data', () => {
+        socket.pause()
+        socket.write('HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\n{}')
+      })
+    })
+    const pools = openPools()
+    const backend = openBackend(pools, baseUrl)
+    const { head } = await run(backend, 'x'.repeat(8 * 1024 * 1024))
+    expect([head?.status, opened, pools.counts().connections]).toEqual([413, 1, 0])
   })
 })

@@ -28,6 +28,12 @@ describe('GET /v1/models', () => {
     expectUsage(answer.headers)
   })
 
+  test('says what stands behind each profile for this account, having asked nobody', async () => {
+    expect((await get('/v1/models')).headers.get('x-svc-router-backends')).toBe(
+      '"svc-router/frontier";connected=3;usable=3;rejected=0;simulated=0',
+    )
+  })
+
   test('a query does not matter', async () => {
     expect((await get('/v1/models?limit=1')).status).toBe(200)
   })
@@ -95,6 +101,24 @@ describe('the public endpoints (spec 4)', () => {
   test('GET /health and GET /ready', async () => {
     expect(JSON.parse((await get('/health', {}, undefined)).text)).toEqual({ status: 'ok' })
     expect(JSON.parse((await get('/ready', {}, undefined)).text)).toEqual({ ready: true, reasons: [] })
+  })
+})
+
+describe('GET /health?stream', () => {
+  test('sends three events, 100 ms apart, in the headers of a real stream', async () => {
+    const response = await fetch(`${service.origin}/health?stream`)
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    expect(response.headers.get('x-accel-buffering')).toBe('no')
+    expect(response.headers.get('x-request-id')).toMatch(/^req_/)
+    const events: string[] = []
+    const timesMs: number[] = []
+    for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
+      events.push(piece)
+      timesMs.push(performance.now())
+    }
+    expect(events.join('').match(/^event: probe$/gm)).toHaveLength(3)
+    expect(events.join('')).toMatch(/data: \{"number":3,"of":3\}\n\n$/)
+    expect(timesMs.at(-1)! - timesMs[0]!).toBeGreaterThan(50)
   })
 })
 

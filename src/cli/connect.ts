@@ -1,0 +1,64 @@
+import { nearest } from '../domain/profiles.ts'
+import type { Command, Invocation } from './command.ts'
+import { connections, type Connection } from './connections.ts'
+import { CommandError, exitCodes } from './failures.ts'
+import { addressOptions, findService, keyCommand, readWiring } from './service-address.ts'
+import { writeTable } from './table.ts'
+
+const names = connections.map(({ name }) => name)
+
+export const connect: Command = {
+  name: 'connect',
+  summary: `Print a ready configuration for a client: ${names.join(', ')}.`,
+  arguments: ['[CLIENT]'],
+  options: addressOptions,
+  example: 'connect codex > ~/.codex/svc-router.config.toml',
+  async run(invocation) {
+    const [name] = invocation.line.positionals
+    if (name === undefined) return listed(invocation)
+    const connection = connections.find((known) => known.name === name)
+    if (connection === undefined) throw unknownClient(name, invocation)
+    const address = findService(invocation)
+    const wiring = readWiring(invocation, address)
+    const configuration = connection.write(wiring)
+    const { next, language } = connection
+    const place = connection.place.replace('{again}', invocation.command(`connect ${connection.name}`))
+    const talk = [place]
+    if (wiring.baseUrl !== address.baseUrl) talk.push(`The base URL is ${wiring.baseUrl}: it ends in /v1.`)
+    if ((invocation.terminal.env[wiring.keyVariable] ?? '') === '')
+      talk.push(`${wiring.keyVariable} is not set here. Set it: ${keyCommand(address, wiring.keyVariable)}`)
+    talk.push(`Next: ${next}. If it does not work: ${invocation.command('doctor')}`)
+    return {
+      text: configuration,
+      json: {
+        client: connection.name,
+        base_url: wiring.baseUrl,
+        key_variable: wiring.keyVariable,
+        model: wiring.model,
+        language,
+        configuration,
+        place,
+        next,
+      },
+      talk,
+    }
+  },
+}
+
+function listed(invocation: Invocation) {
+  const rows = connections.map(({ name, title, language }: Connection) => [name, title, language])
+  return {
+    text: writeTable([['CLIENT', 'WHAT IT IS', 'PRINTS'], ...rows]),
+    json: connections.map(({ name, title, language }) => ({ name, title, language })),
+    talk: [`Next: ${invocation.command('connect codex')}`],
+  }
+}
+
+function unknownClient(name: string, invocation: Invocation): CommandError {
+  const near = nearest(name, names)
+  return new CommandError(
+    exitCodes.usage,
+    'there is no client of that name',
+    near === undefined ? `one of: ${names.join(', ')}` : `did you mean "${invocation.command(`connect ${near}`)}"?`,
+  )
+}

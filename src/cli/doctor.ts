@@ -1,0 +1,121 @@
+import type { Option } from './command-line.ts'
+import type { Command, Invocation } from './command.ts'
+import type { Answer } from './doctor/ask.ts'
+import { diagnose } from './doctor/diagnose.ts'
+import type { Finding, Telling } from './doctor/finding.ts'
+import { askForReal, look, type Sight, type Subject } from './doctor/look.ts'
+import { numberOf, shown, standingOf } from './doctor/read-answer.ts'
+import { exitCodes } from './failures.ts'
+import {
+  addressOptions,
+  findKey,
+  findService,
+  keyCommand,
+  readKeyVariable,
+  readModel,
+  type ServiceAddress,
+} from './service-address.ts'
+import { readVersion } from './version.ts'
+
+const doctorOptions: readonly Option[] = [
+  ...addressOptions,
+  {
+    name: 'user-agent',
+    value: 'TEXT',
+    summary: 'What your client sends as its User-Agent, to see whether it may pass.',
+  },
+  { name: 'ask', summary: 'Send one real small request too, which is counted, and time it.' },
+]
+
+export const doctor: Command = {
+  name: 'doctor',
+  summary: 'Find out within 3 seconds why requests do not work, and say how to mend it. Sends no paid request.',
+  arguments: [],
+  options: doctorOptions,
+  example: 'doctor --url https://router.example.com/v1 --key-variable MY_KEY',
+  async run(invocation) {
+    const address = findService(invocation)
+    const { subject, telling } = prepare(invocation, address)
+    const seen = await look(subject)
+    const isAsking = invocation.line.flag('ask') && !diagnose(subject, seen, telling).some(({ blocks }) => blocks)
+    const sight = isAsking ? { ...seen, asked: await askForReal(subject) } : seen
+    const findings = diagnose(subject, sight, telling)
+    const summary = findings.length === 0 ? writeSummary(subject, sight) : undefined
+    return {
+      text: summary ?? findings.map(writeFinding).join('\n'),
+      json: {
+        ok: findings.length === 0,
+        base_url: subject.baseUrl,
+        key_variable: subject.keyVariable,
+        model: subject.model,
+        findings: findings.map(({ code, what, fix, blocks }) => ({ code, what, fix, blocks })),
+        ...measured(sight),
+      },
+      talk: [],
+      exitCode: findings.length === 0 ? exitCodes.ok : exitCodes.failure,
+    }
+  },
+}
+
+/** What a look at a service needs, from the line and the environment. @throws CommandError */
+export function prepare(
+  invocation: Invocation,
+  address: ServiceAddress,
+): { readonly subject: Subject; readonly telling: Telling } {
+  const keyVariable = readKeyVariable(invocation)
+  const named = invocation.line.option('user-agent')
+  return {
+    subject: {
+      baseUrl: address.baseUrl,
+      key: findKey(invocation, keyVariable, address),
+      keyVariable,
+      model: readModel(invocation),
+      userAgent: shown(named ?? `svc-router-doctor/${readVersion()}`),
+    },
+    telling: {
+      command: (text) => invocation.command(text),
+      keyCommand: keyCommand(address, keyVariable),
+      isOwn: address.ownDataDir !== undefined,
+      isNamedUserAgent: named !== undefined,
+    },
+  }
+}
+
+function writeFinding({ what, fix }: Finding): string {
+  return `✗ ${what}\n  = fix: ${fix}`
+}
+
+/** The one line of good news. */
+function writeSummary({ baseUrl, model }: Subject, sight: Sight): string {
+  const models = sight.models as Answer
+  const standing = standingOf(models, model)
+  const left = (name: string, when: string): string[] => {
+    const [remaining, limit] = [numberOf(models, `x-${name}-remaining`), numberOf(models, `x-${name}-limit`)]
+    // A proxy may have taken the signals away; everything works without them.
+    return remaining === undefined || limit === undefined ? [] : [`${remaining} of ${limit} requests left ${when}`]
+  }
+  const parts = [...left('ratelimit', 'this minute'), ...left('quota', 'this month')]
+  if (standing !== undefined) {
+    const kind = standing.simulated === standing.connected ? 'simulated providers' : 'providers'
+    parts.push(`${standing.usable} of ${standing.connected} ${kind} of ${model} ready`)
+  }
+  const { asked } = sight
+  if (asked?.kind === 'answer')
+    parts.push(
+      `${shown(String(asked.headers['x-svc-router-upstream'] ?? 'a provider'))} began to answer after ${ms(asked.pieceMs[0])}`,
+    )
+  return `✓ all is well: ${[`${baseUrl} answered in ${ms(models.totalMs)}`, ...parts].join(', ')}`
+}
+
+function measured({ models, asked }: Sight): object {
+  return {
+    ...(models.kind === 'answer' ? { answered_ms: Math.round(models.totalMs) } : {}),
+    ...(asked?.kind === 'answer' && asked.pieceMs[0] !== undefined
+      ? { first_byte_ms: Math.round(asked.pieceMs[0]), answer_ms: Math.round(asked.totalMs) }
+      : {}),
+  }
+}
+
+function ms(value = 0): string {
+  return `${Math.round(value)} ms`
+}

@@ -1,0 +1,111 @@
+import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+
+/** Of an answer this much is read: the lists are far smaller, and what is longer is not ours. */
+const maxBodyBytes = 1024 * 1024
+
+/** An answer, whole or as much of it as is read. */
+export interface Answer {
+  readonly kind: 'answer'
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  /** When each piece of the body came, milliseconds after the request began. */
+  readonly pieceMs: readonly number[]
+  readonly totalMs: number
+  /** The wall clock when the headers came, epoch milliseconds. */
+  readonly wallMs: number
+}
+
+/** Why no answer came. `plain`: the other side does not speak TLS. `closed`: it hung up. */
+type SilenceReason = 'refused' | 'unresolved' | 'unreachable' | 'timeout' | 'certificate' | 'plain' | 'closed'
+
+export interface Silence {
+  readonly kind: 'silence'
+  readonly reason: SilenceReason
+}
+
+export interface Question {
+  readonly headers: Readonly<Record<string, string>>
+  readonly withinMs: number
+  /** Makes it a POST of JSON. */
+  readonly body?: string
+}
+
+/** Sends one request on a connection of its own and reads its answer to the end, within a time. Never throws. */
+export function ask(url: string, { headers, withinMs, body }: Question): Promise<Answer | Silence> {
+  const beganMs = performance.now()
+  const since = (): number => performance.now() - beganMs
+  return new Promise((resolve) => {
+    const send = url.startsWith('https:') ? httpsRequest : httpRequest
+    const request = send(url, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      agent: false,
+    })
+    const settle = (outcome: Answer | Silence): void => {
+      clearTimeout(limit)
+      resolve(outcome)
+      request.destroy()
+    }
+    const limit = setTimeout(() => settle({ kind: 'silence', reason: 'timeout' }), withinMs)
+    // Heard to the end, because destroying it may still be told as an error.
+    request.on('error', (error) => settle({ kind: 'silence', reason: reasonOf(error) }))
+    request.once('response', (response) => {
+      const wallMs = Date.now()
+      read(response, since, (body_, pieceMs) =>
+        settle({
+          kind: 'answer',
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: body_,
+          pieceMs,
+          totalMs: since(),
+          wallMs,
+        }),
+      )
+      response.once('error', (error) => settle({ kind: 'silence', reason: reasonOf(error) }))
+    })
+    request.end(body)
+  })
+}
+
+function read(
+  response: IncomingMessage,
+  since: () => number,
+  done: (body: string, pieceMs: readonly number[]) => void,
+): void {
+  const pieces: Buffer[] = []
+  const pieceMs: number[] = []
+  let bytes = 0
+  const finish = (): void => done(Buffer.concat(pieces).toString('utf8'), pieceMs)
+  response.on('data', (piece: Buffer) => {
+    pieces.push(piece)
+    pieceMs.push(since())
+    bytes += piece.length
+    if (bytes > maxBodyBytes) finish()
+  })
+  response.once('end', finish)
+}
+
+const reasonByCode: Readonly<Record<string, SilenceReason>> = {
+  ECONNREFUSED: 'refused',
+  ENOTFOUND: 'unresolved',
+  EAI_AGAIN: 'unresolved',
+  EHOSTUNREACH: 'unreachable',
+  ENETUNREACH: 'unreachable',
+  EADDRNOTAVAIL: 'unreachable',
+  ETIMEDOUT: 'timeout',
+  EPROTO: 'plain',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'plain',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'plain',
+}
+const certificateCode = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/
+
+function reasonOf(error: Error): SilenceReason {
+  const { code, errors } = error as { code?: unknown; errors?: readonly Error[] }
+  // A name with several addresses fails with all their errors at once.
+  if (typeof code !== 'string') return errors?.[0] === undefined ? 'closed' : reasonOf(errors[0])
+  if (certificateCode.test(code)) return 'certificate'
+  return reasonByCode[code] ?? 'closed'
+}

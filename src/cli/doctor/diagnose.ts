@@ -1,0 +1,22 @@
+import { findAccount } from './find-account.ts'
+import { findKeyOffline, findKeyOnline } from './find-key.ts'
+import { findAsked, findPath } from './find-path.ts'
+import { findReach } from './find-reach.ts'
+import type { Finding, Telling } from './finding.ts'
+import type { Sight, Subject } from './look.ts'
+
+/** Everything that is wrong with what was seen, what blocks first. A thing that follows from another is not told. */
+export function diagnose(subject: Subject, sight: Sight, telling: Telling): readonly Finding[] {
+  const offline = findKeyOffline(subject, sight, telling)
+  const reach = findReach(subject, sight, telling)
+  if (reach !== undefined) return [reach, offline].filter((finding) => finding !== undefined)
+  const found = [
+    offline,
+    findKeyOnline(subject, sight, telling),
+    ...findAccount(subject, sight, telling),
+    ...findPath(sight),
+    findAsked(sight, telling),
+  ].filter((finding) => finding !== undefined)
+  const unique = found.filter(({ code }, index) => found.findIndex((other) => other.code === code) === index)
+  return [...unique.filter(({ blocks }) => blocks), ...unique.filter(({ blocks }) => !blocks)]
+}

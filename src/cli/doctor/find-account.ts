@@ -1,0 +1,101 @@
+import { fusionId, nearest } from '../../domain/profiles.ts'
+import type { Answer } from './ask.ts'
+import type { Finding, Telling } from './finding.ts'
+import type { Sight, Subject } from './look.ts'
+import { jsonOf, listOf, numberOf, shown, standingOf } from './read-answer.ts'
+
+/** What the account may not have, has used up or has not connected, from the signals of `GET /v1/models`. */
+export function findAccount(subject: Subject, sight: Sight, telling: Telling): Finding[] {
+  const { models } = sight
+  if (models.kind !== 'answer' || models.status !== 200) return []
+  return [
+    findPlan(subject, models, sight),
+    findQuota(models, sight),
+    findMinute(models),
+    findUpstream(subject, models, telling),
+  ].filter((finding) => finding !== undefined)
+}
+
+/** The profile: known, and on a plan that has it. The plan is told by its limits, which are what is enforced. */
+function findPlan({ model }: Subject, models: Answer, { catalog, pricing }: Sight): Finding | undefined {
+  const profile = listOf(jsonOf(catalog)['profiles']).find(({ id }) => id === model)
+  const isPremium = profile?.['premium'] === true || model === fusionId
+  const plans = listOf(jsonOf(pricing)['plans']).filter(
+    (plan) =>
+      plan['requests_per_minute'] === numberOf(models, 'x-ratelimit-limit') &&
+      plan['requests_per_month'] === numberOf(models, 'x-quota-limit'),
+  )
+  if (isPremium && plans.length > 0 && plans.every((plan) => plan['premium'] === false))
+    return {
+      code: 'plan',
+      what: `${model} needs a premium plan, and this account is on ${shown(String(plans[0]!['name']))}`,
+      fix: `upgrade${upgradeLink(pricing)}, or ask for another profile`,
+      blocks: true,
+    }
+  const known = listOf(jsonOf(models)['data']).flatMap(({ id }) => (typeof id === 'string' ? [shown(id)] : []))
+  if (known.includes(model)) return undefined
+  const near = nearest(model, known) ?? known[0]
+  return {
+    code: 'model',
+    what: `this service has no profile ${model}`,
+    fix: near === undefined ? 'ask its operator for one' : `use --model ${near}`,
+    blocks: true,
+  }
+}
+
+function findQuota(models: Answer, { pricing }: Sight): Finding | undefined {
+  if (numberOf(models, 'x-quota-remaining') !== 0) return undefined
+  const reset = numberOf(models, 'x-quota-reset')
+  const day =
+    reset === undefined ? 'with the next month' : `on ${new Date(reset * 1000).toISOString().slice(0, 10)} UTC`
+  return {
+    code: 'quota',
+    what: `the monthly quota of ${numberOf(models, 'x-quota-limit') ?? 'this account'} is used up; it resets ${day}`,
+    fix: `upgrade${upgradeLink(pricing)}, or wait until then`,
+    blocks: true,
+  }
+}
+
+function findMinute(models: Answer): Finding | undefined {
+  if (numberOf(models, 'x-ratelimit-remaining') !== 0) return undefined
+  const reset = numberOf(models, 'x-ratelimit-reset') ?? 0
+  const waitSeconds = Math.min(60, Math.max(1, reset - Math.floor(serverMs(models) / 1000)))
+  return {
+    code: 'minute',
+    what: `this minute's ${numberOf(models, 'x-ratelimit-limit') ?? ''} requests are used up`,
+    fix: `sleep ${waitSeconds}`,
+    blocks: false,
+  }
+}
+
+function findUpstream({ model }: Subject, models: Answer, { command, isOwn }: Telling): Finding | undefined {
+  const standing = standingOf(models, model)
+  if (standing === undefined) return undefined
+  const connectOne = isOwn
+    ? command('upstream add PROVIDER --model MODEL')
+    : 'add your own provider on the account page'
+  if (standing.connected === 0)
+    return { code: 'no_provider', what: `no provider is connected for ${model}`, fix: connectOne, blocks: true }
+  if (standing.usable > 0) return undefined
+  const all = standing.connected === 1 ? 'the one provider' : `all ${standing.connected} providers`
+  const test = isOwn ? command('upstream test') : 'see the status page of the service, and try again in a minute'
+  if (standing.rejected === standing.connected)
+    return { code: 'credentials', what: `${all} of ${model} rejected the provider credential`, fix: test, blocks: true }
+  return {
+    code: 'cooling',
+    what: `${all} of ${model} failed lately and ${standing.connected === 1 ? 'is' : 'are'} left alone for a while`,
+    fix: test,
+    blocks: true,
+  }
+}
+
+function upgradeLink(pricing: Sight['pricing']): string {
+  const link = jsonOf(pricing)['upgradeUrl']
+  return typeof link === 'string' ? ` at ${shown(link)}` : ''
+}
+
+/** What the service's own clock says, because ours may be wrong. */
+function serverMs({ headers, wallMs }: Answer): number {
+  const ms = Date.parse(headers.date ?? '')
+  return Number.isNaN(ms) ? wallMs : ms
+}

@@ -1,0 +1,88 @@
+import type { Answer, Silence } from './ask.ts'
+
+export type Outcome = Answer | Silence
+
+/** What a request id of ours begins with. */
+const requestIdPrefix = 'req_'
+const maxShownCharacters = 240
+
+/** The JSON of an answer, as far as it is an object. */
+export function jsonOf(outcome: Outcome | undefined): Readonly<Record<string, unknown>> {
+  if (outcome?.kind !== 'answer') return {}
+  try {
+    return objectOf(JSON.parse(outcome.body))
+  } catch {
+    // What is no JSON is not ours, which is all that is asked.
+    return {}
+  }
+}
+
+/** Whether an answer comes from a svc-router, and not from something in front of it. */
+export function isOurs(outcome: Outcome | undefined): boolean {
+  if (outcome?.kind !== 'answer') return false
+  const body = jsonOf(outcome)
+  const id = objectOf(body['error'])['request_id'] ?? outcome.headers['x-request-id']
+  const isNamed = typeof id === 'string' && id.startsWith(requestIdPrefix)
+  return (
+    isNamed ||
+    body['object'] === 'model_catalog' ||
+    listOf(body['data']).some((one) => one['owned_by'] === 'svc-router')
+  )
+}
+
+/** The error of one of our refusals; undefined where the answer is none. */
+export function refusalOf(outcome: Outcome | undefined): { code: string; message: string; link?: string } | undefined {
+  if (!isOurs(outcome)) return undefined
+  const error = objectOf(jsonOf(outcome)['error'])
+  const { code, message } = error
+  if (typeof code !== 'string') return undefined
+  const link = error['primaryActionUrl'] ?? error['accountUrl']
+  return {
+    code,
+    message: typeof message === 'string' ? shown(message) : code,
+    ...(typeof link === 'string' ? { link: shown(link) } : {}),
+  }
+}
+
+/** A header that is a whole number. */
+export function numberOf(answer: Answer, header: string): number | undefined {
+  const value = answer.headers[header]
+  return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : undefined
+}
+
+/** What another server says as it may be printed: nothing in it may steer the terminal. */
+export function shown(text: string): string {
+  return text.slice(0, maxShownCharacters).replaceAll(/\p{C}/gu, '?')
+}
+
+function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
+}
+
+export function listOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
+  return Array.isArray(value) ? value.map(objectOf) : []
+}
+
+/** What stands behind the profiles, as `X-Svc-Router-Backends` says it. */
+export interface Standing {
+  readonly connected: number
+  readonly usable: number
+  readonly rejected: number
+  readonly simulated: number
+}
+
+/** What stands behind one profile; undefined where the service does not say. */
+export function standingOf(answer: Answer, profile: string): Standing | undefined {
+  const header = answer.headers['x-svc-router-backends']
+  const items = typeof header === 'string' ? header.split(', ') : []
+  const item = items.find((one) => one.startsWith(`"${profile}";`))
+  if (item === undefined) return undefined
+  const count = (name: string): number => Number(new RegExp(`;${name}=(\\d{1,9})(?:;|$)`).exec(item)?.[1] ?? NaN)
+  const standing = {
+    connected: count('connected'),
+    usable: count('usable'),
+    rejected: count('rejected'),
+    simulated: count('simulated'),
+  }
+  return Object.values(standing).some(Number.isNaN) ? undefined : standing
+}

@@ -1,0 +1,16 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/** Whether a program of that name is on PATH and may be run. */
+export function isProgramThere(name: string, path: string | undefined): boolean {
+  return (path ?? '').split(delimiter).some((folder) => folder !== '' && isRunnable(join(folder, name)))
+}
+
+function isRunnable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return statSync(file).isFile()
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,43 @@
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { replaceFile } from './replace-file.ts'
+
+const name = 'running.json'
+const maxFileCharacters = 4_096
+
+/** Says where the service on this data folder listens, for the other commands. Gives what takes it back. @throws the system's error */
+export function announceRunning(dataDir: string, baseUrl: string): () => void {
+  const path = join(dataDir, name)
+  replaceFile(path, `${JSON.stringify({ pid: process.pid, base_url: baseUrl })}\n`)
+  return () => {
+    if (read(path)?.pid === process.pid) rmSync(path, { force: true })
+  }
+}
+
+/** The base URL of the service that runs on this data folder; undefined where none does. */
+export function findRunning(dataDir: string): string | undefined {
+  const found = read(join(dataDir, name))
+  return found !== undefined && isAlive(found.pid) ? found.baseUrl : undefined
+}
+
+function read(path: string): { pid: number; baseUrl: string } | undefined {
+  try {
+    const text = readFileSync(path, 'utf8')
+    if (text.length > maxFileCharacters) return undefined
+    const { pid, base_url: baseUrl } = JSON.parse(text) as { pid?: unknown; base_url?: unknown }
+    return typeof pid === 'number' && typeof baseUrl === 'string' ? { pid, baseUrl } : undefined
+  } catch {
+    // It is not there, not ours to read, or damaged: then nobody says where the service runs.
+    return undefined
+  }
+}
+
+/** A process that was killed leaves its file behind. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}

@@ -1,0 +1,26 @@
+import type { Backend } from '../ports.ts'
+import type { BackendsHealth } from './health.ts'
+
+/** What stands behind one profile for one account just now. Every count but `connected` is a part of it. */
+export interface BackendCount {
+  readonly profile: string
+  readonly connected: number
+  /** Would be asked now: not cooling. */
+  readonly usable: number
+  /** Cooling because the provider rejected the credential (contract 5.4). */
+  readonly rejected: number
+  /** Only pretend to be models. */
+  readonly simulated: number
+}
+
+/** Counts without asking any backend: what is known already. */
+export function countBackends(profile: string, backends: readonly Backend[], health: BackendsHealth): BackendCount {
+  const known = backends.map(({ id }) => health.availability(id))
+  return {
+    profile,
+    connected: backends.length,
+    usable: known.filter(({ usable }) => usable).length,
+    rejected: known.filter((one) => !one.usable && one.reason === 'credentials').length,
+    simulated: backends.filter(({ simulated }) => simulated).length,
+  }
+}

@@ -1,0 +1,254 @@
+import { Buffer } from 'node:buffer'
+import type { UpstreamHeaders } from './head.ts'
+
+/** A status line with all headers may not be longer than this, nor all trailers together. */
+const maxHeadBytes = 16 * 1024
+/** Of a chunk's size with its extensions. */
+const maxSizeLineChars = 1024
+/** An answer's body may not be longer than this. */
+const maxAnswerBytes = 64 * 1024 * 1024
+/** More hexadecimal digits than any chunk that `maxAnswerBytes` lets through needs. */
+const maxSizeDigits = 8
+const chunkSize = /^([0-9A-Fa-f]{1,8})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
+
+const version = 'HTTP/1.'
+const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
+const fieldName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const notInFields = /[^\t\x20-\x7e\x80-\xff]/
+const cr = 0x0d
+const lf = 0x0a
+/** By byte, its value as a hexadecimal digit, or -1. */
+const hexDigits = Int8Array.from({ length: 256 }, (_, byte) =>
+  '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase()),
+)
+
+/** The peer sent what is not HTTP/1.1, or more of it than is taken. Its message has nothing of what was sent. */
+export class HttpViolation extends Error {
+  override readonly name = 'HttpViolation'
+}
+
+/** Told in this order: a head, any number of chunks, one end. */
+export interface AnswerListener {
+  onAnswerHead(status: number, headers: UpstreamHeaders): void
+  /** A piece of the body, without its framing. */
+  onAnswerData(chunk: Buffer): void
+  onAnswerEnd(): void
+}
+
+type Step = 'head' | 'length' | 'close' | 'size' | 'chunk' | 'chunk end' | 'trailers' | 'done'
+
+/**
+ * Reads answers to POST requests from one connection, one after the other (RFC 9112). Strict: what two readers could
+ * frame differently is a violation. All chunks that one read brought are told as one piece.
+ */
+export class AnswerParser {
+  /** Whether the connection may carry another request after this answer. */
+  keepAlive = false
+  /** How long the peer keeps an idle connection, milliseconds; undefined where it does not say. */
+  peerKeepAliveMs: number | undefined
+  readonly #listener: AnswerListener
+  #step: Step = 'done'
+  /** What came of a head before its end. */
+  #rest: Buffer | undefined
+  /** What came of a line before its end. */
+  #line = ''
+  #left = 0
+  #bodyBytes = 0
+  #trailerChars = 0
+
+  constructor(listener: AnswerListener) {
+    this.#listener = listener
+  }
+
+  /** Whether an answer was read to its end, and none is waited for. */
+  get isDone(): boolean {
+    return this.#step === 'done'
+  }
+
+  /** A request was sent: its answer comes next. */
+  expect(): void {
+    this.#step = 'head'
+    this.#rest = undefined
+    this.#line = ''
+    this.#bodyBytes = 0
+    this.#trailerChars = 0
+  }
+
+  /** The peer closes. True where that is how the answer ends, which is told then. */
+  close(): boolean {
+    if (this.#step !== 'close') return false
+    this.#end()
+    return true
+  }
+
+  /** Takes what was read; may move bytes inside it. @throws HttpViolation */
+  push(read: Buffer): void {
+    let at = 0
+    let chunk = read
+    while (this.#step === 'head') {
+      if (this.#rest !== undefined) chunk = Buffer.concat([this.#rest, chunk.subarray(at)])
+      else if (at > 0) chunk = chunk.subarray(at)
+      at = 0
+      const end = chunk.indexOf('\r\n\r\n')
+      if (end > maxHeadBytes || (end < 0 && chunk.length > maxHeadBytes)) throw new HttpViolation('a head too long')
+      if (end < 0) {
+        // What is no HTTP may never come to the end of a head.
+        if (!version.startsWith(chunk.toString('latin1', 0, version.length))) throw new HttpViolation('no HTTP')
+        this.#rest = chunk
+        return
+      }
+      this.#rest = undefined
+      at = end + 4
+      this.#readHead(chunk.toString('latin1', 0, end))
+    }
+    this.#readBody(chunk, at)
+  }
+
+  #readBody(chunk: Buffer, from: number): void {
+    let at = from
+    // The body's bytes of this read are gathered at its front, from `start` to `stop`.
+    let start = at
+    let stop = at
+    let violation: unknown
+    try {
+      while (at < chunk.length && this.#step !== 'done') {
+        if (this.#step === 'length' || this.#step === 'chunk' || this.#step === 'close') {
+          const length = this.#step === 'close' ? chunk.length - at : Math.min(this.#left, chunk.length - at)
+          this.#take(length)
+          if (stop === start) start = stop = at
+          else chunk.copyWithin(stop, at, at + length)
+          stop += length
+          at += length
+        } else {
+          at = this.#readPlainFraming(chunk, at) ?? this.#readLine(chunk, at)
+        }
+      }
+    } catch (error) {
+      violation = error
+    }
+    if (stop > start) this.#listener.onAnswerData(chunk.subarray(start, stop))
+    if (violation !== undefined) throw violation
+    if (at < chunk.length) this.keepAlive = false
+    if (this.#step === 'done') this.#end()
+  }
+
+  #take(length: number): void {
+    this.#bodyBytes += length
+    if (this.#bodyBytes > maxAnswerBytes) throw new HttpViolation('a body too long')
+    if (this.#step === 'close') return
+    this.#left -= length
+    if (this.#left === 0) this.#step = this.#step === 'chunk' ? 'chunk end' : 'done'
+  }
+
+  /** What nearly all framing looks like, if it is all here: the end of a chunk and a size without extensions. */
+  #readPlainFraming(chunk: Buffer, from: number): number | undefined {
+    if (this.#line !== '' || this.#step === 'trailers') return undefined
+    let at = from
+    if (this.#step === 'chunk end') {
+      if (chunk[at] !== cr || chunk[at + 1] !== lf) return undefined
+      at += 2
+      this.#step = 'size'
+    }
+    const sizeAt = at
+    let size = 0
+    for (; at - sizeAt < maxSizeDigits; at += 1) {
+      const digit = hexDigits[chunk[at] ?? 0]!
+      if (digit < 0) break
+      size = size * 16 + digit
+    }
+    // What else was read stands: only the size is read again, as a line.
+    if (at === sizeAt || chunk[at] !== cr || chunk[at + 1] !== lf) return sizeAt === from ? undefined : sizeAt
+    this.#left = size
+    this.#step = size === 0 ? 'trailers' : 'chunk'
+    return at + 2
+  }
+
+  /** Takes one line of the framing, or the part of it that is here; gives where the next byte lies. */
+  #readLine(chunk: Buffer, from: number): number {
+    const end = chunk.indexOf(lf, from)
+    const until = end < 0 ? chunk.length : end
+    const part = chunk.toString('latin1', from, until)
+    this.#line = this.#line === '' ? part : this.#line + part
+    if (this.#line.length > maxSizeLineChars) throw new HttpViolation('a line too long')
+    if (end < 0) return until
+    const line = this.#line
+    this.#line = ''
+    if (line.charCodeAt(line.length - 1) !== cr) throw new HttpViolation('a bare line feed')
+    this.#readFraming(line.slice(0, -1))
+    return end + 1
+  }
+
+  #readFraming(line: string): void {
+    if (this.#step === 'chunk end') {
+      if (line !== '') throw new HttpViolation('a chunk longer than its size')
+      this.#step = 'size'
+    } else if (this.#step === 'size') {
+      const size = chunkSize.exec(line)?.[1]
+      if (size === undefined) throw new HttpViolation('no size of a chunk')
+      this.#left = Number.parseInt(size, 16)
+      this.#step = this.#left === 0 ? 'trailers' : 'chunk'
+    } else if (line === '') {
+      this.#step = 'done'
+    } else {
+      this.#trailerChars += line.length
+      if (this.#trailerChars > maxHeadBytes) throw new HttpViolation('trailers too long')
+    }
+  }
+
+  #readHead(text: string): void {
+    const lines = text.split('\r\n')
+    const status = statusLine.exec(lines[0]!)
+    if (status === null) throw new HttpViolation('no status line')
+    const headers: Record<string, string> = Object.create(null)
+    for (let index = 1; index < lines.length; index += 1) readField(lines[index]!, headers)
+    const code = Number(status[2])
+    if (code < 200) {
+      // An announcement, not the answer; what we asked for cannot switch protocols.
+      if (code === 101) throw new HttpViolation('another protocol')
+      return
+    }
+    this.keepAlive = status[1] === '1' && !/\bclose\b/i.test(headers['connection'] ?? '')
+    const peerSeconds = /\btimeout=(\d{1,6})\b/i.exec(headers['keep-alive'] ?? '')?.[1]
+    this.peerKeepAliveMs = peerSeconds === undefined ? undefined : Number(peerSeconds) * 1000
+    this.#step = this.#framing(code, headers)
+    this.#listener.onAnswerHead(code, headers)
+  }
+
+  /** How the body ends (RFC 9112, 6.3). */
+  #framing(code: number, headers: Readonly<Record<string, string>>): Step {
+    const coding = headers['transfer-encoding']
+    const length = headers['content-length']
+    if (coding !== undefined && length !== undefined) throw new HttpViolation('two ways to end')
+    if (code === 204 || code === 304) return 'done'
+    if (coding !== undefined) {
+      if (coding.toLowerCase() !== 'chunked') throw new HttpViolation('an unknown coding')
+      return 'size'
+    }
+    if (length === undefined) {
+      this.keepAlive = false
+      return 'close'
+    }
+    if (!/^\d{1,15}$/.test(length)) throw new HttpViolation('no length')
+    this.#left = Number(length)
+    return this.#left === 0 ? 'done' : 'length'
+  }
+
+  #end(): void {
+    this.#step = 'done'
+    this.#listener.onAnswerEnd()
+  }
+}
+
+/** Reads `Name: value` into lower-cased names; of a repeated one the first counts, unless it frames the answer. */
+function readField(line: string, headers: Record<string, string>): void {
+  const colon = line.indexOf(':')
+  const name = line.slice(0, Math.max(colon, 0)).toLowerCase()
+  if (!fieldName.test(name)) throw new HttpViolation('no name of a field')
+  if (notInFields.test(line)) throw new HttpViolation('bytes that are not allowed in a field')
+  const value = line.slice(colon + 1).trim()
+  const known = headers[name]
+  if (known === undefined) headers[name] = value
+  else if (name === 'transfer-encoding' || (name === 'content-length' && known !== value)) {
+    throw new HttpViolation('two ways to end')
+  }
+}
