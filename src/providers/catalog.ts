@@ -1,4 +1,5 @@
 import type { Upstream } from '../domain/accounts.ts'
+import type { ModelFacts } from '../domain/model-facts.ts'
 import { frontierId } from '../domain/profiles.ts'
 import type { Profile } from '../domain/profiles.ts'
 import type { Secret } from '../domain/secret.ts'
@@ -25,8 +26,7 @@ export interface ConfiguredBackend {
   readonly format?: FormatId | undefined
   readonly authHeader?: string | undefined
   readonly failureDomain: string
-  /** Tokens. */
-  readonly contextWindow?: number | undefined
+  readonly facts?: ModelFacts | undefined
   readonly timeouts: BackendTimeouts
   readonly credential?: Secret | undefined
   /** The account that the credential belongs to: the only one that this backend serves. */
@@ -136,7 +136,7 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
       format: entry.format ?? vendor.formats[0],
       model: entry.model,
       simulated: entry.provider === 'simulated',
-      contextWindow: entry.contextWindow,
+      facts: entry.facts,
       timeouts: entry.timeouts,
       dialect: vendor.dialect,
       baseUrl,
