@@ -1,4 +1,5 @@
 import type { Upstream } from '../domain/accounts.ts'
+import { BoundedMap } from '../domain/bounded-map.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import { frontierId } from '../domain/profiles.ts'
 import type { Profile } from '../domain/profiles.ts'
@@ -65,7 +66,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     options.profiles.map(({ id, backends }) => [id, backends.flatMap((backendId) => configured.get(backendId) ?? [])]),
   )
   /** Least recently used first once it is full. A list is there once its promise has settled. */
-  const own = new Map<string, OwnBackends>()
+  const own = new BoundedMap<string, OwnBackends>(maxCachedAccounts)
 
   const load = (accountId: string): Promise<readonly Backend[]> => {
     const loading = upstreamsOf(accountId).then((upstreams) =>
@@ -75,8 +76,6 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     )
     const cached: OwnBackends = { loading, chosen: new Map() }
     own.set(accountId, cached)
-    const oldest = own.keys().next()
-    if (own.size > maxCachedAccounts && oldest.done !== true) own.delete(oldest.value)
     return loading.then(
       (list) => (cached.list = list),
       (error: unknown) => {
