@@ -9,7 +9,7 @@ import type { Service } from '../service.ts'
 import type { Traffic } from './openai-clients.ts'
 
 /** What is used of the SDK here, under one type: where the majors have other names for it, those of the newer one. */
-export type Ai = Pick<
+type Ai = Pick<
   typeof ai7,
   | 'APICallError'
   | 'RetryError'

@@ -12,8 +12,9 @@ import { plans } from './refusal-plans.ts'
 import { weatherIn } from './openai-clients.ts'
 
 const script = join(import.meta.dirname, 'python', 'openai_client.py')
-const limitMs = 60_000
+const limitMs = 120_000
 const model = 'svc-router/frontier'
+const vectors = 'svc-router/embeddings'
 const says = 'This is a simulated answer from alpha.'
 const python = pythonWithOpenai("the clients of Python's openai")
 
@@ -34,14 +35,14 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
             alpha: { provider: 'alpha', model: 'm' },
             vectors: { provider: 'alpha', model: 'v', embeddings: 'v' },
           },
-          profiles: { vectors: { backends: ['vectors'] } },
+          profiles: { [vectors]: { backends: ['vectors'] } },
         },
       })
       links = linksFor(service.origin)
       results = await runScript({
         base_url: service.baseUrl,
         model,
-        embeddings: 'vectors',
+        embeddings: vectors,
         key: service.key,
         free: (await service.addAccount('free', 'free')).key,
         spent_month: await spentKey(service, 'tiny'),
@@ -77,17 +78,19 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
       expect(results[`${api}_image`]!['text']).toContain('I received 1 image')
     })
 
-    test('the program of docs/clients.md runs as it stands there', async () => {
-      const [code] = documentedBlocks('OpenAI SDK for Python', 'python')
+    test('the programs of docs/clients.md run as they stand there', async () => {
+      const [chat] = documentedBlocks('OpenAI SDK for Python', 'python')
+      const [embed] = documentedBlocks('Embeddings', 'python')
       const env = { ...process.env, SVC_ROUTER_BASE_URL: service.baseUrl, SVC_ROUTER_API_KEY: service.key }
-      const { stdout } = await promisify(execFile)(python!, ['-c', code!], { env, timeout: limitMs })
+      const { stdout } = await promisify(execFile)(python!, ['-c', `${chat}${embed}`], { env, timeout: limitMs })
       expect(stdout).toContain(says)
+      expect(stdout).toContain('2 vectors of length 8')
     })
 
     test('embeddings, and the models', () => {
       expect(results['embeddings']).toMatchObject({ size: 16, same: true, requests: 1 })
       expect(results['embeddings']!['length']).toBeCloseTo(1)
-      expect(results['models']).toEqual({ ids: [model, 'vectors'], one: model, requests: 2 })
+      expect(results['models']).toEqual({ ids: [model, vectors], one: model, requests: 2 })
     })
 
     test.each(['refused_401', 'refused_401_stream'])('%s: a mistyped key is told at once', (name) => {

@@ -189,6 +189,16 @@ def ask_fusion(client):
     client.chat.completions.create(model=model, messages=[{"role": "user", "content": "Hello"}], tools=tools)
 
 
+# First, while the minutes are still spent.
+for name, key, ask, options in [
+    ("refused_401", "sk_svc_mistyped", ask_chat, {}),
+    ("refused_401_stream", "sk_svc_mistyped", ask_stream, {}),
+    ("refused_402", given["spent_month"], ask_chat, {}),
+    ("refused_403", given["free"], ask_fusion, {}),
+    ("refused_429", given["spent_minute"], ask_chat, {"max_retries": 0}),
+    ("refused_429_waiting", given["spent_minute"], ask_stream, {}),
+]:
+    refused(name, key, ask, **options)
 for run in [
     chat_text,
     chat_stream,
@@ -204,13 +214,4 @@ for run in [
     models,
 ]:
     step(run)
-for name, key, ask, options in [
-    ("refused_401", "sk_svc_mistyped", ask_chat, {}),
-    ("refused_401_stream", "sk_svc_mistyped", ask_stream, {}),
-    ("refused_402", given["spent_month"], ask_chat, {}),
-    ("refused_403", given["free"], ask_fusion, {}),
-    ("refused_429", given["spent_minute"], ask_chat, {"max_retries": 0}),
-    ("refused_429_waiting", given["spent_minute"], ask_stream, {}),
-]:
-    refused(name, key, ask, **options)
 json.dump({"version": openai.__version__, "results": results}, sys.stdout)
