@@ -5,7 +5,7 @@ export const embeddingsProfile = 'svc-router/embeddings'
 
 /** A service with two backends for conversations and two that give the same embeddings, each at a provider of its own. */
 export function startEmbeddingsService(settings: ServiceOptions['settings'] = {}): Promise<Service> {
-  const timeouts = { connect: '500ms', whole_answer: '400ms' }
+  const timeouts = { connect: '500ms', whole_answer: '3s' }
   return Service.start({
     formats: ['openai-chat', 'openai-responses'],
     settings: {

@@ -77,10 +77,10 @@ describe('an answer', () => {
   })
 
   test('of many long vectors comes back whole', async () => {
-    const input = Array.from({ length: 500 }, (_, index) => `text ${index}`)
+    const input = Array.from({ length: 200 }, (_, index) => `text ${index}`)
     const { data } = read(await embed({ input, dimensions: 1024, encoding_format: 'base64' }))
-    expect(data).toHaveLength(500)
-    expect(unpack(data[499]!.embedding as string)).toHaveLength(1024)
+    expect(data).toHaveLength(200)
+    expect(unpack(data[199]!.embedding as string)).toHaveLength(1024)
   })
 
   test.each([
