@@ -2,12 +2,14 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { JsonObject } from '../domain/conversation.ts'
+import { isObject } from '../formats/fields.ts'
 import { behave, sendStatus } from './simulated/behave.ts'
 import type { Exchange } from './simulated/behave.ts'
 import { streamChat, streamChatError, writeChat } from './simulated/chat.ts'
 import type { AnswerStamp } from './simulated/chat.ts'
+import { writeEmbeddings } from './simulated/embeddings.ts'
 import { answerAs } from './simulated/model.ts'
-import { isObject, readChatPrompt, readResponsesPrompt } from './simulated/prompt.ts'
+import { readChatPrompt, readResponsesPrompt } from './simulated/prompt.ts'
 import type { Prompt } from './simulated/prompt.ts'
 import { streamResponse, streamResponseError, writeResponse } from './simulated/responses.ts'
 import { readScript, Script } from './simulated/script.ts'
@@ -66,8 +68,8 @@ interface CapturedRequest {
 }
 
 /**
- * Starts a provider that only pretends: a real HTTP server on 127.0.0.1 that speaks openai-chat and openai-responses,
- * says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
+ * Starts a provider that only pretends: a real HTTP server on 127.0.0.1 that speaks openai-chat, openai-responses and
+ * openai-embeddings, * says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
  */
 export async function startSimulatedProvider(options: SimulatedOptions): Promise<SimulatedProvider> {
   const { name, port = 0, tokenDelayMs = 0, capture = false, control = false } = options
@@ -138,11 +140,13 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
         ? answer(request, response, 'openai-chat')
         : path === 'POST /v1/responses'
           ? answer(request, response, 'openai-responses')
-          : control && path === 'PUT /script'
-            ? takeScript(request, response, script)
-            : control && path === 'GET /counts'
-              ? sendValue(response, counts())
-              : sendOther(path, response, name)
+          : path === 'POST /v1/embeddings'
+            ? answer(request, response, 'openai-embeddings')
+            : control && path === 'PUT /script'
+              ? takeScript(request, response, script)
+              : control && path === 'GET /counts'
+                ? sendValue(response, counts())
+                : sendOther(path, response, name)
     // What breaks here is a fault of the simulation, seen by whoever asked.
     Promise.resolve(done).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined))
   })
@@ -197,6 +201,16 @@ const formats = {
       frames: () => streamResponse(answer, body, stamp),
       errorFrame: (sequence) => streamResponseError('This is a simulated failure.', body, stamp, sequence),
       hugeFrame: (bytes) => hugest(streamResponse(hugeAnswer(name, prompt, bytes), body, stamp)),
+    }
+  },
+  'openai-embeddings'(_name: string, body: JsonObject): Answers {
+    // Never streamed, whatever was asked, as with real providers.
+    return {
+      stream: false,
+      whole: () => writeEmbeddings(body),
+      frames: () => [],
+      errorFrame: () => '',
+      hugeFrame: () => '',
     }
   },
 }

@@ -75,7 +75,7 @@ const behaviours: Readonly<Record<StepKind, (exchange: Exchange) => Promise<void
   },
   async empty(exchange) {
     if (exchange.stream) await sendFrames(exchange, [])
-    else sendWhole(exchange.response, JSON.stringify({ ...exchange.whole(), choices: [], output: [] }))
+    else sendWhole(exchange.response, JSON.stringify({ ...exchange.whole(), choices: [], output: [], data: [] }))
     exchange.response.end()
   },
   html({ response }) {
