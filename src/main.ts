@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { startApp } from './app.ts'
 import { readAll } from './cli/read-input.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
@@ -20,6 +21,7 @@ import { createVault, type Vault } from './providers/vault.ts'
 import { DataFolderInUse } from './storage/data-folder-lock.ts'
 import { LedgerUnavailable } from './storage/ledger-unavailable.ts'
 import { SchemaMismatch } from './storage/migrations.ts'
+import { databasePath } from './storage/open-sqlite.ts'
 
 const debugEnv = 'SVC_ROUTER_DEBUG'
 const poolCloseMs = 1000
@@ -30,6 +32,7 @@ const random = systemRandom()
 const ports: CliPorts = {
   clock,
   random,
+  hasStore: (config) => existsSync(databasePath(config.dataDir)),
   openStore: (config) => openCliStore(config).catch(inOwnWords),
   startApp: (config) => startService(config).catch(inOwnWords),
   sealer(config) {

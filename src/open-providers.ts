@@ -8,7 +8,7 @@ import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import type { RandomBytes } from './domain/random.ts'
 import { SetupError } from './domain/setup-error.ts'
-import { formatIds } from './domain/format-id.ts'
+import { embeddingsFormatId, formatIds } from './domain/format-id.ts'
 import { describeBug } from './domain/bugs.ts'
 import { createBackends, type CachedBackends, type ConfiguredBackend } from './providers/catalog.ts'
 import type { VendorId } from './providers/registry.ts'
@@ -70,13 +70,14 @@ export async function openProviders(
   return { backends, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-function common({ id, model, provider, failureDomain, contextWindow, timeouts }: BackendConfig): ConfiguredBackend {
-  return { id, model, provider: provider.preset as VendorId, failureDomain, contextWindow, timeouts }
+function common({ id, model, provider, failureDomain, facts, timeouts }: BackendConfig): ConfiguredBackend {
+  return { id, model, provider: provider.preset as VendorId, failureDomain, facts, timeouts }
 }
 
 async function configuredBackend(backend: BackendConfig, store: Store): Promise<ConfiguredBackend> {
   const { credential, provider } = backend
-  const { baseUrl, format, authHeader } = provider
+  const { baseUrl, authHeader } = provider
+  const format = backend.embeddings === undefined ? provider.format : embeddingsFormatId
   const base = { ...common(backend), baseUrl, format, authHeader }
   if (credential === undefined) return base
   return { ...base, credential, account: await accountOf(backend, store) }

@@ -16,6 +16,10 @@ const production = {
   SVC_ROUTER_SEALING_KEY: Buffer.alloc(32, 7).toString('base64'),
 }
 
+const embedders =
+  'backends:\n  talk: {provider: ollama, model: m}\n  one: {provider: ollama, model: e, embeddings: e}\n' +
+  '  two: {provider: ollama, model: f, embeddings: f}\n'
+
 const rows: readonly Row[] = [
   {
     name: 'an unknown setting is answered with the nearest one',
@@ -134,6 +138,36 @@ const rows: readonly Row[] = [
     text: 'backends:\n  fast: {provider: ollama, model: m}\nprofiles:\n  my/one:\n    backends: [fast, fats]',
     places: ['5:22'],
     fixes: ['did you mean "fast"?'],
+  },
+  {
+    name: 'a profile whose backends give vectors that cannot be compared',
+    text: `${embedders}profiles:\n  my/one: {backends: [one, two]}`,
+    places: ['6:28'],
+    fixes: ['give each kind a profile of its own'],
+  },
+  {
+    name: 'a profile that mixes conversations and embeddings',
+    text: `${embedders}profiles:\n  my/one: {backends: [talk, one]}`,
+    places: ['6:29'],
+    fixes: ['give each kind a profile of its own'],
+  },
+  {
+    name: 'embeddings under the name that is for conversations',
+    text: `${embedders}profiles:\n  svc-router/frontier: {backends: [one]}`,
+    places: ['6:35'],
+    fixes: ['use a profile of another name'],
+  },
+  {
+    name: 'embeddings without a name',
+    text: 'backends:\n  a: {provider: ollama, model: m, embeddings: true}',
+    places: ['2:47'],
+    fixes: ['expected the name of the vectors'],
+  },
+  {
+    name: 'a price without its currency',
+    text: 'profiles:\n  my/one: {price: {input_per_million: 1}}',
+    places: ['2:12'],
+    fixes: ['add "currency:"'],
   },
   {
     name: 'a profile that lists a backend twice',

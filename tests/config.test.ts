@@ -81,7 +81,7 @@ describe('what a file says', () => {
     expect(config.backends[0]).toMatchObject({
       id: 'b',
       failureDomain: 'ollama',
-      reasoning: true,
+      facts: { capabilities: { reasoning: true } },
       timeouts: { firstContentMs: 120_000, idleMs: 5000 },
       credential: undefined,
     })
@@ -293,11 +293,16 @@ describe('what is published', () => {
       'big',
       'house',
       'own-machine',
+      'vectors',
       'simulated-alpha',
       'simulated-beta',
       'simulated-gamma',
     ])
-    expect(config.profiles.map(({ id }) => id)).toEqual(['svc-router/frontier', 'my-team/private'])
+    expect(config.profiles.map(({ id }) => id)).toEqual([
+      'svc-router/frontier',
+      'my-team/private',
+      'svc-router/embeddings',
+    ])
   })
 })
 

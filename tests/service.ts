@@ -123,7 +123,7 @@ export class Service {
   }
 
   /** Connects the first provider once more, as the account's own and with a credential of its own. */
-  async connectOwn(credential: string): Promise<void> {
+  async connectOwn(credential: string, accountId = this.account.id): Promise<void> {
     const provider = this.providers[0]!
     const format = this.config.providers[0]?.format ?? 'openai-chat'
     const draft = {
@@ -135,7 +135,7 @@ export class Service {
       credential: new Secret(credential),
     }
     const vault = createVault({ ...sealingKeys(this.config.secrets), random: this.plane.random })
-    await addUpstream(this.plane, this.account.id, draft, (accountId, id, secret) => vault.seal(accountId, id, secret))
+    await addUpstream(this.plane, accountId, draft, (owner, id, secret) => vault.seal(owner, id, secret))
   }
 
   revoke(keyId: string): Promise<unknown> {

@@ -24,6 +24,6 @@ export const accountsCreate: Command = {
           `Next: ${invocation.command(`keys create --account ${quoteForShell(account.name)}`)}`,
         ],
       }
-    })
+    }, 'make')
   },
 }

@@ -96,8 +96,15 @@ export class Invocation {
     return this.config
   }
 
-  /** Opens the store, does the work and closes it, whatever happens. */
-  async withStore<Value>(work: (workspace: Workspace) => Promise<Value>): Promise<Value> {
+  /**
+   * Opens the store, does the work and closes it, whatever happens. Only what begins something makes a store where there
+   * is `none`: for everything else a folder without one is a mistyped name. @throws CommandError that says so
+   */
+  async withStore<Value>(
+    work: (workspace: Workspace) => Promise<Value>,
+    none: 'make' | 'refuse' = 'refuse',
+  ): Promise<Value> {
+    if (none === 'refuse') this.#assertStore(this.load('pretend'))
     const config = this.load()
     const opened = await this.ports.openStore(config)
     try {
@@ -105,6 +112,15 @@ export class Invocation {
     } finally {
       await opened.close()
     }
+  }
+
+  #assertStore(config: Config): void {
+    if (this.ports.hasStore(config)) return
+    throw new CommandError(
+      exitCodes.config,
+      `there is no data of svc-router in ${config.dataDir}`,
+      `name the right folder with --data FOLDER, or begin there: ${this.command('start')}`,
+    )
   }
 
   #workspace(config: Config, opened: OpenedStore): Workspace {

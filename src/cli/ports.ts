@@ -44,6 +44,8 @@ export interface Program {
 export interface CliPorts {
   readonly clock: Clock
   readonly random: RandomBytes
+  /** Whether there is something to open: opening makes what is missing. */
+  hasStore(config: Config): boolean
   openStore(config: Config): Promise<OpenedStore>
   startApp(config: Config): Promise<RunningApp>
   /** What seals credentials under the configured sealing key. */

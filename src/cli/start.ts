@@ -19,8 +19,10 @@ export const start: Command = {
   example: 'start --port 8787 --data ./data --config ./svc-router.yaml',
   async run(invocation) {
     const { ports, terminal } = invocation
-    const first = await invocation.withStore(async ({ config, plane }) =>
-      config.mode === 'local' ? firstRun(plane, config.plans, firstKeyFile(config.dataDir)) : undefined,
+    const first = await invocation.withStore(
+      async ({ config, plane }) =>
+        config.mode === 'local' ? firstRun(plane, config.plans, firstKeyFile(config.dataDir)) : undefined,
+      'make',
     )
     const config = invocation.config ?? invocation.load()
     const app = await ports.startApp(config)

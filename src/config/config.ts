@@ -1,3 +1,4 @@
+import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { Profile } from '../domain/profiles.ts'
 import type { Secret } from '../domain/secret.ts'
@@ -74,9 +75,9 @@ export interface BackendConfig {
    */
   readonly account: string | undefined
   readonly failureDomain: string
-  /** Tokens; undefined when unknown. */
-  readonly contextWindow: number | undefined
-  readonly reasoning: boolean
+  readonly facts: ModelFacts
+  /** The name of the vectors that it gives; undefined where it holds conversations. */
+  readonly embeddings: string | undefined
   readonly timeouts: BackendTimeouts
   readonly simulated: boolean
 }

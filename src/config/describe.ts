@@ -35,6 +35,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
       backends: profile.backends,
       premium: profile.premium,
       quota_units: profile.quotaUnits,
+      price: profile.price,
     })),
     limits: {
       body: writeSize(config.limits.bodyBytes),
@@ -54,7 +55,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
 const masked = '********'
 
 function plainBackend(backend: BackendConfig): Record<string, unknown> {
-  const { provider, timeouts } = backend
+  const { provider, timeouts, facts } = backend
   return {
     provider: provider.name,
     preset: provider.preset,
@@ -65,8 +66,11 @@ function plainBackend(backend: BackendConfig): Record<string, unknown> {
     credential: backend.credentialEnv === undefined ? undefined : `${masked} (from ${backend.credentialEnv})`,
     account: backend.credential === undefined ? undefined : (backend.account ?? 'local'),
     failure_domain: backend.failureDomain,
-    context_window: backend.contextWindow,
-    reasoning: backend.reasoning,
+    context_window: facts.contextWindow,
+    max_output_tokens: facts.maxOutputTokens,
+    reasoning: facts.capabilities?.reasoning ?? false,
+    capabilities: facts.capabilities,
+    embeddings: backend.embeddings,
     simulated: backend.simulated,
     timeouts: {
       connect: writeDuration(timeouts.connectMs),

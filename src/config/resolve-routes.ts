@@ -1,4 +1,4 @@
-import { fusionId, frontierId, type Profile } from '../domain/profiles.ts'
+import type { Capabilities, ModelFacts } from '../domain/model-facts.ts'
 import type { BackendTimeouts } from '../gateway/ports.ts'
 import { defaultTimeouts } from '../providers/timeouts.ts'
 import type { BackendConfig, Mode, ProviderConfig } from './config.ts'
@@ -8,7 +8,15 @@ import { readDurationMs } from './measures.ts'
 import { findPreset, presetNames, simulatedBackendIds, simulatedPreset } from './presets.ts'
 import type { ConfigFile } from './schema.ts'
 
-const frontierDescription = 'The profile to use first: the backends in order, the next one when one fails.'
+/** What the simulated provider does; it has no size that would be worth saying. */
+const simulatedCapabilities: Capabilities = {
+  tools: true,
+  image_input: true,
+  file_input: true,
+  structured_outputs: true,
+  reasoning: true,
+}
+
 /** The declared providers, and the presets that backends name directly. */
 export function resolveProviders(file: ConfigFile, findings: Findings): Map<string, ProviderConfig> {
   const providers = new Map<string, ProviderConfig>()
@@ -82,10 +90,21 @@ function resolveBackend(
     credentialEnv,
     account: given.account,
     failureDomain: given.failure_domain ?? provider.name,
-    contextWindow: given.context_window,
-    reasoning,
+    facts: resolveFacts(given),
+    embeddings: given.embeddings,
     timeouts: resolveTimeouts(given.timeouts, reasoning),
     simulated: false,
+  }
+}
+
+function resolveFacts(given: GivenBackend): ModelFacts {
+  const { context_window: contextWindow, max_output_tokens: maxOutputTokens, reasoning } = given
+  const stated = { ...given.capabilities, reasoning }
+  const capabilities = Object.entries(stated).filter(([, value]) => value !== undefined)
+  return {
+    capabilities: Object.fromEntries(capabilities),
+    ...(contextWindow === undefined ? {} : { contextWindow }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
   }
 }
 
@@ -118,42 +137,6 @@ function checkCredential(id: string, provider: ProviderConfig, mode: Mode, findi
       'name',
     )
   }
-}
-
-/** The profiles, `svc-router/frontier` first, over every backend unless the file defines it. */
-export function resolveProfiles(file: ConfigFile, backends: readonly BackendConfig[], findings: Findings): Profile[] {
-  const known = [...new Set([...findings.names('backends'), ...backends.map((backend) => backend.id)])]
-  const given = Object.entries(file.profiles ?? {})
-  const profiles = given.map(([id, profile]): Profile => {
-    if (id === fusionId)
-      findings.add(
-        ['profiles', id],
-        `${fusionId} cannot be configured yet: it is premium and not served`,
-        'remove it',
-        'name',
-      )
-    const seen = new Set<string>()
-    for (const [index, backend] of (profile.backends ?? []).entries()) {
-      const path = ['profiles', id, 'backends', index]
-      if (!known.includes(backend)) findings.add(path, `there is no backend "${backend}"`, suggest(backend, known))
-      else if (seen.has(backend))
-        findings.add(path, `the backend "${backend}" is listed twice`, 'list it once: each backend is tried once')
-      seen.add(backend)
-    }
-    return {
-      id,
-      description: profile.description ?? '',
-      backends: profile.backends ?? [],
-      premium: profile.premium ?? false,
-      quotaUnits: profile.quota_units ?? 1,
-    }
-  })
-  const frontier = profiles.find((profile) => profile.id === frontierId)
-  const others = profiles.filter((profile) => profile.id !== frontierId)
-  return [
-    frontier ?? { id: frontierId, description: frontierDescription, backends: known, premium: false, quotaUnits: 1 },
-    ...others,
-  ]
 }
 
 function findProvider(
@@ -217,8 +200,8 @@ function simulatedBackend(id: string): BackendConfig {
     credentialEnv: undefined,
     account: undefined,
     failureDomain: id,
-    contextWindow: undefined,
-    reasoning: false,
+    facts: { capabilities: simulatedCapabilities },
+    embeddings: undefined,
     timeouts: defaultTimeouts(false),
     simulated: true,
   }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { formatIds } from '../domain/format-id.ts'
+import type { CapabilityId } from '../domain/model-facts.ts'
 import { presetNames } from './presets.ts'
 import { readDurationMs, readSizeBytes, writeDuration, writeSize } from './measures.ts'
 
@@ -16,6 +17,7 @@ const maxPerMinute = 10_000_000
 const maxPerMonth = 1_000_000_000
 const maxContextTokens = 100_000_000
 const maxOpen = 1_000_000
+const maxPrice = 1_000_000
 
 /** How a name in a map is written; it appears in headers and on command lines. */
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
@@ -113,6 +115,23 @@ const timeouts = group({
     ),
 })
 
+const capabilities = group({
+  tools: flag.optional().describe('Calls tools.'),
+  image_input: flag.optional().describe('Takes images.'),
+  file_input: flag.optional().describe('Takes files, such as PDF.'),
+  structured_outputs: flag.optional().describe('Keeps to a JSON schema.'),
+} satisfies Record<Exclude<CapabilityId, 'reasoning'>, z.ZodType>)
+
+const amount = z
+  .number({ error: 'expected an amount of money, such as 1.25' })
+  .min(0, { error: 'expected an amount of money, such as 1.25' })
+  .max(maxPrice, { error: `expected at most ${maxPrice}` })
+const price = group({
+  currency: shaped(/^[A-Z]{3}$/, 'three capital letters, such as USD').describe('What is paid with.'),
+  input_per_million: amount.describe('For a million tokens of input.'),
+  output_per_million: amount.optional().describe('For a million tokens of output.'),
+})
+
 /** The shape of svc-router.yaml. Defaults, references and secrets are resolved afterwards, by `loadConfig`. */
 export const configSchema = group({
   mode: z
@@ -197,8 +216,17 @@ export const configSchema = group({
           'The one account that the credential belongs to and that is served by it. Required in production; by default the local account. It must exist when the service starts.',
         ),
       failure_domain: text('a name', 64).optional().describe('What fails together. Default the provider.'),
-      context_window: whole(1, maxContextTokens).optional().describe('In tokens.'),
+      context_window: whole(1, maxContextTokens).optional().describe('The largest conversation, in tokens.'),
+      max_output_tokens: whole(1, maxContextTokens).optional().describe('The longest answer, in tokens.'),
       reasoning: flag.optional().describe('Whether it thinks before it answers: the first content may take 120s.'),
+      capabilities: capabilities
+        .optional()
+        .describe('What it can do, as far as you know: GET /v1/models says it, and leaves out what nobody said.'),
+      embeddings: text('the name of the vectors, usually the model, such as text-embedding-3-small', 200)
+        .optional()
+        .describe(
+          'Says that it gives embeddings and nothing else, and names its vectors. Vectors of different models cannot be compared: only backends with the same name stand in for each other.',
+        ),
       timeouts: timeouts.optional().describe('How long this backend may take.'),
     }),
   )
@@ -216,6 +244,7 @@ export const configSchema = group({
         .describe('In the order in which they are tried. Left out or empty: only what accounts connect themselves.'),
       premium: flag.optional().describe('Whether a premium plan is needed. Default false.'),
       quota_units: whole(1, maxQuotaUnits).optional().describe('Units of the month for one answer. Default 1.'),
+      price: price.optional().describe('What GET /v1/models tells callers; nothing is charged by it.'),
     }),
   )
     .optional()

@@ -1,8 +1,13 @@
-/** Every wire format that clients speak, by name; `formats/formats.ts` says what each of them is. */
+/** Every wire format in which clients converse, by name; `formats/formats.ts` says what each of them is. */
 export const clientFormatIds = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
 
-/** Every wire format that providers speak: those of clients, and those that no client of ours speaks. */
+/** Every wire format in which providers converse: those of clients, and those that no client of ours speaks. */
 export const formatIds = [...clientFormatIds] as const
 
-export type ClientFormatId = (typeof clientFormatIds)[number]
-export type FormatId = (typeof formatIds)[number]
+/** Embeddings are no conversation: they are relayed and never translated, and so they are in neither list. */
+export const embeddingsFormatId = 'openai-embeddings' as const
+
+/** The formats that hold a conversation, and can be translated into each other. */
+export type ConversationFormatId = (typeof clientFormatIds)[number]
+export type ClientFormatId = ConversationFormatId | typeof embeddingsFormatId
+export type FormatId = (typeof formatIds)[number] | typeof embeddingsFormatId

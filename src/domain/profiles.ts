@@ -7,6 +7,19 @@ export interface Profile {
   readonly premium: boolean
   /** Units of the month that one answered request takes, at least 1 (contract 4.3). */
   readonly quotaUnits: number
+  /** The name of the vectors that its backends give; absent where it holds conversations. */
+  readonly embeddings?: string
+  /** What callers read as its price in money; nothing is charged by it. */
+  readonly price?: Price
+}
+
+/** Money for a million tokens. */
+export interface Price {
+  /** Three letters, such as `USD`. */
+  readonly currency: string
+  readonly inputPerMillion: number
+  /** Absent where there is no output to pay for. */
+  readonly outputPerMillion?: number
 }
 
 /** The profile to use first (spec 1.4). */

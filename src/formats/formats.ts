@@ -1,21 +1,26 @@
+import type { ConversationFormatId } from '../domain/format-id.ts'
 import { anthropicMessages } from './anthropic-messages/anthropic-messages.ts'
 import { anthropicMessagesRelay } from './anthropic-messages-relay.ts'
 import type { ClientFormatId, Format, FormatId, ProviderFormat } from './format.ts'
 import { openaiChat } from './openai-chat/openai-chat.ts'
 import { openaiChatRelay } from './openai-chat-relay.ts'
+import { openaiEmbeddings, openaiEmbeddingsRelay } from './openai-embeddings.ts'
 import { openaiResponses } from './openai-responses/openai-responses.ts'
 import { openaiResponsesRelay } from './openai-responses-relay.ts'
 import type { RelayRules } from './relay.ts'
 
-/** Every format that clients speak: one entry each (architecture 6). */
-export const clientFormats: Readonly<Record<ClientFormatId, Format>> = {
+/** Every format in which clients converse: one entry each (architecture 6). */
+export const clientFormats: Readonly<Record<ConversationFormatId, Format>> = {
   'openai-chat': openaiChat,
   'openai-responses': openaiResponses,
   'anthropic-messages': anthropicMessages,
 }
 
 /** Every format that providers speak: one entry each. */
-const formats: Readonly<Record<FormatId, ProviderFormat>> = { ...clientFormats }
+const formats: Readonly<Record<FormatId, ProviderFormat>> = {
+  ...clientFormats,
+  'openai-embeddings': openaiEmbeddings,
+}
 
 /** The format of that name. */
 export function formatById(id: ClientFormatId): Format
@@ -28,6 +33,7 @@ const relays: Readonly<Record<ClientFormatId, RelayRules>> = {
   'openai-chat': openaiChatRelay,
   'openai-responses': openaiResponsesRelay,
   'anthropic-messages': anthropicMessagesRelay,
+  'openai-embeddings': openaiEmbeddingsRelay,
 }
 
 /** How that format is passed on where both sides speak it (architecture 5.3). */

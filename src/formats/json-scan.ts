@@ -227,7 +227,7 @@ export function patchMembers(
 }
 
 /** The UTF-8 bytes of a text, one character each. */
-function asBytes(text: string): string {
+export function asBytes(text: string): string {
   return /^[\x20-\x7e]*$/.test(text) ? text : Buffer.from(text).toString('latin1')
 }
 

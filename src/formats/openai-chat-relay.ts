@@ -1,6 +1,7 @@
 import { fusionToolType } from '../domain/profiles.ts'
 import type { JsonObject } from '../domain/conversation.ts'
 import { errorFields } from './error-fields.ts'
+import { objectOf } from './fields.ts'
 import type { RelayRules } from './relay.ts'
 
 /** Chat completions, relayed. A comment keeps the stream alive; every chunk is independent of the others. */
@@ -8,7 +9,7 @@ export const openaiChatRelay: RelayRules = {
   requestChanges(body, conversation, target) {
     const changes: Record<string, string | undefined> = { model: JSON.stringify(target.model) }
     if (target.stream && target.dialect.streamUsage && !conversation.streamUsage) {
-      changes['stream_options'] = JSON.stringify({ ...asObject(body['stream_options']), include_usage: true })
+      changes['stream_options'] = JSON.stringify({ ...objectOf(body['stream_options']), include_usage: true })
     }
     Object.assign(changes, withoutFusionTool(body, conversation.fusionTool !== undefined))
     for (const field of target.dialect.refusedFields) changes[field] = undefined
@@ -29,7 +30,7 @@ export const openaiChatRelay: RelayRules = {
   observe(data, memory) {
     if (!Array.isArray(data['choices'])) return
     memory.finishedChoices ??= new Set()
-    for (const choice of data['choices'].map(asObject)) {
+    for (const choice of data['choices'].map(objectOf)) {
       if (typeof choice['finish_reason'] === 'string') memory.finishedChoices.add(choice['index'])
     }
   },
@@ -44,11 +45,7 @@ export const openaiChatRelay: RelayRules = {
 /** The changes that take our own server tool out of a request: no provider knows it (spec 1.5). */
 export function withoutFusionTool(body: JsonObject, attached: boolean): Record<string, string | undefined> {
   if (!attached || !Array.isArray(body['tools'])) return {}
-  const others = body['tools'].filter((tool) => asObject(tool)['type'] !== fusionToolType)
+  const others = body['tools'].filter((tool) => objectOf(tool)['type'] !== fusionToolType)
   if (others.length > 0) return { tools: JSON.stringify(others) }
   return { tools: undefined, tool_choice: undefined, parallel_tool_calls: undefined }
-}
-
-function asObject(value: unknown): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {}
 }

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../domain/conversation.ts'
 import { errorFields } from './error-fields.ts'
 import { withoutFusionTool } from './openai-chat-relay.ts'
+import { isObject } from './fields.ts'
 import type { RelayRules } from './relay.ts'
 
 /** Responses, relayed. The stream's own response object ends it and keeps it alive, so that its id never changes. */
@@ -45,8 +46,4 @@ export const openaiResponsesRelay: RelayRules = {
 
 function frame(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../domain/bounded-map.ts'
 import { keyDigest } from '../domain/keys.ts'
 import type { Secret } from '../domain/secret.ts'
 
@@ -11,7 +12,7 @@ const maxRemembered = 50_000
  */
 export class DigestMemory {
   readonly #peppers: readonly Secret[]
-  readonly #byKey = new Map<string, readonly string[]>()
+  readonly #byKey = new BoundedMap<string, readonly string[]>(maxRemembered)
 
   /** The current pepper first; keys made under an earlier one are still found. */
   constructor(peppers: readonly Secret[]) {
@@ -30,10 +31,6 @@ export class DigestMemory {
 
   /** Keeps the digests of a key that exists; `known` is the one of them under which it was found. */
   remember(key: string, digests: readonly string[], known: string): void {
-    if (this.#byKey.size >= maxRemembered) {
-      const oldest = this.#byKey.keys().next()
-      if (!oldest.done) this.#byKey.delete(oldest.value)
-    }
     this.#byKey.set(key, [known, ...digests.filter((digest) => digest !== known)])
   }
 }

@@ -4,7 +4,8 @@ import { ServiceError } from '../domain/errors.ts'
 import { outcomeName, type EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
 import type { Plan } from '../domain/plans.ts'
-import { fusionId, fusionToolType, nearest, type Profile } from '../domain/profiles.ts'
+import { embeddingsFormatId } from '../domain/format-id.ts'
+import { fusionId, fusionToolType, type Profile } from '../domain/profiles.ts'
 import type { RequestOpening } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
 import type { Conversation } from '../domain/conversation.ts'
@@ -17,16 +18,12 @@ import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Pr
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
 import { BackendsHealth } from './routing/health.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
+import { unknownProfile, wrongEndpoint } from './unknown-profile.ts'
 
 /** The longest limit that a caller may ask for itself, milliseconds. */
 const longestTotalMs = 3_600_000
 /** A caller that told its own limit reads our error before that limit cuts the connection: a tenth, at most a second. */
 const longestMarginMs = 1_000
-
-/** How names of models look. */
-const modelShape = /^[\w.:/@-]{1,60}$/
-/** How keys begin, ours and other services'. */
-const secretShape = /^(sk|pk|gsk|ghp|xai|AIza|eyJ)[-_A-Za-z0-9]{8}/
 
 export interface GatewayParts {
   readonly clock: Clock
@@ -42,6 +39,13 @@ export interface GatewayParts {
   readonly relays: (id: ClientFormatId) => RelayRules
   readonly mintId: () => string
   readonly keepAliveMs: number
+}
+
+/** A profile and the backends that serve one account under its name. */
+export interface ServedProfile {
+  readonly profile: Profile
+  readonly backends: readonly Backend[]
+  readonly count: BackendCount
 }
 
 /** The data plane: who asks, what they may have, and how they are answered. */
@@ -73,19 +77,20 @@ export class Gateway {
     return this.#parts.ledger.signals(principal.accountId, principal.plan)
   }
 
-  /** What stands behind each profile for this account, asking nobody. @throws ServiceError `store_unavailable` */
-  backendCounts({ accountId }: Principal): Promise<readonly BackendCount[]> {
-    const { health } = this.#course
-    return Promise.all(
-      this.#parts.profiles.map(async ({ id }) => countBackends(id, await this.#backendsOf(id, accountId), health)),
-    )
+  /** Every profile, each with the backends that serve this account. @throws ServiceError `store_unavailable` */
+  profilesFor({ accountId }: Principal): Promise<ServedProfile[]> {
+    const serve = async (profile: Profile): Promise<ServedProfile> => {
+      const backends = await this.#backendsOf(profile.id, accountId)
+      return { profile, backends, count: countBackends(profile.id, backends, this.#course.health) }
+    }
+    return Promise.all(this.#parts.profiles.map(serve))
   }
 
   /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */
   async answer(principal: Principal, request: ModelRequest, sink: AnswerSink): Promise<void> {
     const { formats, mintId, log } = this.#parts
     const conversation = formats(request.format).readRequest(request.body)
-    const profile = this.#profileOf(principal, conversation)
+    const profile = this.#profileOf(principal, conversation, request.format)
     const found = this.#backendsOf(profile.id, principal.accountId)
     const usable = found instanceof Promise ? await found : found
     if (usable.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
@@ -149,7 +154,7 @@ export class Gateway {
   }
 
   /** The profile that was named, where the plan allows it and what is attached (spec 8.3). */
-  #profileOf({ plan }: Principal, conversation: Conversation): Profile {
+  #profileOf({ plan }: Principal, conversation: Conversation, format: ClientFormatId): Profile {
     const { profiles } = this.#parts
     const name = conversation.profile
     const profile = profiles.find(({ id }) => id === name)
@@ -158,16 +163,9 @@ export class Gateway {
       const what = premium ?? (conversation.fusionTool === undefined ? undefined : `The tool ${fusionToolType}`)
       if (what !== undefined) throw new ServiceError('plan_required', { words: { what, plan: plan.name } })
     }
-    if (profile !== undefined) return profile
-    const known = profiles.map(({ id }) => id)
-    const near = nearest(name, known)
-    const suggestion = near === undefined ? '' : ` Did you mean "${near}"?`
-    // What is no name of a model could be a prompt or a key that was put into the wrong field: it is not repeated.
-    const named = modelShape.test(name) && !secretShape.test(name) ? `"${name}"` : 'of the name in model'
-    throw new ServiceError('model_not_found', {
-      param: 'model',
-      words: { named, suggestion, profiles: known.join(', ') },
-    })
+    if (profile === undefined) throw unknownProfile(name, profiles)
+    if ((profile.embeddings !== undefined) !== (format === embeddingsFormatId)) throw wrongEndpoint(profile, profiles)
+    return profile
   }
 }
 

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../domain/bounded-map.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { KeyEntry, KeyStore } from './ports.ts'
@@ -23,9 +24,9 @@ export class KeyDirectory {
   readonly #clock: Clock
   readonly #log: EventLog
   readonly #onChange: () => void
-  readonly #entries = new Map<string, KeyEntry>()
+  readonly #entries = new BoundedMap<string, KeyEntry>(maxRemembered)
   /** Until when each of these is believed to be unknown, epoch milliseconds. */
-  readonly #unknown = new Map<string, number>()
+  readonly #unknown = new BoundedMap<string, number>(maxUnknown)
   readonly #lookups = new Map<string, Promise<KeyEntry | undefined>>()
   #revision: number | undefined
   #confirmedMs = Number.NEGATIVE_INFINITY
@@ -84,13 +85,8 @@ export class KeyDirectory {
   }
 
   #remember(digest: string, entry: KeyEntry | undefined): void {
-    if (entry === undefined) {
-      makeRoom(this.#unknown, maxUnknown)
-      this.#unknown.set(digest, this.#clock.nowMs() + unknownForMs)
-    } else {
-      makeRoom(this.#entries, maxRemembered)
-      this.#entries.set(digest, entry)
-    }
+    if (entry === undefined) this.#unknown.set(digest, this.#clock.nowMs() + unknownForMs)
+    else this.#entries.set(digest, entry)
   }
 
   #inTime<T>(answer: Promise<T>): Promise<T> {
@@ -127,11 +123,4 @@ export class KeyDirectory {
     }
     this.#confirmedMs = askedMs
   }
-}
-
-/** Forgets the oldest entry of a map that is full. */
-function makeRoom(map: Map<string, unknown>, max: number): void {
-  if (map.size < max) return
-  const oldest = map.keys().next()
-  if (!oldest.done) map.delete(oldest.value)
 }

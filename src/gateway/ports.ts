@@ -1,5 +1,6 @@
 import type { Account, StoredKey } from '../domain/accounts.ts'
 import type { JsonObject } from '../domain/conversation.ts'
+import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
@@ -69,7 +70,7 @@ export interface Admission {
 }
 
 /** One provider, one model, one credential: what is tried, cooled and reported (contract 1). */
-export interface Backend {
+export interface Backend extends ModelFacts {
   /** Unique among all accounts' backends; shown as `X-Svc-Router-Upstream`. */
   readonly id: string
   /** What fails together with it, usually the provider. */
@@ -78,8 +79,6 @@ export interface Backend {
   readonly model: string
   /** Whether it only pretends to be a model; said in every answer's headers. */
   readonly simulated: boolean
-  /** The largest conversation that it takes, in tokens; absent when unknown. */
-  readonly contextWindow?: number
   readonly timeouts: BackendTimeouts
   /** What this endpoint wants written differently from the plain format. */
   readonly dialect: Dialect

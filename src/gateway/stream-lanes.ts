@@ -2,6 +2,7 @@ import { asError } from '../domain/bugs.ts'
 import { isContent, type AnswerEvent, type Conversation, type JsonObject, type Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { AnswerContext, AnswerReader, AnswerWriter, StreamFailure } from '../formats/format.ts'
+import { asBytes } from '../formats/json-scan.ts'
 import { modelMember, sequenceMember, type RelayMemory, type RelayRules } from '../formats/relay.ts'
 import { SseReader, type SseEvent } from '../formats/sse.ts'
 import type { Lane } from './lane.ts'
@@ -265,11 +266,6 @@ export class TranslationLane implements Lane {
 }
 
 const colon = 0x3a
-
-/** The UTF-8 bytes of a text, one character each. */
-function asBytes(text: string): string {
-  return Buffer.from(text, 'utf8').toString('latin1')
-}
 
 /** The data of one event's lines, or undefined where it has none (a comment, an empty line). */
 function dataOf(block: string): string | undefined {

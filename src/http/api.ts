@@ -5,7 +5,7 @@ import { ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
 import type { UsageSignals } from '../domain/usage.ts'
-import { clientFormatIds, type ClientFormatId } from '../domain/format-id.ts'
+import { clientFormatIds, embeddingsFormatId, type ClientFormatId } from '../domain/format-id.ts'
 import { formatById, relayById } from '../formats/formats.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Principal } from '../gateway/ports.ts'
@@ -24,6 +24,8 @@ import { isStreamProbe, StreamProbes } from './stream-probe.ts'
 const uncountedPerMinute = 300
 /** Requests with a bad key from one address, a minute (contract 4.3). */
 const badKeysPerMinute = 120
+/** Where single models are found. */
+const modelsPrefix = '/v1/models/'
 /** Of a refused request's body this much is read and thrown away, so that its sender gets to read the refusal. */
 const maxDiscardedBytes = 128 * 1024 * 1024
 
@@ -74,9 +76,12 @@ export class Api {
 
   readonly #routes: Readonly<Record<string, Route>> = {
     ...Object.fromEntries(
-      clientFormatIds.map((id) => [`/v1${formatById(id).path}`, modelRoute((exchange) => this.#answer(exchange, id))]),
+      [...clientFormatIds, embeddingsFormatId].map((id) => [
+        `/v1${formatById(id).path}`,
+        modelRoute((exchange) => this.#answer(exchange, id)),
+      ]),
     ),
-    '/v1/models': { method: 'GET', access: 'key', gated: true, handle: (exchange) => this.#models(exchange) },
+    '/v1/models': keyRoute((exchange) => this.#models(exchange)),
     '/model-catalog': publicRoute(({ response, requestId }) =>
       sendPublic(response, requestId, this.#parts.catalog.modelCatalog()),
     ),
@@ -92,6 +97,9 @@ export class Api {
       sendJson(response, requestId, readiness.ready ? 200 : 503, readiness)
     }),
   }
+
+  /** Below `/v1/models/`, where the rest of the path is the name of one. */
+  readonly #model: Route = keyRoute((exchange) => this.#models(exchange, modelNameOf(exchange.request)))
 
   constructor(parts: ApiParts) {
     this.#parts = parts
@@ -138,7 +146,7 @@ export class Api {
   async #serve(exchange: Exchange): Promise<void> {
     const { request } = exchange
     const path = pathOf(request)
-    const route = Object.hasOwn(this.#routes, path) ? this.#routes[path] : undefined
+    const route = this.#routeOf(path)
     checkHeaders(request)
     if ((route?.gated ?? true) && this.#parts.edgeGate) passEdgeGate(request.headers['user-agent'])
     // Below /v1/ even what is not there asks for a key first (spec 5.4).
@@ -146,6 +154,11 @@ export class Api {
     if (route === undefined) throw new ServiceError('not_found', { words: { baseUrl: this.#parts.baseUrl } })
     this.#checkMethod(request, route)
     await route.handle(exchange)
+  }
+
+  #routeOf(path: string): Route | undefined {
+    if (Object.hasOwn(this.#routes, path)) return this.#routes[path]
+    return path.startsWith(modelsPrefix) && path.length > modelsPrefix.length ? this.#model : undefined
   }
 
   #checkMethod({ method }: IncomingMessage, route: Route): void {
@@ -185,18 +198,21 @@ export class Api {
     await gateway.answer(principal, { id: requestId, format, ...body, ...about }, sink)
   }
 
-  async #models({ response, requestId, principal }: Exchange): Promise<void> {
+  /** The list of models, or the one of that name. */
+  async #models({ response, requestId, principal }: Exchange, name?: string): Promise<void> {
     const { catalog, gateway, nowMs } = this.#parts
     if (principal === undefined) throw new Error('a key route without a principal')
     this.#uncounted.take(principal.keyId)
     const signals = await this.#signalsOf(principal)
-    const backends = await gateway.backendCounts(principal)
     if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
-    sendJson(response, requestId, 200, catalog.models(), [
+    const served = await gateway.profilesFor(principal)
+    const { plan } = principal
+    const body = name === undefined ? catalog.models(served, plan) : catalog.model(name, served, plan)
+    sendJson(response, requestId, 200, body, [
       'Cache-Control',
       'no-store',
       ...usageHeaders(signals, nowMs()),
-      ...backendsHeader(backends),
+      ...backendsHeader(served.map(({ count }) => count)),
     ])
   }
 
@@ -244,6 +260,16 @@ function pathOf({ url = '' }: IncomingMessage): string {
   return query < 0 ? url : url.slice(0, query)
 }
 
+/** The name behind `/v1/models/`: its slash may be encoded or not. What cannot be decoded is no name of ours. */
+function modelNameOf(request: IncomingMessage): string {
+  const name = pathOf(request).slice(modelsPrefix.length)
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
+}
+
 /** Callers write their whole body before they read: it is taken, so that they get to read why it was refused. */
 function discardRest(request: IncomingMessage): void {
   let discarded = 0
@@ -256,6 +282,10 @@ function discardRest(request: IncomingMessage): void {
 
 function modelRoute(handle: Route['handle']): Route {
   return { method: 'POST', access: 'key', gated: true, handle }
+}
+
+function keyRoute(handle: Route['handle']): Route {
+  return { method: 'GET', access: 'key', gated: true, handle }
 }
 
 function publicRoute(handle: Route['handle']): Route {

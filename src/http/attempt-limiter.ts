@@ -1,3 +1,4 @@
+import { BoundedMap } from '../domain/bounded-map.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { minuteMs } from '../domain/usage.ts'
 
@@ -9,7 +10,7 @@ export class AttemptLimiter {
   readonly #perMinute: number
   readonly #whom: string
   readonly #nowMs: () => number
-  readonly #counts = new Map<string, { minute: number; count: number }>()
+  readonly #counts = new BoundedMap<string, { minute: number; count: number }>(maxNames)
 
   /** `whom` completes the sentence "… a minute are allowed on" for the person who reads the refusal. */
   constructor(perMinute: number, whom: string, nowMs: () => number) {
@@ -24,12 +25,7 @@ export class AttemptLimiter {
     const minute = Math.floor(nowMs / minuteMs)
     const known = this.#counts.get(name)
     const count = known?.minute === minute ? known.count + 1 : 1
-    this.#counts.delete(name)
-    this.#counts.set(name, { minute, count })
-    if (this.#counts.size > maxNames) {
-      const oldest = this.#counts.keys().next()
-      if (!oldest.done) this.#counts.delete(oldest.value)
-    }
+    this.#counts.setLast(name, { minute, count })
     if (count <= this.#perMinute) return
     const seconds = Math.min(60, Math.max(1, Math.ceil(((minute + 1) * minuteMs - nowMs) / 1000)))
     const words = { limit: this.#perMinute, plan: this.#whom, seconds }

@@ -1,22 +1,26 @@
+import { clientFormatIds, embeddingsFormatId } from '../domain/format-id.ts'
 import type { Links } from '../domain/links.ts'
+import { capabilityIds, factsOfAll, type ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
-import { clientFormatIds } from '../domain/format-id.ts'
 import type { Profile } from '../domain/profiles.ts'
 import { formatById } from '../formats/formats.ts'
+import type { ServedProfile } from '../gateway/gateway.ts'
+import { unknownProfile } from '../gateway/unknown-profile.ts'
+import { codexModel, displayName } from './codex-model.ts'
 
 export interface CatalogParts {
   readonly baseUrl: string
   readonly links: Links
   readonly plans: readonly Plan[]
   readonly profiles: readonly Profile[]
-  /** How much the configured backends take, in tokens, where it is known. */
-  readonly backends: readonly { readonly id: string; readonly contextWindow: number | undefined }[]
+  /** The configured backends, and what is known of them. */
+  readonly backends: readonly { readonly id: string; readonly simulated: boolean; readonly facts: ModelFacts }[]
   /** Epoch seconds from which the profiles exist, for the list's `created`. */
   readonly createdAt: number
 }
 
-/** What clients may assume of a profile whose backends do not say: the smallest of today's frontier models. */
-const assumedContextWindow = 200_000
+/** What the catalog must know of a profile: itself, and who serves it. */
+type Offer = Pick<ServedProfile, 'profile' | 'backends'>
 
 /** The lists that describe the service, derived from the same tables that are enforced (contract 4.5). */
 export class Catalog {
@@ -26,40 +30,93 @@ export class Catalog {
     this.#parts = parts
   }
 
-  /** `GET /v1/models`: the compatible list in `data`, and in `models` the one that Codex reads. */
-  models(): object {
-    const { profiles, createdAt } = this.#parts
+  /**
+   * `GET /v1/models` as one account sees it. One list for everybody: `data` is what OpenAI's clients and, with the
+   * fields of a page around it, Anthropic's read; `models` is what Codex reads.
+   */
+  models(served: readonly Offer[], plan: Plan): object {
+    const conversing = served.filter(({ profile }) => profile.embeddings === undefined)
     return {
       object: 'list',
-      data: profiles.map(({ id }) => ({ id, object: 'model', created: createdAt, owned_by: 'svc-router' })),
-      models: profiles.map((profile, index) => codexModel(profile, index, this.#contextWindow(profile))),
+      data: served.map((one) => this.#entry(one, plan)),
+      has_more: false,
+      first_id: served[0]?.profile.id ?? null,
+      last_id: served.at(-1)?.profile.id ?? null,
+      models: conversing.map(({ profile, backends }, index) => codexModel(profile, index, factsOfAll(backends))),
     }
   }
 
-  /** The smallest that is known: a conversation that fits into it can go to every backend that says its size. */
-  #contextWindow(profile: Profile): number {
-    const known = this.#parts.backends
-      .filter(({ id }) => profile.backends.includes(id))
-      .flatMap(({ contextWindow }) => contextWindow ?? [])
-    return known.length === 0 ? assumedContextWindow : Math.min(...known)
+  /** `GET /v1/models/{id}`: the same entry as in the list. @throws ServiceError `model_not_found` */
+  model(id: string, served: readonly Offer[], plan: Plan): object {
+    const found = served.find(({ profile }) => profile.id === id)
+    if (found === undefined) throw unknownProfile(id, this.#parts.profiles)
+    return this.#entry(found, plan)
+  }
+
+  #entry({ profile, backends }: Offer, plan: Plan): object {
+    const { createdAt } = this.#parts
+    const { id, premium } = profile
+    return {
+      id,
+      object: 'model',
+      created: createdAt,
+      owned_by: 'svc-router',
+      // What Anthropic's clients read.
+      type: 'model',
+      display_name: displayName(id),
+      created_at: new Date(createdAt * 1000).toISOString(),
+      ...this.#described(profile, factsOfAll(backends)),
+      entitled: plan.premium || !premium,
+    }
+  }
+
+  /** What is said of a profile wherever it is described. What nobody knows is left out. */
+  #described(profile: Profile, facts: ModelFacts): object {
+    const { description, premium, quotaUnits, embeddings, price } = profile
+    const { plans } = this.#parts
+    const formats = embeddings === undefined ? clientFormatIds : [embeddingsFormatId]
+    return {
+      description,
+      kind: embeddings === undefined ? 'conversation' : 'embeddings',
+      endpoints: formats.map((format) => `/v1${formatById(format).path}`),
+      ...(embeddings === undefined ? {} : { vectors: embeddings }),
+      ...(facts.contextWindow === undefined ? {} : { context_window: facts.contextWindow }),
+      ...(facts.maxOutputTokens === undefined ? {} : { max_output_tokens: facts.maxOutputTokens }),
+      capabilities: { streaming: { supported: embeddings === undefined }, ...capabilitiesOf(facts) },
+      premium,
+      plans: plans.filter((plan) => plan.premium || !premium).map((plan) => plan.id),
+      quota_units: quotaUnits,
+      ...(price === undefined
+        ? {}
+        : {
+            price: {
+              currency: price.currency,
+              input_per_million: price.inputPerMillion,
+              ...(price.outputPerMillion === undefined ? {} : { output_per_million: price.outputPerMillion }),
+            },
+          }),
+    }
+  }
+
+  /** The configured backends of a profile; those that only pretend only where there are no others, as when it is used. */
+  #factsOf(profile: Profile): ModelFacts {
+    const all = this.#parts.backends.filter(({ id }) => profile.backends.includes(id))
+    const real = all.filter(({ simulated }) => !simulated)
+    return factsOfAll((real.length > 0 ? real : all).map(({ facts }) => facts))
   }
 
   /** `GET /model-catalog`: what there is. Discovery only; using it takes a key (spec 4). */
   modelCatalog(): object {
-    const { baseUrl, links, profiles, plans } = this.#parts
+    const { baseUrl, links, profiles } = this.#parts
     return {
       object: 'model_catalog',
       note: 'For discovery only: GET /v1/models and model requests need an active generated key.',
       base_url: baseUrl,
       accountSetupUrl: links.accountSetupUrl,
-      profiles: profiles.map(({ id, description, premium, quotaUnits }) => ({
-        id,
-        description,
-        premium,
-        quota_units: quotaUnits,
-        plans: plans.filter((plan) => plan.premium || !premium).map((plan) => plan.id),
-        endpoints: clientFormatIds.map((format) => `/v1${formatById(format).path}`),
-        streaming: true,
+      profiles: profiles.map((profile) => ({
+        id: profile.id,
+        ...this.#described(profile, this.#factsOf(profile)),
+        streaming: profile.embeddings === undefined,
       })),
     }
   }
@@ -96,32 +153,12 @@ export class Catalog {
   }
 }
 
-/** One entry of the list that Codex decodes: it wants every one of these fields. */
-function codexModel({ id, description }: Profile, index: number, contextWindow: number): object {
-  return {
-    slug: id,
-    display_name: id.replace('/', ' '),
-    description,
-    default_reasoning_level: 'medium',
-    supported_reasoning_levels: ['low', 'medium', 'high'].map((effort) => ({ effort, description: effort })),
-    shell_type: 'unified_exec',
-    visibility: 'list',
-    supported_in_api: true,
-    priority: index + 1,
-    availability_nux: null,
-    upgrade: null,
-    base_instructions: 'You are a coding agent that works in the terminal of the person who runs you.',
-    supports_reasoning_summaries: true,
-    default_reasoning_summary: 'none',
-    support_verbosity: false,
-    default_verbosity: null,
-    apply_patch_tool_type: 'freeform',
-    truncation_policy: { mode: 'tokens', limit: 10_000 },
-    supports_parallel_tool_calls: true,
-    context_window: contextWindow,
-    max_context_window: contextWindow,
-    effective_context_window_percent: 95,
-    experimental_supported_tools: [],
-    input_modalities: ['text', 'image'],
+/** In the form in which Anthropic's list has them. */
+function capabilitiesOf({ capabilities = {} }: ModelFacts): Record<string, { supported: boolean }> {
+  const known: Record<string, { supported: boolean }> = {}
+  for (const id of capabilityIds) {
+    const supported = capabilities[id]
+    if (supported !== undefined) known[id] = { supported }
   }
+  return known
 }

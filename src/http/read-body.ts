@@ -101,7 +101,7 @@ function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
   try {
     body = JSON.parse(text)
   } catch {
-    throw new ServiceError('invalid_json', { words: { where: bytes.length === 0 ? ': it is empty' : '' } })
+    throw new ServiceError('invalid_json', { words: { where: whyNot(bytes) } })
   }
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new ServiceError('invalid_json', { words: { where: ': it is not an object' } })
@@ -115,6 +115,11 @@ function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
     throw new ServiceError('invalid_request', { words: { problem }, ...(name === undefined ? {} : { param: name }) })
   }
   return { bytes, members, body: body as JsonObject }
+}
+
+function whyNot(bytes: Buffer): string {
+  if (bytes.length === 0) return ': it is empty'
+  return bytes.indexOf('\ufeff') === 0 ? ': it begins with a byte order mark' : ''
 }
 
 function tooLarge(maxBytes: number): ServiceError {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Secret } from '../domain/secret.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { Backend, BackendTimeouts, UpstreamCall, UpstreamListener, UpstreamRequest } from '../gateway/ports.ts'
@@ -19,7 +20,7 @@ export interface BackendSpec {
   readonly format: FormatId
   readonly model: string
   readonly simulated: boolean
-  readonly contextWindow?: number | undefined
+  readonly facts?: ModelFacts | undefined
   readonly timeouts: BackendTimeouts
   readonly dialect: Dialect
   readonly baseUrl: string
@@ -111,7 +112,7 @@ function describe(spec: DescribedBackend): Omit<Backend, 'call'> {
     format: spec.format,
     model: spec.model,
     simulated: spec.simulated,
-    ...(spec.contextWindow === undefined ? undefined : { contextWindow: spec.contextWindow }),
+    ...spec.facts,
     timeouts: spec.timeouts,
     dialect: spec.dialect,
   }

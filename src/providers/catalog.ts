@@ -1,4 +1,6 @@
 import type { Upstream } from '../domain/accounts.ts'
+import { BoundedMap } from '../domain/bounded-map.ts'
+import type { ModelFacts } from '../domain/model-facts.ts'
 import { frontierId } from '../domain/profiles.ts'
 import type { Profile } from '../domain/profiles.ts'
 import type { Secret } from '../domain/secret.ts'
@@ -25,8 +27,7 @@ export interface ConfiguredBackend {
   readonly format?: FormatId | undefined
   readonly authHeader?: string | undefined
   readonly failureDomain: string
-  /** Tokens. */
-  readonly contextWindow?: number | undefined
+  readonly facts?: ModelFacts | undefined
   readonly timeouts: BackendTimeouts
   readonly credential?: Secret | undefined
   /** The account that the credential belongs to: the only one that this backend serves. */
@@ -65,7 +66,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     options.profiles.map(({ id, backends }) => [id, backends.flatMap((backendId) => configured.get(backendId) ?? [])]),
   )
   /** Least recently used first once it is full. A list is there once its promise has settled. */
-  const own = new Map<string, OwnBackends>()
+  const own = new BoundedMap<string, OwnBackends>(maxCachedAccounts)
 
   const load = (accountId: string): Promise<readonly Backend[]> => {
     const loading = upstreamsOf(accountId).then((upstreams) =>
@@ -75,8 +76,6 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     )
     const cached: OwnBackends = { loading, chosen: new Map() }
     own.set(accountId, cached)
-    const oldest = own.keys().next()
-    if (own.size > maxCachedAccounts && oldest.done !== true) own.delete(oldest.value)
     return loading.then(
       (list) => (cached.list = list),
       (error: unknown) => {
@@ -136,7 +135,7 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
       format: entry.format ?? vendor.formats[0],
       model: entry.model,
       simulated: entry.provider === 'simulated',
-      contextWindow: entry.contextWindow,
+      facts: entry.facts,
       timeouts: entry.timeouts,
       dialect: vendor.dialect,
       baseUrl,

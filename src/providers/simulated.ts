@@ -2,9 +2,9 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { JsonObject } from '../domain/conversation.ts'
+import { isObject } from '../formats/fields.ts'
 import { behave, sendStatus } from './simulated/behave.ts'
 import { chatErrorBody } from './simulated/chat.ts'
-import { isObject } from './simulated/prompt.ts'
 import { readScript, Script } from './simulated/script.ts'
 import type { ScriptStep } from './simulated/script.ts'
 import { speakers } from './simulated/speakers.ts'
@@ -63,8 +63,8 @@ interface CapturedRequest {
 }
 
 /**
- * Starts a provider that only pretends: a real HTTP server on 127.0.0.1 that speaks openai-chat, openai-responses
- * and anthropic-messages, says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
+ * Starts a provider that only pretends: a real HTTP server on 127.0.0.1 that speaks openai-chat, openai-responses,
+ * anthropic-messages and openai-embeddings, says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
  */
 export async function startSimulatedProvider(options: SimulatedOptions): Promise<SimulatedProvider> {
   const { name, port = 0, tokenDelayMs = 0, capture = false, control = false } = options

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { isBusy } from './connect-sqlite.ts'
+import { makePrivateFile } from './private-file.ts'
 
 /** Long enough for a killed predecessor to be gone, short enough for a person. */
 const lockTimeoutMs = 500
@@ -19,7 +20,9 @@ export class DataFolderInUse extends Error {
  * Gives what releases it. @throws DataFolderInUse
  */
 export function lockDataFolder(folder: string): () => void {
-  const owner = new DatabaseSync(join(folder, 'owner.db'), { timeout: lockTimeoutMs })
+  const path = join(folder, 'owner.db')
+  makePrivateFile(path)
+  const owner = new DatabaseSync(path, { timeout: lockTimeoutMs })
   try {
     // In this mode the exclusive lock is a lock on the file itself, held until the transaction ends.
     owner.exec('pragma journal_mode = delete; begin exclusive')

@@ -3,6 +3,7 @@ import { Kysely } from 'kysely'
 import { makeFolder } from '../make-folder.ts'
 import { connectSqlite } from './connect-sqlite.ts'
 import { migrate } from './migrations.ts'
+import { makePrivateFile } from './private-file.ts'
 import type { Tables } from './schema.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
 
@@ -23,6 +24,7 @@ export function databasePath(folder: string): string {
  */
 export async function openSqlite(folder: string): Promise<Kysely<Tables>> {
   makeFolder(folder)
+  makePrivateFile(databasePath(folder))
   const db = new Kysely<Tables>({
     dialect: sqliteDialect(() => {
       const connection = connectSqlite(databasePath(folder), openTimeoutMs)

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { commands } from '../../src/cli/commands.ts'
@@ -366,5 +366,40 @@ describe('configuration', () => {
       code: 3,
       err: expect.stringContaining('there is no file') as string,
     })
+  })
+})
+
+describe('a data folder without data', () => {
+  const beginning = ['start', 'accounts create']
+  /** Commands that need no data at all. */
+  const apart = ['help', 'version', 'check']
+  const others = commands.map(({ name }) => name).filter((name) => ![...beginning, ...apart].includes(name))
+
+  test.each([
+    ['keys list'],
+    ['keys create'],
+    ['keys rotate', 'key_1'],
+    ['keys revoke', 'key_1', '--yes'],
+    ['accounts list'],
+    ['accounts plan', 'local', 'pro'],
+    ['upstream list'],
+    ['upstream test'],
+    ['upstream remove', 'up_1', '--yes'],
+    ['requests'],
+    ['request', 'req_1'],
+  ])('%s says that there is none, makes nothing, and ends with 3', async (name, ...rest) => {
+    cli.hasStore = false
+    const { code, out, err } = await cli.say(...name.split(' '), ...rest)
+    expect({ code, out }).toEqual({ code: 3, out: '' })
+    expect(err).toContain(`there is no data of svc-router in ${cli.dataDir}`)
+    expect(err).toContain(`npx svc-router start --data ${cli.dataDir}`)
+    expect(existsSync(cli.dataDir)).toBe(false)
+    expect(cli.seen).toEqual([])
+    expect(others).toContain(name)
+  })
+
+  test('accounts create begins one', async () => {
+    cli.hasStore = false
+    expect((await cli.say('accounts', 'create', 'team')).code).toBe(0)
   })
 })

@@ -22,6 +22,7 @@ export class Harness {
   readonly dataDir = join(this.folder, 'data')
   readonly store = new MemoryStore()
   readonly records: RequestRecord[] = []
+  hasStore = true
   env: Record<string, string> = {}
   stdin = ''
   stdinIsTty = false
@@ -69,6 +70,7 @@ export class Harness {
     return {
       clock: systemClock(),
       random: systemRandom(),
+      hasStore: () => this.hasStore,
       openStore: async () => {
         if (this.openFailure !== undefined) throw this.openFailure
         this.seen.push('open')

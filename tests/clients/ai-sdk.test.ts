@@ -1,20 +1,8 @@
-import { createOpenAI } from '@ai-sdk/openai'
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import {
-  APICallError,
-  generateObject,
-  generateText,
-  isStepCount,
-  Output,
-  streamText,
-  tool,
-  type LanguageModel,
-  type ModelMessage,
-} from 'ai'
+import type { LanguageModel, ModelMessage } from 'ai'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { linksFor } from '../../src/domain/links.ts'
 import { Service } from '../service.ts'
+import { counted, entrances } from './ai-clients.ts'
 import { collect, pixel, weatherIn } from './openai-clients.ts'
 
 const frontier = 'svc-router/frontier'
@@ -25,44 +13,6 @@ const sample = { city: 'simulated by alpha', degrees: expect.any(Number) as numb
 /** Answers are not stored here yet: with `store: false` the SDK sends whole items back instead of references to them. */
 const notStored = { openai: { store: false } }
 
-const tools = {
-  get_weather: tool({
-    description: 'The weather of a city.',
-    inputSchema: z.object({ city: z.string() }),
-    execute: ({ city }) => weatherIn(city),
-  }),
-}
-
-interface Settings {
-  readonly baseURL: string
-  readonly apiKey: string
-}
-
-const entrances: readonly {
-  readonly name: string
-  readonly format: 'openai-chat' | 'openai-responses'
-  readonly connect: (settings: Settings, profile?: string) => LanguageModel
-}[] = [
-  {
-    name: '@ai-sdk/openai (responses)',
-    format: 'openai-responses',
-    connect: (settings, profile = frontier) => createOpenAI(settings)(profile),
-  },
-  {
-    name: '@ai-sdk/openai .chat',
-    format: 'openai-chat',
-    connect: (settings, profile = frontier) => createOpenAI(settings).chat(profile),
-  },
-  {
-    name: '@ai-sdk/openai-compatible',
-    format: 'openai-chat',
-    connect: (settings, profile = frontier) =>
-      createOpenAICompatible({ ...settings, name: 'svc-router', includeUsage: true, supportsStructuredOutputs: true })(
-        profile,
-      ),
-  },
-]
-
 describe.each(['openai-chat', 'openai-responses'] as const)('a backend that speaks %s', (format) => {
   let service: Service
   beforeAll(async () => {
@@ -71,10 +21,18 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
   afterAll(() => service.stop())
   afterEach(() => service.providers[0]!.script([]))
 
-  describe.each(entrances)('$name', ({ connect }) => {
+  describe.each(entrances)('$name', ({ ai, model: open, name }) => {
+    const { generateText, generateObject, streamText, isStepCount, Output } = ai
+    const tools = {
+      get_weather: ai.tool({
+        description: 'The weather of a city.',
+        inputSchema: z.object({ city: z.string() }),
+        execute: ({ city }) => weatherIn(city),
+      }),
+    }
     let model: LanguageModel
     beforeAll(() => {
-      model = connect({ baseURL: service.baseUrl, apiKey: service.key })
+      model = open(counted(service).settings, frontier)
     })
 
     test('generateText gives the text and its usage, with every signal in the headers', async () => {
@@ -175,33 +133,28 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
       },
     )
 
-    test('a bad key and a mistyped profile are refused after one request, in our words', async () => {
-      const stranger = connect({ baseURL: service.baseUrl, apiKey: 'sk_svc_mistyped' })
-      const { message } = await refusalOf(stranger, 401)
-      expect(message.endsWith(linksFor(service.origin).accountUrl)).toBe(true)
-      const mistyped = connect({ baseURL: service.baseUrl, apiKey: service.key }, 'svc-router/fronteir')
-      expect((await refusalOf(mistyped, 404)).message).toContain('Did you mean "svc-router/frontier"?')
-    })
-  })
+    if (!name.endsWith('(responses)')) return
 
-  describe('@ai-sdk/openai (responses) as it is without store: false', () => {
-    test('finishes a tool loop whose first step only calls, since that sends no reference', async () => {
+    test('as it is, without store: false, finishes a tool loop whose first step only calls', async () => {
       const sent: string[] = []
+      const { settings } = counted(service)
       const recording: typeof fetch = (input, init) => {
         sent.push(init?.body as string)
-        return fetch(input, init)
+        return settings.fetch(input, init)
       }
-      const model = createOpenAI({ baseURL: service.baseUrl, apiKey: service.key, fetch: recording })(frontier)
-      const loop = { model, tools, prompt: 'What is the weather in Oslo?', stopWhen: isStepCount(3) }
-      const { text } = await generateText(loop)
+      const { text } = await generateText({
+        model: open({ ...settings, fetch: recording }, frontier),
+        tools,
+        prompt: 'What is the weather in Oslo?',
+        stopWhen: isStepCount(3),
+      })
       expect(sent).toHaveLength(2)
       expect(sent[1]).toContain('"function_call_output"')
       expect(sent[1]).not.toContain('item_reference')
       expect(text).toContain(weatherIn('Oslo'))
     })
 
-    test('refers to the text of an earlier answer, which a translation answers with item_not_found', async () => {
-      const model = createOpenAI({ baseURL: service.baseUrl, apiKey: service.key })(frontier)
+    test('as it is, refers to the text of an earlier answer, which a translation answers with item_not_found', async () => {
       const asked: ModelMessage = { role: 'user', content: 'Say hello.' }
       const first = await generateText({ model, messages: [asked] })
       const messages: ModelMessage[] = [asked, ...first.response.messages, { role: 'user', content: 'And again.' }]
@@ -216,7 +169,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         () => undefined,
         (reason: unknown) => reason,
       )
-      if (!APICallError.isInstance(error)) throw new Error('not refused', { cause: error })
+      if (!ai.APICallError.isInstance(error)) throw new Error('not refused', { cause: error })
       expect(JSON.stringify(error.requestBodyValues)).toContain('"item_reference"')
       expect(error.statusCode).toBe(404)
       expect(JSON.parse(error.responseBody ?? '')).toMatchObject({ error: { code: 'item_not_found', param: 'input' } })
@@ -224,18 +177,6 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
     })
   })
 })
-
-async function refusalOf(model: LanguageModel, status: number): Promise<APICallError> {
-  const error = await generateText({ model, prompt: 'Hello' }).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-  // A retried call would have ended in a RetryError.
-  if (!APICallError.isInstance(error)) throw new Error('not refused at once', { cause: error })
-  expect(error.statusCode).toBe(status)
-  expect(error.message.length).toBeLessThanOrEqual(240)
-  return error
-}
 
 /** The text of an error part: an `Error`, or what the provider sent. */
 function messageOf(error: unknown): string {

@@ -1,21 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import type OpenAI from 'openai'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { linksFor } from '../../src/domain/links.ts'
 import { mintKey } from '../../src/domain/keys.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import { Service } from '../service.ts'
-import { collect, connect, majors, type Traffic } from './openai-clients.ts'
+import { connect, majors, type Traffic } from './openai-clients.ts'
+import { plans } from './refusal-plans.ts'
+import { withoutSleeping } from './without-sleeping.ts'
 
 const model = 'svc-router/frontier'
 const longestMessage = 240
-
-const plans = {
-  max: { name: 'Max', requests_per_minute: 600, requests_per_month: 100_000, premium: true },
-  free: { name: 'Free', requests_per_minute: 100, requests_per_month: 500 },
-  tiny: { name: 'Tiny', requests_per_minute: 100, requests_per_month: 1 },
-  slow: { name: 'Slow', requests_per_minute: 1, requests_per_month: 500 },
-}
+const sdkSleep = /\/openai(-6)?\/(.*\/)?sleep\./
 
 let service: Service
 let links: ReturnType<typeof linksFor>
@@ -136,7 +132,7 @@ describe.each(majors)('$name', ({ OpenAI }) => {
       const { key } = await service.addAccount(`waits-${randomBytes(4).toString('hex')}`, 'slow')
       const { client, traffic } = connect(OpenAI, service, { apiKey: key, maxRetries: 2 })
       await send(client, { stream: false })
-      const slept = await withoutSleeping(async () => {
+      const slept = await withoutSleeping(sdkSleep, async () => {
         expect(await refusalOf(OpenAI, () => send(client), traffic)).toMatchObject({ status: 429 })
       })
       expect(traffic.sent).toHaveLength(4)
@@ -152,21 +148,6 @@ describe.each(majors)('$name', ({ OpenAI }) => {
       expect(traffic.answers[0]!.headers.get('x-should-retry')).toBe('true')
       const waitedMs = traffic.sent[1]!.atMs - traffic.sent[0]!.atMs
       expect(waitedMs).toBeGreaterThanOrEqual(Number(traffic.answers[0]!.headers.get('retry-after')) * 1000 - 5)
-    })
-  })
-
-  test('the list of models holds the profile', async () => {
-    const { client } = connect(OpenAI, service)
-    const models = await collect(client.models.list())
-    expect(models).toContainEqual({
-      id: model,
-      object: 'model',
-      created: expect.any(Number) as number,
-      owned_by: 'svc-router',
-    })
-    const stranger = connect(OpenAI, service, { apiKey: 'sk_svc_mistyped' })
-    expect(await refusalOf(OpenAI, () => stranger.client.models.list(), stranger.traffic)).toMatchObject({
-      status: 401,
     })
   })
 })
@@ -190,21 +171,4 @@ async function refusalOf(
   expect(request_id).toBe(error.requestID)
   expect(JSON.stringify(error.error)).not.toMatch(/sk_svc_[A-Za-z0-9]|sk-proj-/)
   return error
-}
-
-/** Runs `body` while the SDK's pauses between two tries take no time; gives how long, in milliseconds, they would have been. */
-async function withoutSleeping(body: () => Promise<void>): Promise<number[]> {
-  const slept: number[] = []
-  const real = globalThis.setTimeout
-  const spy = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((callback: () => void, ms?: number) => {
-    const isSdk = /\/openai(-6)?\/(.*\/)?sleep\./.test(new Error('who asks').stack ?? '')
-    if (isSdk) slept.push(ms ?? 0)
-    return real(callback, isSdk ? 0 : ms)
-  }) as typeof setTimeout)
-  try {
-    await body()
-  } finally {
-    spy.mockRestore()
-  }
-  return slept
 }

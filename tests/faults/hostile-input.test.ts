@@ -20,6 +20,7 @@ describe('bodies that are no request', () => {
     ['nothing', '', 'invalid_json'],
     ['half an object', '{"model": "svc-router/frontier"', 'invalid_json'],
     ['two objects', '{"model":"a"}{"model":"b"}', 'invalid_json'],
+    ['a byte order mark', '\ufeff{"model":"a"}', 'invalid_json'],
     ['a list', '[]', 'invalid_json'],
     ['null', 'null', 'invalid_json'],
     ['a number', '1', 'invalid_json'],
@@ -49,6 +50,11 @@ describe('bodies that are no request', () => {
       expect(answer.status, answer.text).toBe(400)
       expect(errorOf(answer)).toMatchObject({ code, type: 'invalid_request_error', source: 'client' })
     }
+  })
+
+  test('a byte order mark is named, since nobody can see it', async () => {
+    const answer = await readAnswer(await service.post('/responses', '\ufeff{"model":"a","input":"b"}'))
+    expect(errorOf(answer).message).toContain('it begins with a byte order mark')
   })
 
   test.each([

@@ -253,7 +253,7 @@ describe('what a backend is made of', () => {
     })
     expect('contextWindow' in plain).toBe(false)
     const timeouts = { ...defaultTimeouts(true), idleMs: 5 }
-    const reasons = openConfigured(local('b', { provider: 'openai', contextWindow: 1000, timeouts }), pools)
+    const reasons = openConfigured(local('b', { provider: 'openai', facts: { contextWindow: 1000 }, timeouts }), pools)
     expect(reasons).toMatchObject({ format: 'openai-responses', contextWindow: 1000, timeouts })
     expect(() => openConfigured(local('d', { provider: 'custom' }), pools)).toThrow('The backend d needs a base URL.')
   })

@@ -20,7 +20,7 @@ describe('GET /v1/models', () => {
       models: Record<string, unknown>[]
     }
     expect(body.object).toBe('list')
-    expect(body.data).toEqual([
+    expect(body.data).toMatchObject([
       { id: 'svc-router/frontier', object: 'model', created: expect.any(Number), owned_by: 'svc-router' },
     ])
     expect(body.models.map(({ slug }) => slug)).toEqual(['svc-router/frontier'])

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../domain/bounded-map.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { UpstreamError } from '../../domain/upstream.ts'
 
@@ -39,7 +40,7 @@ export class BackendsHealth {
   readonly #clock: Clock
   /** Between 0 and 1; spreads the ends of coolings so that they do not all come at once. */
   readonly #random: () => number
-  readonly #byBackend = new Map<string, BackendHealth>()
+  readonly #byBackend = new BoundedMap<string, BackendHealth>(maxRemembered)
 
   constructor(clock: Clock, random: () => number) {
     this.#clock = clock
@@ -98,12 +99,7 @@ export class BackendsHealth {
     const known = this.#byBackend.get(backendId)
     const health = known ?? { failures: 0, openings: 0, coolUntilMs: 0, reason: 'failing', probingUntilMs: 0 }
     // Put last, so that the first of the map is the one longest untouched.
-    this.#byBackend.delete(backendId)
-    this.#byBackend.set(backendId, health)
-    if (this.#byBackend.size > maxRemembered) {
-      const oldest = this.#byBackend.keys().next()
-      if (!oldest.done) this.#byBackend.delete(oldest.value)
-    }
+    this.#byBackend.setLast(backendId, health)
     return health
   }
 }

@@ -82,7 +82,10 @@ const behaviours: Readonly<Record<StepKind, (exchange: Exchange) => Promise<void
   },
   async empty(exchange) {
     if (exchange.stream) await sendFrames(exchange, [])
-    else sendWhole(exchange.response, JSON.stringify({ ...exchange.whole(), choices: [], output: [], content: null }))
+    else {
+      const nothing = { choices: [], output: [], content: null, data: [] }
+      sendWhole(exchange.response, JSON.stringify({ ...exchange.whole(), ...nothing }))
+    }
     exchange.response.end()
   },
   html({ response }) {

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
+import { isObject, objectOf } from '../../formats/fields.ts'
 
 /** What the simulated model looks at, read from a body of any format. Lenient: what is odd is passed over. */
 export interface Prompt {
@@ -42,10 +43,6 @@ export function countTokens(text: string): number {
 /** Cuts a text to a number of tokens. */
 export function cutToTokens(text: string, tokens: number): string {
   return text.slice(0, Math.max(0, tokens) * charactersPerToken)
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** A body of `/chat/completions`. */
@@ -208,10 +205,6 @@ function reasons(effort: Json | undefined): boolean {
 
 function listOf(value: Json | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : []
-}
-
-function objectOf(value: Json | undefined): JsonObject {
-  return isObject(value) ? value : {}
 }
 
 function textOf(value: Json | undefined): string {

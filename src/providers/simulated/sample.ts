@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isObject } from './prompt.ts'
+import { isObject, objectOf } from '../../formats/fields.ts'
 
 const maxDepth = 12
 /** Schemas visited for one value: callers write schemas, and a recursive one branches without end. */
@@ -140,10 +140,6 @@ function lookUp(root: JsonObject, reference: string): JsonObject {
     target = isObject(target) && Object.hasOwn(target, name) ? target[name] : undefined
   }
   return objectOf(target)
-}
-
-function objectOf(value: Json | undefined): JsonObject {
-  return isObject(value) ? value : {}
 }
 
 function numberOf(value: Json | undefined): number | undefined {

@@ -2,6 +2,7 @@ import type { JsonObject } from '../../domain/conversation.ts'
 import type { Exchange } from './behave.ts'
 import { chatErrorBody, doneFrame, streamChat, streamChatError, writeChat } from './chat.ts'
 import type { AnswerStamp } from './chat.ts'
+import { writeEmbeddings } from './embeddings.ts'
 import { messageErrorBody, streamMessage, streamMessageError, writeMessage } from './messages.ts'
 import { answerAs } from './model.ts'
 import { readChatPrompt, readMessagesPrompt, readResponsesPrompt } from './prompt.ts'
@@ -68,6 +69,20 @@ export const speakers: Readonly<Record<string, Speaker>> = {
         frames: () => streamMessage(answer, prompt, stamp),
         errorFrame: () => streamMessageError(failure),
         hugeFrame: (bytes) => hugest(streamMessage(hugeAnswer(name, prompt, bytes), prompt, stamp)),
+      }
+    },
+  },
+  '/v1/embeddings': {
+    ending: '',
+    errorBody: chatErrorBody,
+    answers(_name, body) {
+      // Never streamed, whatever was asked, as with real providers.
+      return {
+        stream: false,
+        whole: () => writeEmbeddings(body),
+        frames: () => [],
+        errorFrame: () => '',
+        hugeFrame: () => '',
       }
     },
   },

@@ -1,0 +1,63 @@
+import type { Conversation, JsonObject } from '../domain/conversation.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import { answerFault } from './answer-faults.ts'
+import { isArray, requiredString, wrongType } from './fields.ts'
+import type { AnswerReader, Format } from './format.ts'
+import { openaiChatRelay } from './openai-chat-relay.ts'
+import { readUsage } from './openai-chat/usage.ts'
+import type { RelayRules } from './relay.ts'
+
+/**
+ * Embeddings, as OpenAI defined them and most providers speak them. A body is relayed with its model changed and comes
+ * back whole: there is nothing to translate it to, and it is never streamed.
+ */
+export const openaiEmbeddings: Format = {
+  id: 'openai-embeddings',
+  path: '/embeddings',
+  upstreamPath: () => '/embeddings',
+  readRequest,
+  writeRequest: () => neverTranslated(),
+  readAnswer: () => new EmbeddingsReader(),
+  writeAnswer: () => neverTranslated(),
+}
+
+/** Relayed like a chat's body; what chat says of streams is never asked, because there are none. */
+export const openaiEmbeddingsRelay: RelayRules = {
+  ...openaiChatRelay,
+  requestChanges(_body, _conversation, { model, dialect }) {
+    const changes: Record<string, string | undefined> = { model: JSON.stringify(model) }
+    for (const field of dialect.refusedFields) changes[field] = undefined
+    return changes
+  },
+}
+
+/** As little of it as the service must know. @throws ServiceError `invalid_request` with `param` */
+function readRequest(body: JsonObject): Conversation {
+  const profile = requiredString(body, 'model')
+  const { input } = body
+  if (typeof input !== 'string' && !isArray(input)) throw wrongType('input', 'a string or an array')
+  return { profile, stream: false, turns: [], tools: [], sampling: {}, streamUsage: false, hints: {} }
+}
+
+class EmbeddingsReader implements AnswerReader {
+  finished = false
+
+  readEvent(): never {
+    throw new UpstreamError('broken')
+  }
+
+  readWhole(body: JsonObject): ReturnType<AnswerReader['readWhole']> {
+    if (body['error'] !== undefined && body['error'] !== null) throw answerFault(body['error'])
+    const { data } = body
+    if (!isArray(data) || data.length === 0) throw new UpstreamError('broken')
+    this.finished = true
+    const usage = readUsage(body['usage'])
+    const finish = { type: 'finish', reason: 'stop' } as const
+    return usage === undefined ? [finish] : [{ type: 'usage', usage }, finish]
+  }
+}
+
+/** Backends of both kinds never stand in one profile, so whoever gets here has a bug. */
+function neverTranslated(): never {
+  throw new Error('embeddings are relayed and never translated')
+}

@@ -1,0 +1,105 @@
+import { createOpenAI } from '@ai-sdk/openai'
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import * as ai7 from 'ai'
+import * as ai6 from 'ai-6'
+import { createOpenAI as createOpenAI3 } from 'ai-sdk-openai-3'
+import { createOpenAICompatible as createOpenAICompatible2 } from 'ai-sdk-openai-compatible-2'
+import type { EmbeddingModel, LanguageModel } from 'ai'
+import type { Service } from '../service.ts'
+import type { Traffic } from './openai-clients.ts'
+
+/** What is used of the SDK here, under one type: where the majors have other names for it, those of the newer one. */
+type Ai = Pick<
+  typeof ai7,
+  | 'APICallError'
+  | 'RetryError'
+  | 'Output'
+  | 'tool'
+  | 'isStepCount'
+  | 'generateText'
+  | 'generateObject'
+  | 'streamText'
+  | 'embed'
+  | 'embedMany'
+>
+
+const majors = [
+  { name: 'ai 7', ai: ai7 as Ai, createOpenAI, createOpenAICompatible },
+  {
+    name: 'ai 6',
+    ai: { ...ai6, isStepCount: ai6.stepCountIs, streamText: streamText6 } as unknown as Ai,
+    createOpenAI: createOpenAI3 as unknown as typeof createOpenAI,
+    createOpenAICompatible: createOpenAICompatible2 as unknown as typeof createOpenAICompatible,
+  },
+] as const
+
+/** Both majors that people run, and every way in which they reach an API like OpenAI's. */
+export const entrances: readonly Entrance[] = majors.flatMap((major) => {
+  const { name, ai } = major
+  const compatible = (settings: Settings) =>
+    major.createOpenAICompatible({
+      ...settings,
+      name: 'svc-router',
+      includeUsage: true,
+      supportsStructuredOutputs: true,
+    })
+  return [
+    {
+      name: `${name}, @ai-sdk/openai (responses)`,
+      ai,
+      format: 'openai-responses' as const,
+      model: (settings: Settings, profile: string) => major.createOpenAI(settings)(profile),
+      embedding: (settings: Settings, profile: string) => major.createOpenAI(settings).embedding(profile),
+    },
+    {
+      name: `${name}, @ai-sdk/openai .chat`,
+      ai,
+      format: 'openai-chat' as const,
+      model: (settings: Settings, profile: string) => major.createOpenAI(settings).chat(profile),
+    },
+    {
+      name: `${name}, @ai-sdk/openai-compatible`,
+      ai,
+      format: 'openai-chat' as const,
+      model: (settings: Settings, profile: string) => compatible(settings)(profile),
+      embedding: (settings: Settings, profile: string) => compatible(settings).embeddingModel(profile),
+    },
+  ]
+})
+
+export interface Entrance {
+  readonly name: string
+  readonly ai: Ai
+  /** What it speaks. */
+  readonly format: 'openai-chat' | 'openai-responses'
+  readonly model: (settings: Settings, profile: string) => LanguageModel
+  /** Where it gives embeddings too. */
+  readonly embedding?: (settings: Settings, profile: string) => EmbeddingModel
+}
+
+export interface Settings {
+  readonly baseURL: string
+  readonly apiKey: string
+  readonly fetch: typeof fetch
+}
+
+/** Settings as a README has them, but for a `fetch` that counts: one entry for each HTTP request that was made. */
+export function counted(service: Service, apiKey = service.key): { settings: Settings; traffic: Traffic } {
+  const traffic: Traffic = { sent: [], answers: [] }
+  const counting: typeof fetch = async (input, init) => {
+    const url = input instanceof Request ? input.url : input
+    traffic.sent.push({ path: new URL(url).pathname, atMs: performance.now() })
+    const response = await fetch(input, init)
+    traffic.answers.push({ status: response.status, headers: response.headers })
+    return response
+  }
+  return { settings: { baseURL: service.baseUrl, apiKey, fetch: counting }, traffic }
+}
+
+/** The newer major calls the stream of all parts `stream`. */
+function streamText6(options: Parameters<typeof ai6.streamText>[0]): unknown {
+  const result = ai6.streamText(options)
+  return new Proxy(result, {
+    get: (target, name) => Reflect.get(target, name === 'stream' ? 'fullStream' : name, target) as unknown,
+  })
+}

@@ -1,0 +1,151 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { linksFor, type Links } from '../../src/domain/links.ts'
+import { Service } from '../service.ts'
+import { documentedBlocks } from './docs.ts'
+import { pythonWithOpenai } from './python.ts'
+import { plans } from './refusal-plans.ts'
+import { weatherIn } from './openai-clients.ts'
+
+const script = join(import.meta.dirname, 'python', 'openai_client.py')
+const limitMs = 120_000
+const model = 'svc-router/frontier'
+const vectors = 'svc-router/embeddings'
+const says = 'This is a simulated answer from alpha.'
+const python = pythonWithOpenai("the clients of Python's openai")
+
+type Result = Readonly<Record<string, unknown>>
+
+describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] as const)(
+  "Python's openai, and a backend that speaks %s",
+  (format) => {
+    let service: Service
+    let links: Links
+    let results: Readonly<Record<string, Result>>
+    beforeAll(async () => {
+      service = await Service.start({
+        formats: [format],
+        settings: {
+          plans,
+          backends: {
+            alpha: { provider: 'alpha', model: 'm' },
+            vectors: { provider: 'alpha', model: 'v', embeddings: 'v' },
+          },
+          profiles: { [vectors]: { backends: ['vectors'] } },
+        },
+      })
+      links = linksFor(service.origin)
+      results = await runScript({
+        base_url: service.baseUrl,
+        model,
+        embeddings: vectors,
+        key: service.key,
+        free: (await service.addAccount('free', 'free')).key,
+        spent_month: await spentKey(service, 'tiny'),
+        spent_minute: await spentKey(service, 'slow'),
+      })
+    }, limitMs)
+    afterAll(() => service.stop())
+
+    test.each(['chat', 'responses'])('%s: a text, whole and in pieces', (api) => {
+      const tokens = expect.any(Number) as number
+      expect(results[`${api}_text`]).toMatchObject({ text: expect.stringContaining(says) as string, model, tokens })
+      const stream = results[`${api}_stream`]!
+      expect(stream).toMatchObject({
+        text: results[`${api}_text`]!['text'],
+        finish: api === 'chat' ? 'stop' : 'response.completed',
+        requests: 1,
+      })
+      expect(stream['pieces']).toBeGreaterThan(5)
+    })
+
+    test.each(['chat', 'responses'])('%s: a tool loop of two steps with two calls', (api) => {
+      expect(results[`${api}_tools`]).toMatchObject({ calls: 2, requests: 2 })
+      expect(results[`${api}_tools`]!['text']).toContain(weatherIn('Oslo'))
+      expect(results[`${api}_tools`]!['text']).toContain(weatherIn('Lima'))
+    })
+
+    test.each(['chat', 'responses'])('%s: an object of a schema', (api) => {
+      const parsed = { city: 'simulated by alpha', degrees: expect.any(Number) as number }
+      expect(results[`${api}_structured`]).toEqual({ parsed, requests: 1 })
+    })
+
+    test.each(['chat', 'responses'])('%s: an image is seen', (api) => {
+      expect(results[`${api}_image`]!['text']).toContain('I received 1 image')
+    })
+
+    test('the programs of docs/clients.md run as they stand there', async () => {
+      const [chat] = documentedBlocks('OpenAI SDK for Python', 'python')
+      const [embed] = documentedBlocks('Embeddings', 'python')
+      const env = { ...process.env, SVC_ROUTER_BASE_URL: service.baseUrl, SVC_ROUTER_API_KEY: service.key }
+      const { stdout } = await promisify(execFile)(python!, ['-c', `${chat}${embed}`], { env, timeout: limitMs })
+      expect(stdout).toContain(says)
+      expect(stdout).toContain('2 vectors of length 8')
+    })
+
+    test('embeddings, and the models', () => {
+      expect(results['embeddings']).toMatchObject({ size: 16, same: true, requests: 1 })
+      expect(results['embeddings']!['length']).toBeCloseTo(1)
+      expect(results['models']).toEqual({ ids: [model, vectors], one: model, requests: 2 })
+    })
+
+    test.each(['refused_401', 'refused_401_stream'])('%s: a mistyped key is told at once', (name) => {
+      expectRefusal(name, { class: 'AuthenticationError', status: 401, code: 'key_malformed' }, links.accountUrl)
+    })
+
+    test('a spent month is told at once, with the way to upgrade', () => {
+      expectRefusal('refused_402', { status: 402, code: 'insufficient_quota' }, links.upgradeUrl)
+    })
+
+    test('the fusion tool on a free plan is told at once, with the way to upgrade', () => {
+      const expected = { class: 'PermissionDeniedError', status: 403, code: 'plan_required' }
+      expectRefusal('refused_403', expected, links.upgradeUrl)
+    })
+
+    test('a spent minute says when to come again', () => {
+      const expected = { class: 'RateLimitError', status: 429, code: 'rate_limit_exceeded' }
+      expectRefusal('refused_429', expected, '')
+      expect(results['refused_429']!['message']).toMatch(/on Slow.* Please try again in \d+s\.$/)
+    })
+
+    test('a spent minute is waited for as long as we say, twice', () => {
+      const { requests, slept, message } = results['refused_429_waiting']!
+      expect(requests).toBe(3)
+      const seconds = Number(/try again in (\d+)s/.exec(String(message))?.[1])
+      expect(slept).toHaveLength(2)
+      for (const told of slept as number[]) expect(Math.abs(told - seconds)).toBeLessThanOrEqual(1)
+    })
+
+    /** What the person reads: one request, our sentence with its link at the end, and the id of the request. */
+    function expectRefusal(name: string, expected: Result, link: string): void {
+      const result = results[name]!
+      expect(result).toMatchObject({ ...expected, requests: 1, slept: [] })
+      const message = String(result['message'])
+      expect(message.endsWith(link)).toBe(true)
+      expect(result['said']).toContain(message)
+      expect(result['request_id']).toMatch(/^req_/)
+    }
+  },
+)
+
+/** The key of an account that has spent what its plan has in one request. */
+async function spentKey(service: Service, plan: keyof typeof plans): Promise<string> {
+  const { key } = await service.addAccount(plan, plan)
+  expect((await service.chat({}, { authorization: `Bearer ${key}` })).status).toBe(200)
+  return key
+}
+
+async function runScript(given: Readonly<Record<string, string>>): Promise<Readonly<Record<string, Result>>> {
+  const child = spawn(python!, [script], { stdio: ['pipe', 'pipe', 'inherit'], timeout: limitMs })
+  child.stdin.end(JSON.stringify(given))
+  const [out, [code]] = await Promise.all([text(child.stdout), once(child, 'close')])
+  if (code !== 0) throw new Error(`the script ended with ${String(code)}`)
+  const { results } = JSON.parse(out) as { results: Record<string, Result> }
+  const unexpected = Object.entries(results).filter(([, result]) => 'unexpected' in result)
+  expect(unexpected).toEqual([])
+  return results
+}

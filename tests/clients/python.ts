@@ -1,0 +1,34 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+
+const probeMs = 20_000
+const root = join(import.meta.dirname, '..', '..')
+
+/** The programme that `.ci/run` sets up, or the machine's own, where it has the package. */
+function findPython(): string | undefined {
+  const own = join(root, '.cache', 'python', 'bin', 'python')
+  return [...(existsSync(own) ? [own] : []), 'python3'].find((python) => {
+    try {
+      execFileSync(python, ['-c', 'import openai.resources.responses'], { stdio: 'pipe', timeout: probeMs })
+      return true
+    } catch {
+      // No such programme, or none with the package.
+      return false
+    }
+  })
+}
+
+/**
+ * A Python with the package `openai`. Where there is none it says so loudly, and under CI it is an error: a suite that
+ * never runs proves nothing.
+ */
+export function pythonWithOpenai(suite: string): string | undefined {
+  const python = findPython()
+  if (python !== undefined) return python
+  const setUp =
+    'python3 -m venv .cache/python && .cache/python/bin/pip install -r tests/clients/python/requirements.txt'
+  if (process.env.CI !== undefined) throw new Error(`no Python with openai was found for ${suite}: ${setUp}`)
+  process.stderr.write(`\nSKIPPED: ${suite}, because no Python with openai was found. To have it: ${setUp}\n\n`)
+  return undefined
+}

@@ -1,0 +1,22 @@
+import { Service, type ServiceOptions } from './service.ts'
+
+/** The profile that gives embeddings, beside `svc-router/frontier`, which holds conversations over the same providers. */
+export const embeddingsProfile = 'svc-router/embeddings'
+
+/** A service with two backends for conversations and two that give the same embeddings, each at a provider of its own. */
+export function startEmbeddingsService(settings: ServiceOptions['settings'] = {}): Promise<Service> {
+  const timeouts = { connect: '500ms', whole_answer: '3s' }
+  return Service.start({
+    formats: ['openai-chat', 'openai-responses'],
+    settings: {
+      backends: {
+        'talk-a': { provider: 'alpha', model: 'model-of-alpha' },
+        'talk-b': { provider: 'beta', model: 'model-of-beta' },
+        'vectors-a': { provider: 'alpha', model: 'vectors-1', embeddings: 'vectors-1', timeouts },
+        'vectors-b': { provider: 'beta', model: 'org/vectors-1', embeddings: 'vectors-1', timeouts },
+      },
+      profiles: { [embeddingsProfile]: { backends: ['vectors-a', 'vectors-b'] } },
+      ...settings,
+    },
+  })
+}
