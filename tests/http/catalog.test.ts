@@ -34,7 +34,7 @@ const catalog = new Catalog({
   backends: Object.entries(facts).map(([id, known]) => ({ id, simulated: false, facts: known })),
   profiles,
 })
-const served: readonly ServedProfile[] = profiles.map((one) => ({
+const served: Pick<ServedProfile, 'profile' | 'backends'>[] = profiles.map((one) => ({
   profile: one,
   backends: one.backends.map((id) => Object.assign(new FakeBackend(id, 'openai-chat'), facts[id])),
 }))
