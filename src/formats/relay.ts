@@ -1,4 +1,5 @@
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
+import type { Wanted } from './earliest.ts'
 import type { StreamFailure, WriteTarget } from './format.ts'
 
 /**
@@ -10,9 +11,9 @@ export interface RelayRules {
   requestChanges(body: JsonObject, conversation: Conversation, target: WriteTarget): Record<string, string | undefined>
   /**
    * Finds, in the text of several events, what must be looked at one event at a time once content flows: ends, errors,
-   * usage and comments. It may find too much, never too little, and is global.
+   * usage and comments. It may find too much, never too little.
    */
-  readonly notable: RegExp
+  readonly notable: readonly Wanted[]
   /** Whether events carry a `sequence_number`, which events of our own must go on from. */
   readonly numbered: boolean
   /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */
