@@ -8,6 +8,7 @@ import type { Exchange } from './simulated/behave.ts'
 import { streamChat, streamChatError, writeChat } from './simulated/chat.ts'
 import type { AnswerStamp } from './simulated/chat.ts'
 import { writeEmbeddings } from './simulated/embeddings.ts'
+import { geminiAnswers, isGeminiPath, unsignedStep, withPath } from './simulated/gemini.ts'
 import { answerAs } from './simulated/model.ts'
 import { readChatPrompt, readResponsesPrompt } from './simulated/prompt.ts'
 import type { Prompt } from './simulated/prompt.ts'
@@ -68,8 +69,8 @@ interface CapturedRequest {
 }
 
 /**
- * Starts a provider that only pretends: a real HTTP server on 127.0.0.1 that speaks openai-chat, openai-responses and
- * openai-embeddings, * says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
+ * Starts a provider that only pretends: a real HTTP server on 127.0.0.1 that speaks every format of providers,
+ * says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
  */
 export async function startSimulatedProvider(options: SimulatedOptions): Promise<SimulatedProvider> {
   const { name, port = 0, tokenDelayMs = 0, capture = false, control = false } = options
@@ -112,9 +113,10 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
     const text = await readBody(request)
     if (text === undefined) return sendStatus(response, 413)
     if (capture) remember(captured, { path: request.url ?? '', headers: request.headers, body: text })
-    const body = parseObject(text)
-    if (body === undefined) return sendStatus(response, 400)
-    const step = script.next()
+    const given = parseObject(text)
+    if (given === undefined) return sendStatus(response, 400)
+    const body = withPath(given, request.url ?? '')
+    const step = (format === 'gemini' ? unsignedStep(body) : undefined) ?? script.next()
     const stamp = {
       id: `${idPrefix}${requests.toString(36).padStart(5, '0')}`,
       createdAt: Math.floor(Date.now() / 1000),
@@ -142,11 +144,13 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
           ? answer(request, response, 'openai-responses')
           : path === 'POST /v1/embeddings'
             ? answer(request, response, 'openai-embeddings')
-            : control && path === 'PUT /script'
-              ? takeScript(request, response, script)
-              : control && path === 'GET /counts'
-                ? sendValue(response, counts())
-                : sendOther(path, response, name)
+            : isGeminiPath(path)
+              ? answer(request, response, 'gemini')
+              : control && path === 'PUT /script'
+                ? takeScript(request, response, script)
+                : control && path === 'GET /counts'
+                  ? sendValue(response, counts())
+                  : sendOther(path, response, name)
     // What breaks here is a fault of the simulation, seen by whoever asked.
     Promise.resolve(done).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined))
   })
@@ -213,6 +217,8 @@ const formats = {
       hugeFrame: () => '',
     }
   },
+  gemini: (name: string, body: JsonObject, step: ScriptStep, stamp: AnswerStamp): Answers =>
+    geminiAnswers(name, body, textOf(step), stamp),
 }
 
 function hugeAnswer(name: string, prompt: Prompt, bytes: number): ReturnType<typeof answerAs> {

@@ -5,7 +5,7 @@ import type { Draft } from '../fields.ts'
 import type { Dialect } from '../format.ts'
 import type { ToolNames } from '../tool-names.ts'
 import { unsupported } from '../translatable.ts'
-import { ToolResults } from './tool-results.ts'
+import { ToolResults } from '../tool-results.ts'
 
 /** Stands where a call was never answered: providers refuse a call without its result. */
 const missingResult = 'aborted'

@@ -75,7 +75,11 @@ const behaviours: Readonly<Record<StepKind, (exchange: Exchange) => Promise<void
   },
   async empty(exchange) {
     if (exchange.stream) await sendFrames(exchange, [])
-    else sendWhole(exchange.response, JSON.stringify({ ...exchange.whole(), choices: [], output: [], data: [] }))
+    else
+      sendWhole(
+        exchange.response,
+        JSON.stringify({ ...exchange.whole(), choices: [], output: [], candidates: [], data: [] }),
+      )
     exchange.response.end()
   },
   html({ response }) {

@@ -1,4 +1,4 @@
-import type { ToolTurn, Turn } from '../../domain/conversation.ts'
+import type { ToolTurn, Turn } from '../domain/conversation.ts'
 
 /** Finds the result of each call wherever it stands behind the call; ids may come again in later turns. */
 export class ToolResults {
