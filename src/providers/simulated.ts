@@ -116,7 +116,7 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
     const given = parseObject(text)
     if (given === undefined) return sendStatus(response, 400)
     const body = withPath(given, request.url ?? '')
-    const step = (format === 'gemini' ? unsignedStep(body) : undefined) ?? script.next()
+    const step = unsignedStep(body) ?? script.next()
     const stamp = {
       id: `${idPrefix}${requests.toString(36).padStart(5, '0')}`,
       createdAt: Math.floor(Date.now() / 1000),
