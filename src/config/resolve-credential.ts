@@ -30,6 +30,8 @@ function checkRegion(id: string, provider: ProviderConfig, place: Place, finding
   const { baseUrl, region, name } = provider
   const template = baseUrl ?? vendorUrl({ ...preset, ...spokenBy(preset, provider.format) }, region)
   if (!needsRegion(template) || (region ?? place.region) !== undefined) return
+  // One that is no region has its own problem.
+  if (findings.mentions(['providers', name, 'region'])) return
   findings.add(
     ['backends', id, 'provider'],
     `"${name}" needs a region, and the credential names none`,

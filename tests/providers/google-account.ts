@@ -8,7 +8,7 @@ export const accountFile = {
   type: 'service_account',
   project_id: 'made-up-project',
   private_key_id: '0000111122223333444455556666777788889999',
-  private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
+  private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }),
   client_email: 'tester@made-up-project.iam.gserviceaccount.com',
   client_id: '100000000000000000001',
   auth_uri: 'https://accounts.google.com/o/oauth2/auth',

@@ -31,7 +31,7 @@ describe('a token', () => {
 
   test('is fetched once for all who wait, and then there at once', async () => {
     const { fetches, grant, ask, clock } = open()
-    const waiting = [ask(), ask(), ask()]
+    const waiting = [ask(), ask(), ask()].map((each) => Promise.resolve(each))
     grant('one')
     expect(await Promise.all(waiting)).toEqual(Array.from({ length: 3 }, () => ['authorization', 'Bearer one']))
     expect(ask()).toEqual(['authorization', 'Bearer one'])
@@ -45,11 +45,11 @@ describe('a token', () => {
     grant('one')
     await first
     await clock.advance(hourMs - 300_001)
-    ask()
+    void ask()
     expect(fetches).toHaveLength(1)
     await clock.advance(1)
     expect(ask()).toEqual(['authorization', 'Bearer one'])
-    ask()
+    void ask()
     expect(fetches).toHaveLength(2)
     grant('two')
     await settled()
@@ -62,13 +62,13 @@ describe('a token', () => {
     grant('one')
     await first
     await clock.advance(hourMs - 200_000)
-    ask()
+    void ask()
     fetches.at(-1)!.reject(new UpstreamError('unreachable'))
     await settled()
     expect(ask()).toEqual(['authorization', 'Bearer one'])
     expect(fetches).toHaveLength(2)
     await clock.advance(30_000)
-    ask()
+    void ask()
     expect(fetches).toHaveLength(3)
     fetches.at(-1)!.reject(new UpstreamError('unreachable'))
     await clock.advance(140_000)
