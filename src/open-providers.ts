@@ -76,9 +76,9 @@ function common({ id, model, provider, failureDomain, facts, timeouts }: Backend
 
 async function configuredBackend(backend: BackendConfig, store: Store): Promise<ConfiguredBackend> {
   const { credential, provider } = backend
-  const { baseUrl, authHeader } = provider
+  const { baseUrl, region, authHeader } = provider
   const format = backend.embeddings === undefined ? provider.format : embeddingsFormatId
-  const base = { ...common(backend), baseUrl, format, authHeader }
+  const base = { ...common(backend), baseUrl, region, format, authHeader }
   if (credential === undefined) return base
   return { ...base, credential, account: await accountOf(backend, store) }
 }

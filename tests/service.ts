@@ -11,9 +11,9 @@ import { loadConfig } from '../src/config/load.ts'
 import type { Config } from '../src/config/config.ts'
 import type { Account } from '../src/domain/accounts.ts'
 import { sealingKeys } from '../src/config/sealing-keys.ts'
+import type { FormatId } from '../src/domain/format-id.ts'
 import { systemClock } from '../src/domain/clock.ts'
 import type { ServiceEvent } from '../src/domain/events.ts'
-import type { ClientFormatId } from '../src/domain/format-id.ts'
 import { systemRandom, type RandomBytes } from '../src/domain/random.ts'
 import { Secret } from '../src/domain/secret.ts'
 import { startSimulatedProvider, type SimulatedProvider } from '../src/providers/simulated.ts'
@@ -23,7 +23,7 @@ import { createStore, type Store } from '../src/storage/store.ts'
 
 export interface ServiceOptions {
   /** Formats of the simulated providers behind `svc-router/frontier`, in order. Default: three of openai-chat. */
-  readonly formats?: readonly ClientFormatId[]
+  readonly formats?: readonly FormatId[]
   /** Durations as in the configuration. */
   readonly timeouts?: Readonly<Record<string, string>>
   /** Anything else of the configuration file. */
@@ -78,9 +78,13 @@ export class Service {
         ]),
       ),
       backends: Object.fromEntries(
-        providers.map(({ name }) => [
+        providers.map(({ name }, index) => [
           name,
-          { provider: name, model: `model-of-${name}`, ...(timeouts === undefined ? {} : { timeouts }) },
+          {
+            provider: name,
+            model: formats[index] === 'gemini' ? `gemini-3-${name}` : `model-of-${name}`,
+            ...(timeouts === undefined ? {} : { timeouts }),
+          },
         ]),
       ),
       ...settings,

@@ -1,3 +1,4 @@
+import { publicKeyId } from '../domain/cloud-credentials.ts'
 import type { Upstream } from '../domain/accounts.ts'
 import { idMinter } from '../domain/ids.ts'
 import type { Secret } from '../domain/secret.ts'
@@ -52,11 +53,14 @@ export async function removeUpstream(plane: ControlPlane, accountId: string, ups
   if (!(await plane.store.removeUpstream(accountId, upstreamId))) throw new AccountsError('upstream_unknown')
 }
 
-/** One line of visible characters: it becomes the value of a header. */
+/** One line of visible characters, which becomes the value of a header; or a cloud credential, which signs. */
 function isCredential(text: string): boolean {
-  return text.length > 0 && text.length <= maxCredentialCharacters && /^[\x21-\x7e]+$/.test(text)
+  if (text.length > maxCredentialCharacters) return false
+  return /^[\x21-\x7e]+$/.test(text) || publicKeyId(text) !== undefined
 }
 
-function hintOf(text: string): string | null {
+/** Of a cloud credential the end of its key's id, which is no secret: its last characters are the same in all of them. */
+function hintOf(credential: string): string | null {
+  const text = publicKeyId(credential) ?? credential
   return text.length < minHintedCharacters ? null : text.slice(-hintCharacters)
 }

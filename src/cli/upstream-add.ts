@@ -3,8 +3,11 @@ import { suggest } from '../config/check-shape.ts'
 import { findPreset, presetNames } from '../config/presets.ts'
 import { isProviderUrl } from '../config/schema.ts'
 import { holdsSecret } from '../config/secret-shapes.ts'
-import { formatIds } from '../domain/format-id.ts'
+import { regionShape } from '../domain/cloud-credentials.ts'
+import { formatIds, type FormatId } from '../domain/format-id.ts'
 import { Secret } from '../domain/secret.ts'
+import { checkCredential, fillBaseUrl, needsRegion, vendorUrl, type Place } from '../providers/place.ts'
+import { spokenBy, type Vendor } from '../providers/registry.ts'
 import { accountOption, type Command, type Invocation } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
 
@@ -22,6 +25,7 @@ export const upstreamAdd: Command = {
       summary: 'The environment variable with the credential. Without it, standard input is read.',
     },
     { name: 'base-url', value: 'URL', summary: "Replaces the preset's; required for custom and azure-openai." },
+    { name: 'region', value: 'REGION', summary: 'Where the provider has regions: bedrock, vertex.' },
     { name: 'format', value: 'FORMAT', summary: `What it speaks: ${formatIds.join(' or ')}.` },
     {
       name: 'auth-header',
@@ -37,14 +41,19 @@ export const upstreamAdd: Command = {
       'the provider',
       `upstream add PROVIDER --model MODEL; providers: ${presetNames.join(', ')}`,
     )
-    const draft = readDraft(invocation, provider)
-    const credential = await readCredential(invocation, provider)
+    const { preset, region, ...draft } = readDraft(invocation, provider)
+    const given = await readCredential(invocation, provider)
+    const checked = given === undefined ? undefined : checkCredential(preset.signing, given.reveal())
+    if (checked !== undefined && 'problem' in checked)
+      throw new CommandError(exitCodes.usage, `the credential ${checked.problem}`, checked.fix)
+    const credential = checked === undefined ? undefined : new Secret(checked.text)
+    const baseUrl = placeBaseUrl(preset, draft, { ...checked?.place, ...(region !== undefined && { region }) })
     return invocation.withStore(async ({ config, plane, account }) => {
       const owner = await account()
       const upstream = await addUpstream(
         plane,
         owner.id,
-        { ...draft, provider, credential },
+        { ...draft, provider, baseUrl, credential },
         invocation.ports.sealer(config),
       )
       const { sealedCredential: _, ...shown } = upstream
@@ -89,7 +98,27 @@ function readDraft(invocation: Invocation, provider: string) {
   const authHeader = line.option('auth-header')?.toLowerCase() ?? null
   if (authHeader !== null && !/^[a-z0-9-]{1,64}$/.test(authHeader))
     throw wrong('--auth-header must be the name of a header', '--auth-header authorization')
-  return { model, baseUrl, format: format ?? null, authHeader }
+  const region = line.option('region')
+  if (region !== undefined && !regionShape.test(region))
+    throw wrong('--region must be the name of a region', '--region us-east-1')
+  return { preset, model, baseUrl, format: format ?? null, authHeader, region }
+}
+
+/** With its region and project, where the preset's has them; null where the preset's own is used as it stands. */
+function placeBaseUrl(
+  preset: Vendor,
+  { baseUrl, format }: { readonly baseUrl: string | null; readonly format: FormatId | null },
+  place: Place,
+): string | null {
+  const template = baseUrl ?? vendorUrl({ ...preset, ...spokenBy(preset, format ?? undefined) }, place.region)
+  if (template === null || !template.includes('{')) return baseUrl
+  if (needsRegion(template) && place.region === undefined)
+    throw new CommandError(
+      exitCodes.usage,
+      `${preset.name} needs a region`,
+      'add --region us-east-1, or the one you use',
+    )
+  return fillBaseUrl(template, place)
 }
 
 /** From the named variable, or from standard input; providers that can do without are given none. */

@@ -57,6 +57,8 @@ export interface ProviderConfig {
   readonly name: string
   readonly preset: string
   readonly baseUrl: string | undefined
+  /** Where the preset has regions. */
+  readonly region: string | undefined
   readonly format: FormatId | undefined
   readonly authHeader: string | undefined
 }

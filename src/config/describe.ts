@@ -60,6 +60,7 @@ function plainBackend(backend: BackendConfig): Record<string, unknown> {
     provider: provider.name,
     preset: provider.preset,
     base_url: provider.baseUrl,
+    region: provider.region,
     format: provider.format,
     auth_header: provider.authHeader,
     model: backend.model,

@@ -6,6 +6,7 @@ import { suggest } from './check-shape.ts'
 import type { Findings } from './findings.ts'
 import { readDurationMs } from './measures.ts'
 import { findPreset, presetNames, simulatedBackendIds, simulatedPreset } from './presets.ts'
+import { resolveCredential } from './resolve-credential.ts'
 import type { ConfigFile } from './schema.ts'
 
 /** What the simulated provider does; it has no size that would be worth saying. */
@@ -16,6 +17,9 @@ const simulatedCapabilities: Capabilities = {
   structured_outputs: true,
   reasoning: true,
 }
+
+/** What a provider that is used by its preset's name alone does not say. */
+const unsaid = { baseUrl: undefined, region: undefined, format: undefined, authHeader: undefined } as const
 
 /** The declared providers, and the presets that backends name directly. */
 export function resolveProviders(file: ConfigFile, findings: Findings): Map<string, ProviderConfig> {
@@ -40,6 +44,7 @@ export function resolveProviders(file: ConfigFile, findings: Findings): Map<stri
       name,
       preset: given.preset,
       baseUrl: given.base_url?.replace(/\/+$/, ''),
+      region: given.region,
       format: given.format,
       authHeader: given.auth_header?.toLowerCase(),
     })
@@ -80,13 +85,11 @@ function resolveBackend(
 ): BackendConfig {
   checkCredential(id, provider, mode, findings)
   const { credential_env: credentialEnv, reasoning = false } = given
-  const path = ['backends', id, 'credential_env']
   return {
     id,
     provider,
     model: given.model,
-    credential:
-      credentialEnv === undefined ? undefined : findings.secret(path, credentialEnv, `it is the credential of ${id}`),
+    credential: resolveCredential(id, credentialEnv, provider, findings),
     credentialEnv,
     account: given.account,
     failureDomain: given.failure_domain ?? provider.name,
@@ -166,7 +169,7 @@ function findProvider(
     )
     return undefined
   }
-  const provider = { name, preset: name, baseUrl: undefined, format: undefined, authHeader: undefined }
+  const provider = { ...unsaid, name, preset: name }
   providers.set(name, provider)
   return provider
 }
@@ -188,13 +191,7 @@ function resolveTimeouts(given: GivenBackend['timeouts'], reasoning: boolean): B
 function simulatedBackend(id: string): BackendConfig {
   return {
     id,
-    provider: {
-      name: simulatedPreset,
-      preset: simulatedPreset,
-      baseUrl: undefined,
-      format: undefined,
-      authHeader: undefined,
-    },
+    provider: { ...unsaid, name: simulatedPreset, preset: simulatedPreset },
     model: id,
     credential: undefined,
     credentialEnv: undefined,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { regionShape } from '../domain/cloud-credentials.ts'
 import { formatIds } from '../domain/format-id.ts'
 import type { CapabilityId } from '../domain/model-facts.ts'
 import { presetNames } from './presets.ts'
@@ -189,6 +190,9 @@ export const configSchema = group({
     group({
       preset: text('the name of a preset', 64).meta({ description: 'The vendor.', examples: presetNames }),
       base_url: url("the provider's base URL", isProviderUrl).optional().describe("Replaces the preset's."),
+      region: shaped(regionShape, 'the name of a region, such as us-east-1')
+        .optional()
+        .describe('Where the preset has regions: bedrock, vertex.'),
       format: z
         .enum(formatIds, { error: `expected ${formatIds.join(' or ')}` })
         .optional()

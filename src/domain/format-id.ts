@@ -2,7 +2,7 @@
 export const clientFormatIds = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
 
 /** Every wire format in which providers converse: those of clients, and those that no client of ours speaks. */
-export const formatIds = [...clientFormatIds] as const
+export const formatIds = [...clientFormatIds, 'gemini'] as const
 
 /** Embeddings are no conversation: they are relayed and never translated, and so they are in neither list. */
 export const embeddingsFormatId = 'openai-embeddings' as const

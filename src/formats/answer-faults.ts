@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from '../domain/conversation.ts'
 import { UpstreamError, type AttemptOutcome } from '../domain/upstream.ts'
-import { isObject } from './fields.ts'
+import { isArray, isObject } from './fields.ts'
+import { googleFault } from './google-faults.ts'
 
 /** An answer of which more than this has been read is not one: its events may not fill the memory. */
 export const maxAnswerCharacters = 64 * 1024 * 1024
@@ -47,6 +48,8 @@ export function toldByMessage(error: JsonObject): 'context_too_long' | 'rejected
 /** The category of an error that came inside an answer; its text is left behind (architecture 8). */
 export function answerFault(error: Json | undefined): UpstreamError {
   if (!isObject(error)) return new UpstreamError('server_error')
+  const google = googleFault(error)
+  if (google !== undefined) return new UpstreamError(google.outcome, { retryAfterMs: google.retryAfterMs })
   return new UpstreamError(outcomes.get(error['code']) ?? outcomes.get(error['type']) ?? 'server_error')
 }
 
@@ -64,6 +67,10 @@ interface RefusalHead {
 /** What a provider's refusal means, from its status and its body. The body is read for its codes and never passed on. */
 export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string): UpstreamError {
   const error = errorOf(body)
+  const google = error === undefined ? undefined : googleFault(error)
+  if (google !== undefined) {
+    return new UpstreamError(google.outcome, { status, retryAfterMs: retryAfterMs ?? google.retryAfterMs })
+  }
   const code = error?.['code'] ?? error?.['type']
   const told = outcomes.get(code)
   const inWords = error === undefined ? undefined : toldByMessage(error)
@@ -80,7 +87,9 @@ export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string
 function errorOf(body: string): JsonObject | undefined {
   try {
     const parsed = JSON.parse(body) as Json
-    const error = isObject(parsed) ? parsed['error'] : undefined
+    // Google puts the errors of some streams into a list of one.
+    const told = isArray(parsed) ? parsed[0] : parsed
+    const error = isObject(told) ? told['error'] : undefined
     return isObject(error) ? error : undefined
   } catch {
     // Not JSON: a proxy's page. Its status says enough.

@@ -16,7 +16,7 @@ export const anthropicMessagesRelay: RelayRules = {
     return changes
   },
 
-  notable: /"type"\s*:\s*"(?:message_(?:start|delta|stop)|error)"|"error"\s*:\s*\{|\[DONE\]|\n:/g,
+  notable: [/"type"\s*:\s*"(?:message_(?:start|delta|stop)|error)"|"error"\s*:\s*\{/g, '[DONE]', '\n:'],
 
   // Fields that are not for everybody yet are refused without it; Claude Code sends such in every request.
   passedHeaders: ['anthropic-beta'],

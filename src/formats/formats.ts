@@ -2,6 +2,7 @@ import type { ConversationFormatId } from '../domain/format-id.ts'
 import { anthropicMessages } from './anthropic-messages/anthropic-messages.ts'
 import { anthropicMessagesRelay } from './anthropic-messages-relay.ts'
 import type { ClientFormatId, Format, FormatId, ProviderFormat } from './format.ts'
+import { gemini } from './gemini/gemini.ts'
 import { openaiChat } from './openai-chat/openai-chat.ts'
 import { openaiChatRelay } from './openai-chat-relay.ts'
 import { openaiEmbeddings, openaiEmbeddingsRelay } from './openai-embeddings.ts'
@@ -19,6 +20,7 @@ export const clientFormats: Readonly<Record<ConversationFormatId, Format>> = {
 /** Every format that providers speak: one entry each. */
 const formats: Readonly<Record<FormatId, ProviderFormat>> = {
   ...clientFormats,
+  gemini,
   'openai-embeddings': openaiEmbeddings,
 }
 

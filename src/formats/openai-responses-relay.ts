@@ -13,8 +13,11 @@ export const openaiResponsesRelay: RelayRules = {
     return changes
   },
 
-  notable:
-    /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|cancelled|created)|error)"|"error"\s*:\s*\{|\[DONE\]|\n:/g,
+  notable: [
+    /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|cancelled|created)|error)"|"error"\s*:\s*\{/g,
+    '[DONE]',
+    '\n:',
+  ],
 
   ending: 'data: [DONE]\n\n',
 

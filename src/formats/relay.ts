@@ -1,4 +1,5 @@
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
+import type { Wanted } from './earliest.ts'
 import type { StreamFailure, WriteTarget } from './format.ts'
 
 /**
@@ -10,9 +11,9 @@ export interface RelayRules {
   requestChanges(body: JsonObject, conversation: Conversation, target: WriteTarget): Record<string, string | undefined>
   /**
    * Finds, in the text of several events, what must be looked at one event at a time once content flows: ends, errors,
-   * usage and comments. It may find too much, never too little, and is global.
+   * usage and comments. It may find too much, never too little.
    */
-  readonly notable: RegExp
+  readonly notable: readonly Wanted[]
   /** Headers of the request, in lower case, that say how its body is to be read and so go with it. Absent where there are none. */
   readonly passedHeaders?: readonly string[]
   /** What follows the last event of every stream, such as `data: [DONE]`; empty where the format has no such thing. */

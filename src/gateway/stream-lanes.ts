@@ -3,6 +3,7 @@ import { isContent, type AnswerEvent, type Conversation, type JsonObject, type U
 import { UpstreamError } from '../domain/upstream.ts'
 import type { AnswerContext, AnswerReader, AnswerWriter, StreamFailure } from '../formats/format.ts'
 import { asBytes } from '../formats/json-scan.ts'
+import { Earliest } from '../formats/earliest.ts'
 import { modelMember, sequenceMember, type RelayMemory, type RelayRules } from '../formats/relay.ts'
 import { SseReader, type SseEvent } from '../formats/sse.ts'
 import type { Lane } from './lane.ts'
@@ -29,6 +30,7 @@ export class RelayLane implements Lane {
   usage: Usage | undefined
   #outputChars = 0
   readonly #rules: RelayRules
+  readonly #notable: Earliest
   readonly #reader: AnswerReader
   readonly #conversation: Conversation
   readonly #model: string
@@ -42,6 +44,7 @@ export class RelayLane implements Lane {
 
   constructor(rules: RelayRules, reader: AnswerReader, context: AnswerContext, backendCounts: boolean) {
     this.#rules = rules
+    this.#notable = new Earliest(rules.notable)
     this.#reader = reader
     this.#conversation = context.conversation
     this.#model = `"model":${JSON.stringify(context.conversation.profile)}`
@@ -124,6 +127,7 @@ export class RelayLane implements Lane {
     let out = ''
     let from = 0
     this.alive = false
+    this.#notable.reset()
     const hadContent = this.hasContent
     while (from < events.length) {
       const passable = this.#passableUntil(events, from)
@@ -151,11 +155,9 @@ export class RelayLane implements Lane {
   /** The end of the events that can go on unread from `from`; `from` itself where the next one must be read. */
   #passableUntil(events: string, from: number): number {
     if (!this.hasContent || !this.#backendCounts || events.charCodeAt(from) === colon) return from
-    const { notable } = this.#rules
-    notable.lastIndex = from
-    const found = notable.exec(events)
-    if (found === null) return events.length
-    const boundary = events.lastIndexOf('\n\n', found.index)
+    const found = this.#notable.find(events, from)
+    if (found < 0) return events.length
+    const boundary = events.lastIndexOf('\n\n', found)
     return boundary < from ? from : boundary + 2
   }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { CloudKind } from '../domain/cloud-credentials.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Secret } from '../domain/secret.ts'
 import { UpstreamError } from '../domain/upstream.ts'
@@ -9,6 +10,7 @@ import { formatById } from '../formats/formats.ts'
 import { Call } from './call.ts'
 import type { Route } from './call.ts'
 import { endpointOf, type Endpoint } from './endpoint.ts'
+import { SignedCall } from './signed-call.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 
 const longestCredential = 8192
@@ -29,6 +31,8 @@ export interface BackendSpec {
   readonly credential?: Secret | undefined
   /** Headers that every request carries: name, in lower case, and value. */
   readonly fixedHeaders?: Readonly<Record<string, string>> | undefined
+  /** The kind of credential that signs each request; one that is none of this kind is sent in the header. */
+  readonly signing?: CloudKind | undefined
   /** Whether only public addresses may be reached: for base URLs that callers bring to a service of others. Default false. */
   readonly publicOnly?: boolean
 }
@@ -36,7 +40,7 @@ export interface BackendSpec {
 /** A backend as others see it, without how it is reached. */
 export type DescribedBackend = Omit<
   BackendSpec,
-  'baseUrl' | 'authHeader' | 'credential' | 'fixedHeaders' | 'publicOnly'
+  'baseUrl' | 'authHeader' | 'credential' | 'fixedHeaders' | 'signing' | 'publicOnly'
 >
 
 /**
@@ -49,32 +53,52 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
     endpointOf(spec.baseUrl, format.upstreamPath(spec.model, stream)),
   ) as [Endpoint, Endpoint]
   const credential = spec.credential?.reveal()
+  const authenticator =
+    spec.signing === undefined || credential === undefined
+      ? undefined
+      : pools.authenticators.open(spec.signing, credential)
+  const sent = authenticator === undefined ? credential : undefined
   const { host } = new URL(whole.origin)
-  const headers = requestHeaders(pools.userAgent, spec, credential)
-  const routeTo = ({ path }: Endpoint): Route => ({
+  const headers = requestHeaders(pools.userAgent, spec, sent)
+  const routeTo = ({ path }: Endpoint, signed = ''): Route => ({
     nowMs: () => pools.clock.nowMs(),
     onBug: pools.onBug,
-    head: `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n${headers}`,
+    head: `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n${signed}${headers}`,
   })
   const routes = { whole: routeTo(whole), streamed: routeTo(streamed) }
   const key = {
     origin: whole.origin,
-    credential: identityOf(spec.authHeader, credential),
+    credential: identityOf(spec.signing ?? spec.authHeader, credential),
     connectMs: spec.timeouts.connectMs,
     publicOnly: spec.publicOnly ?? false,
   }
   let pool = pools.pool(key)
+  const open = (route: Route, request: UpstreamRequest, listener: UpstreamListener): UpstreamCall => {
+    if (pool.retired) pool = pools.pool(key)
+    const call = new Call(route, pool, request, listener)
+    if (pool.retired) call.refuse('closed')
+    else {
+      pools.touch(pool)
+      pool.take(call)
+    }
+    return call
+  }
+  if (authenticator === undefined) {
+    return {
+      ...describe(spec),
+      call: (request, listener) => open(request.stream ? routes.streamed : routes.whole, request, listener),
+    }
+  }
   return {
     ...describe(spec),
-    call(request: UpstreamRequest, listener: UpstreamListener): UpstreamCall {
-      if (pool.retired) pool = pools.pool(key)
-      const call = new Call(request.stream ? routes.streamed : routes.whole, pool, request, listener)
-      if (pool.retired) call.refuse('closed')
-      else {
-        pools.touch(pool)
-        pool.take(call)
-      }
-      return call
+    call(request, listener) {
+      const { body, stream } = request
+      const endpoint = stream ? streamed : whole
+      const openSigned = (signed: readonly string[]): UpstreamCall =>
+        open(routeTo(endpoint, headerLines(signed)), request, listener)
+      const signed = authenticator.headersFor({ ...endpoint, body })
+      if (!(signed instanceof Promise)) return openSigned(signed)
+      return new SignedCall({ headers: signed, open: openSigned, listener, onBug: pools.onBug })
     },
   }
 }
@@ -141,6 +165,13 @@ function requestHeaders(userAgent: string, spec: BackendSpec, credential: string
   return headers.map((line) => `${line}\r\n`).join('')
 }
 
+/** What an authenticator gives, which has no line ends in it, as lines of the head. */
+function headerLines(flat: readonly string[]): string {
+  let lines = ''
+  for (let index = 0; index + 1 < flat.length; index += 2) lines += `${flat[index]}: ${flat[index + 1]}\r\n`
+  return lines
+}
+
 /** Headers that frame the request itself or that are ours. */
 const unsendable = new Set([
   'accept',
@@ -159,7 +190,8 @@ const unsendable = new Set([
   'x-request-id',
 ])
 
-function identityOf(authHeader: string | null, credential: string | undefined): string {
-  if (credential === undefined || authHeader === null) return ''
-  return createHash('sha256').update(`${authHeader}\n${credential}`).digest('base64url')
+/** `how` is the header that the credential is sent in, or the kind that signs. */
+function identityOf(how: string | null, credential: string | undefined): string {
+  if (credential === undefined || how === null) return ''
+  return createHash('sha256').update(`${how}\n${credential}`).digest('base64url')
 }

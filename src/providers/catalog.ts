@@ -8,7 +8,8 @@ import type { FormatId } from '../domain/format-id.ts'
 import type { Backend, Backends, BackendTimeouts } from '../gateway/ports.ts'
 import { createBackend, createUnusableBackend } from './backend.ts'
 import type { DescribedBackend } from './backend.ts'
-import { findVendor, vendors } from './registry.ts'
+import { fillBaseUrl, placeOf, vendorUrl } from './place.ts'
+import { findVendor, spokenBy, vendors } from './registry.ts'
 import type { Vendor, VendorId } from './registry.ts'
 import { defaultTimeouts } from './timeouts.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
@@ -24,6 +25,8 @@ export interface ConfiguredBackend {
   readonly model: string
   /** Required where the vendor's row has none. */
   readonly baseUrl?: string | undefined
+  /** Where the vendor has regions. */
+  readonly region?: string | undefined
   readonly format?: FormatId | undefined
   readonly authHeader?: string | undefined
   readonly failureDomain: string
@@ -126,8 +129,10 @@ interface OwnBackends {
 /** The backend of one configured entry. @throws TypeError where the entry cannot be used, as a full sentence */
 export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): Backend {
   const vendor: Vendor = vendors[entry.provider]
-  const baseUrl = entry.baseUrl ?? vendor.baseUrl
+  const spoken = spokenBy(vendor, entry.format)
+  const baseUrl = entry.baseUrl ?? vendorUrl({ ...vendor, ...spoken }, entry.region)
   if (baseUrl === null) throw new TypeError(`The backend ${entry.id} needs a base URL.`)
+  const own = placeOf(vendor.signing, entry.credential?.reveal())
   return createBackend(
     {
       id: entry.id,
@@ -137,11 +142,12 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
       simulated: entry.provider === 'simulated',
       facts: entry.facts,
       timeouts: entry.timeouts,
-      dialect: vendor.dialect,
-      baseUrl,
-      authHeader: entry.authHeader ?? vendor.authHeader,
+      dialect: spoken.dialect,
+      baseUrl: fillBaseUrl(baseUrl, { region: entry.region ?? own.region, project: own.project }),
+      authHeader: entry.authHeader ?? spoken.authHeader,
       credential: entry.credential,
       fixedHeaders: vendor.fixedHeaders,
+      signing: vendor.signing,
     },
     pools,
   )
@@ -158,15 +164,16 @@ export interface UpstreamParts {
 export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend {
   const { vault, pools, publicOnly } = parts
   const vendor = findVendor(upstream.provider)
-  const baseUrl = upstream.baseUrl ?? vendor?.baseUrl ?? null
+  const spoken = spokenBy(vendor ?? vendors.custom, upstream.format ?? undefined)
+  const baseUrl = upstream.baseUrl ?? spoken.baseUrl
   const spec: DescribedBackend = {
     id: upstream.id,
-    failureDomain: failureDomainOf(upstream.provider, vendor?.baseUrl ?? null, baseUrl),
+    failureDomain: failureDomainOf(upstream.provider, spoken.baseUrl, baseUrl),
     format: upstream.format ?? vendor?.formats[0] ?? 'openai-chat',
     model: upstream.model,
     simulated: upstream.provider === 'simulated',
     timeouts: defaultTimeouts(false),
-    dialect: (vendor ?? vendors.custom).dialect,
+    dialect: spoken.dialect,
   }
   if (vendor === undefined || baseUrl === null) return createUnusableBackend(spec, 'unreachable')
   try {
@@ -174,17 +181,10 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
       upstream.sealedCredential === null
         ? undefined
         : vault.open(upstream.accountId, upstream.id, upstream.sealedCredential)
-    return createBackend(
-      {
-        ...spec,
-        baseUrl,
-        authHeader: upstream.authHeader ?? vendor.authHeader,
-        credential,
-        fixedHeaders: vendor.fixedHeaders,
-        publicOnly,
-      },
-      pools,
-    )
+    const { signing, fixedHeaders } = vendor
+    const authHeader = upstream.authHeader ?? spoken.authHeader
+    const filled = fillBaseUrl(baseUrl, placeOf(signing, credential?.reveal()))
+    return createBackend({ ...spec, baseUrl: filled, authHeader, credential, signing, fixedHeaders, publicOnly }, pools)
   } catch (error) {
     if (error instanceof VaultError) return createUnusableBackend(spec, 'rejected_credentials')
     if (error instanceof TypeError) return createUnusableBackend(spec, 'unreachable')

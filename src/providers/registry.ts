@@ -1,3 +1,4 @@
+import type { CloudKind } from '../domain/cloud-credentials.ts'
 import type { FormatId } from '../domain/format-id.ts'
 import type { Dialect } from '../formats/format.ts'
 
@@ -5,8 +6,13 @@ import type { Dialect } from '../formats/format.ts'
 export interface Vendor {
   /** The name for people. */
   readonly name: string
-  /** Where its API is, without a slash at the end; null where the user must say. */
+  /**
+   * Where its API is, without a slash at the end; null where the user must say. `{region}` and `{project}` are filled in
+   * from what the user says or from the credential.
+   */
   readonly baseUrl: string | null
+  /** The base URL once a region was named, where there is one without. */
+  readonly regionalUrl?: string
   /** The formats that it speaks, the preferred one first. */
   readonly formats: readonly [FormatId, ...FormatId[]]
   /** The header that carries the credential; `authorization` sends `Bearer`. Null where none is sent. */
@@ -14,11 +20,22 @@ export interface Vendor {
   readonly credential: 'required' | 'optional' | 'none'
   /** Headers that every request carries: name, in lower case, and value. */
   readonly fixedHeaders?: Readonly<Record<string, string>>
+  /** The credential that signs each request instead of being sent; any other text is sent in `authHeader`, if there is one. */
+  readonly signing?: CloudKind
   readonly dialect: Dialect
+  /** What is different where another of its formats than the first is spoken. */
+  readonly byFormat?: Partial<Record<FormatId, Partial<Spoken>>>
   /** A model to show in help and error sentences. */
   readonly exampleModel: string
   /** Where people usually keep its key; null where there is none. */
   readonly keyVariable: string | null
+}
+
+/** How one format is spoken to a vendor. */
+export interface Spoken {
+  readonly baseUrl: string | null
+  readonly authHeader: string | null
+  readonly dialect: Dialect
 }
 
 const current = {
@@ -29,14 +46,33 @@ const current = {
 } as const
 /** Servers that render chat templates: most templates know neither `developer` nor the newer limit. */
 const classic = { maxTokensField: 'max_tokens', developerRole: false, streamUsage: true, refusedFields: [] } as const
-/** As Anthropic and those who speak its format want it; what differs between its models is in the format. */
-const messages = { maxTokensField: 'max_tokens', developerRole: false, streamUsage: true, refusedFields: [] } as const
 const chat = ['openai-chat'] as const
 const chatFirst = ['openai-chat', 'openai-responses'] as const
 const everyFormat = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
 const responsesFirst = ['openai-responses', 'openai-chat'] as const
 const hosted = { authHeader: 'authorization', credential: 'required' } as const
 const local = { authHeader: 'authorization', credential: 'optional', keyVariable: null } as const
+
+/** Google's OpenAI-compatible endpoint. */
+const geminiCompatible = {
+  baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
+  authHeader: 'authorization',
+  // Answers 400 `Unknown name` to these.
+  dialect: {
+    ...classic,
+    refusedFields: [
+      'store',
+      'metadata',
+      'seed',
+      'frequency_penalty',
+      'logit_bias',
+      'service_tier',
+      'safety_identifier',
+      'prompt_cache_key',
+      'verbosity',
+    ],
+  },
+} as const
 
 /** Every vendor: one row each. Configuration, `upstream add` and the help derive from it. */
 export const vendors = {
@@ -56,7 +92,8 @@ export const vendors = {
     authHeader: 'x-api-key',
     credential: 'required',
     fixedHeaders: { 'anthropic-version': '2023-06-01' },
-    dialect: messages,
+    // What differs between its models is in the format.
+    dialect: classic,
     exampleModel: 'claude-opus-5',
     keyVariable: 'ANTHROPIC_API_KEY',
   },
@@ -146,27 +183,40 @@ export const vendors = {
     keyVariable: 'XAI_API_KEY',
   },
   gemini: {
-    ...hosted,
     name: 'Google Gemini',
-    baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
-    formats: chat,
-    // Answers 400 `Unknown name` to these.
-    dialect: {
-      ...classic,
-      refusedFields: [
-        'store',
-        'metadata',
-        'seed',
-        'frequency_penalty',
-        'logit_bias',
-        'service_tier',
-        'safety_identifier',
-        'prompt_cache_key',
-        'verbosity',
-      ],
-    },
+    baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
+    formats: ['gemini', 'openai-chat'],
+    authHeader: 'x-goog-api-key',
+    credential: 'required',
+    // Most models answer 400 to these.
+    dialect: { ...classic, refusedFields: ['presencePenalty', 'frequencyPenalty'] },
+    byFormat: { 'openai-chat': geminiCompatible, 'openai-embeddings': geminiCompatible },
     exampleModel: 'gemini-2.5-pro',
     keyVariable: 'GEMINI_API_KEY',
+  },
+  vertex: {
+    name: 'Google Vertex AI',
+    baseUrl: 'https://aiplatform.googleapis.com/v1/projects/{project}/locations/global/publishers/google',
+    regionalUrl:
+      'https://{region}-aiplatform.googleapis.com/v1/projects/{project}/locations/{region}/publishers/google',
+    formats: ['gemini'],
+    authHeader: null,
+    credential: 'required',
+    signing: 'google',
+    dialect: classic,
+    exampleModel: 'gemini-2.5-pro',
+    keyVariable: 'GOOGLE_SERVICE_ACCOUNT',
+  },
+  bedrock: {
+    ...hosted,
+    name: 'Amazon Bedrock',
+    // A Bedrock API key is sent as it is; an AWS key signs.
+    baseUrl: 'https://bedrock-mantle.{region}.api.aws/v1',
+    formats: chatFirst,
+    signing: 'aws',
+    dialect: classic,
+    exampleModel: 'openai.gpt-oss-120b',
+    keyVariable: 'AWS_BEARER_TOKEN_BEDROCK',
   },
   ollama: {
     ...local,
@@ -226,4 +276,10 @@ export type VendorId = keyof typeof vendors
 /** The vendor of that id; undefined where there is none. */
 export function findVendor(id: string): Vendor | undefined {
   return Object.hasOwn(vendors, id) ? vendors[id as VendorId] : undefined
+}
+
+/** How that format is spoken to that vendor: its first one unless another is named. */
+export function spokenBy(vendor: Vendor, format: FormatId = vendor.formats[0]): Spoken {
+  const { baseUrl, authHeader, dialect } = vendor
+  return { baseUrl, authHeader, dialect, ...vendor.byFormat?.[format] }
 }

@@ -5,9 +5,10 @@ import type { JsonObject } from '../domain/conversation.ts'
 import { isObject } from '../formats/fields.ts'
 import { behave, sendStatus } from './simulated/behave.ts'
 import { chatErrorBody } from './simulated/chat.ts'
+import { unsignedStep, withPath } from './simulated/gemini.ts'
 import { readScript, Script } from './simulated/script.ts'
 import type { ScriptStep } from './simulated/script.ts'
-import { speakers } from './simulated/speakers.ts'
+import { speakerAt } from './simulated/speakers.ts'
 import type { Speaker } from './simulated/speakers.ts'
 
 const host = '127.0.0.1'
@@ -63,8 +64,8 @@ interface CapturedRequest {
 }
 
 /**
- * Starts a provider that only pretends: a real HTTP server on 127.0.0.1 that speaks openai-chat, openai-responses,
- * anthropic-messages and openai-embeddings, says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
+ * Starts a provider that only pretends: a real HTTP server on 127.0.0.1 that speaks every format of providers,
+ * says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
  */
 export async function startSimulatedProvider(options: SimulatedOptions): Promise<SimulatedProvider> {
   const { name, port = 0, tokenDelayMs = 0, capture = false, control = false } = options
@@ -103,9 +104,10 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
     const text = await readBody(request)
     if (text === undefined) return sendStatus(response, 413, speaker.errorBody)
     if (capture) remember(captured, { path: request.url ?? '', headers: request.headers, body: text })
-    const body = parseObject(text)
-    if (body === undefined) return sendStatus(response, 400, speaker.errorBody)
-    const step = script.next()
+    const given = parseObject(text)
+    if (given === undefined) return sendStatus(response, 400, speaker.errorBody)
+    const body = withPath(given, request.url ?? '')
+    const step = unsignedStep(body) ?? script.next()
     const stamp = {
       id: `${idPrefix}${requests.toString(36).padStart(5, '0')}`,
       createdAt: Math.floor(Date.now() / 1000),
@@ -129,7 +131,7 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
   const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 0 }, (request, response) => {
     const url = (request.url ?? '').split('?')[0]!
     const path = `${request.method} ${url}`
-    const speaker = request.method === 'POST' && Object.hasOwn(speakers, url) ? speakers[url] : undefined
+    const speaker = request.method === 'POST' ? speakerAt(url) : undefined
     const done =
       speaker !== undefined
         ? answer(request, response, speaker)

@@ -1,5 +1,7 @@
 import type { LookupFunction } from 'node:net'
 import type { Clock } from '../domain/clock.ts'
+import { createAuthenticators } from './authenticator.ts'
+import type { Authenticators, AuthenticatorsOptions } from './authenticator.ts'
 import { createConnector } from './connector.ts'
 import { Pool } from './pool.ts'
 import type { PoolLimits } from './pool.ts'
@@ -9,7 +11,7 @@ const defaultMaxConnections = 4096
 const defaultMaxWaiting = 4096
 const defaultWaitMs = 2_000
 
-export interface UpstreamPoolsOptions extends Partial<PoolLimits> {
+export interface UpstreamPoolsOptions extends Partial<PoolLimits>, AuthenticatorsOptions {
   readonly clock: Clock
   /** Our own version, for `User-Agent: svc-router/<version>`. */
   readonly version: string
@@ -38,6 +40,7 @@ export interface UpstreamPools {
   readonly clock: Clock
   readonly userAgent: string
   readonly onBug: (error: unknown) => void
+  readonly authenticators: Authenticators
   /** The pool of that key, opened where there is none. Ask again once it is `retired`. */
   pool(key: PoolKey): Pool
   /** Marks a use, so that the pool stays. */
@@ -87,6 +90,7 @@ export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPool
     clock,
     userAgent: `svc-router/${options.version}`,
     onBug,
+    authenticators: createAuthenticators(options),
     pool({ origin, credential, connectMs, publicOnly }) {
       const key = `${origin} ${connectMs} ${publicOnly} ${credential}`
       const known = pools.get(key)

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { commands } from '../../src/cli/commands.ts'
 import { isWellFormedKey } from '../../src/domain/keys.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
+import { accountFile } from '../providers/google-account.ts'
 import { Harness } from './harness.ts'
 
 let cli: Harness
@@ -224,6 +225,52 @@ describe('upstream', () => {
   const secret = 'made-up-credential-of-the-tests'
   beforeEach(async () => {
     await cli.say('accounts', 'create', 'local')
+  })
+
+  test('a cloud credential comes as JSON, is kept as one line, and fills in region and project', async () => {
+    const accessKey = { AccessKeyId: 'AKIAMADEUP0MADEUP000', SecretAccessKey: 'made-up-secret-of-the-tests' }
+    cli.stdin = JSON.stringify(accessKey, undefined, 2)
+    const bedrock = await cli.say(
+      'upstream',
+      'add',
+      'bedrock',
+      '--model',
+      'openai.gpt-oss-120b',
+      '--region',
+      'eu-west-1',
+    )
+    cli.stdin = JSON.stringify(accountFile, undefined, 2)
+    const vertex = await cli.say('upstream', 'add', 'vertex', '--model', 'gemini-2.5-pro', '--json')
+    cli.stdin = JSON.stringify(accountFile)
+    const regional = await cli.say('upstream', 'add', 'vertex', '--model', 'm', '--region', 'europe-west4')
+    cli.stdin = JSON.stringify({ ...accessKey, region: 'us-west-2' })
+    await cli.say('upstream', 'add', 'bedrock', '--model', 'm')
+    const list = await cli.say('upstream', 'list')
+    expect([bedrock.code, vertex.code, regional.code, list.code]).toEqual([0, 0, 0, 0])
+    const project = 'v1/projects/made-up-project/locations'
+    expect(cli.store.upstreams.map(({ baseUrl, credentialHint }) => [baseUrl, credentialHint])).toEqual([
+      ['https://bedrock-mantle.eu-west-1.api.aws/v1', 'P000'],
+      [`https://aiplatform.googleapis.com/${project}/global/publishers/google`, '9999'],
+      [`https://europe-west4-aiplatform.googleapis.com/${project}/europe-west4/publishers/google`, '9999'],
+      ['https://bedrock-mantle.us-west-2.api.aws/v1', 'P000'],
+    ])
+    for (const { out, err } of [bedrock, vertex, regional, list])
+      expect(out + err).not.toMatch(/made-up-secret|PRIVATE/)
+  })
+
+  test.each([
+    ['bedrock', '{"AccessKeyId":"short"}', ['--region', 'eu-west-1'], 'aws configure export-credentials'],
+    ['bedrock', 'made-up-bedrock-api-key', [], '--region us-east-1'],
+    ['bedrock', 'made-up-bedrock-api-key', ['--region', 'EU West'], '--region us-east-1'],
+    ['vertex', 'made-up-key', [], 'gcloud iam service-accounts keys create'],
+    ['vertex', JSON.stringify({ ...accountFile, token_uri: 'https://example.com' }), [], 'gcloud iam'],
+  ])('a credential of %s that cannot sign is refused, with what to do', async (provider, stdin, options, fix) => {
+    cli.stdin = stdin
+    const { code, err } = await cli.say('upstream', 'add', provider, '--model', 'm', ...options)
+    expect(code).toBe(2)
+    expect(err).toContain(fix)
+    expect(err).not.toMatch(/made-up|PRIVATE|short/)
+    expect(cli.store.upstreams).toEqual([])
   })
 
   test('a credential comes from standard input or from a named variable, and is printed nowhere', async () => {

@@ -2,9 +2,11 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AnswerEvent, Conversation, JsonObject } from '../../src/domain/conversation.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
+import { clientFormatIds, formatIds } from '../../src/domain/format-id.ts'
 import type { Format } from '../../src/formats/format.ts'
 import { clientFormats, formatById } from '../../src/formats/formats.ts'
 import { arbitraryAnswer, arbitraryConversation } from '../formats/arbitraries.ts'
+import { asGemini, asWholeGemini } from '../formats/gemini-recordings.ts'
 import {
   type Content,
   contentOf,
@@ -19,6 +21,8 @@ import {
 } from '../formats/exchange.ts'
 
 const all = Object.values(clientFormats)
+/** All formats that providers speak, those that no client of ours speaks included. */
+const spoken = formatIds.map((id) => formatById(id))
 const plain: Conversation = {
   profile: 'svc-router/frontier',
   stream: true,
@@ -157,6 +161,25 @@ describe.each(all)('the format $id', (format) => {
     expect(contentOf(readStream(format, text).events)).toEqual(contentOf(events))
   })
 
+  test('takes keys such as __proto__ for nothing special', () => {
+    const body =
+      '{"model":"m","messages":[{"role":"user","content":"x","__proto__":{"name":1}}],"input":[{"role":"user","content":"x","__proto__":{"type":1}}],"__proto__":{"stream":true,"temperature":"hot"},"metadata":{"__proto__":{"a":"b"},"constructor":"c"}}'
+    const conversation = format.readRequest(JSON.parse(body) as JsonObject)
+    expect(conversation.stream).toBe(false)
+    expect(conversation.sampling).toEqual({})
+    for (const other of spoken) other.writeRequest(conversation, targetOf(conversation))
+    expect(({} as JsonObject)['stream']).toBeUndefined()
+  })
+
+  test('reads and writes 200,000 turns without running out of stack', () => {
+    const messages = Array.from({ length: 200_000 }, () => ({ role: 'user', content: [{ type: 'text', text: 'x' }] }))
+    const conversation = format.readRequest({ model: 'm', messages, input: messages })
+    expect(conversation.turns).toHaveLength(200_000)
+    for (const other of spoken) other.writeRequest(conversation, targetOf(conversation))
+  })
+})
+
+describe.each(spoken)('the format $id towards providers', (format) => {
   test('refuses data that is not its own with a category, never with the data', () => {
     for (const data of [
       '',
@@ -187,21 +210,9 @@ describe.each(all)('the format $id', (format) => {
     expect(outcomeOf('constructor')).toBe('server_error')
   })
 
-  test('takes keys such as __proto__ for nothing special', () => {
-    const body =
-      '{"model":"m","messages":[{"role":"user","content":"x","__proto__":{"name":1}}],"input":[{"role":"user","content":"x","__proto__":{"type":1}}],"__proto__":{"stream":true,"temperature":"hot"},"metadata":{"__proto__":{"a":"b"},"constructor":"c"}}'
-    const conversation = format.readRequest(JSON.parse(body) as JsonObject)
-    expect(conversation.stream).toBe(false)
-    expect(conversation.sampling).toEqual({})
-    for (const other of all) other.writeRequest(conversation, targetOf(conversation))
-    expect(({} as JsonObject)['stream']).toBeUndefined()
-  })
-
-  test('reads and writes 200,000 turns without running out of stack', () => {
-    const messages = Array.from({ length: 200_000 }, () => ({ role: 'user', content: [{ type: 'text', text: 'x' }] }))
-    const conversation = format.readRequest({ model: 'm', messages, input: messages })
-    expect(conversation.turns).toHaveLength(200_000)
-    for (const other of all) other.writeRequest(conversation, targetOf(conversation))
+  test('reads an answer only once, and is not finished before it has begun', () => {
+    expect(format.readAnswer().finished).toBe(false)
+    expect(format.readAnswer()).not.toBe(format.readAnswer())
   })
 })
 
@@ -238,6 +249,51 @@ describe.each(all.flatMap((backend) => all.map((client) => ({ backend, client })
     })
   },
 )
+
+describe.each(all)('an answer from a provider that speaks gemini to $id', (client) => {
+  /** What Gemini can say: one kind of calls, no refusals and no citations. */
+  const sayable = arbitraryAnswer().map((events): AnswerEvent[] =>
+    events.flatMap((event): AnswerEvent[] => {
+      if (event.type === 'refusal' || event.type === 'annotation') return []
+      if (event.type === 'text') return [{ type: 'text', text: event.text }]
+      if (event.type === 'call') return [{ ...event, kind: 'function' }]
+      if (event.type !== 'usage') return [event]
+      const { outputTokens, reasoningTokens } = event.usage
+      return [{ type: 'usage', usage: { ...event.usage, outputTokens: outputTokens + reasoningTokens } }]
+    }),
+  )
+
+  test('says the same, streamed', () => {
+    fc.assert(
+      fc.property(sayable, (events) => {
+        const reader = formatById('gemini').readAnswer()
+        const writer = client.writeAnswer(contextOf(plain))
+        let text = ''
+        for (const answer of asGemini(events)) text += writer.writeEvents(reader.readEvent(JSON.stringify(answer)))
+        expect(reader.finished).toBe(true)
+        expect(contentOf(readStream(client, text + writer.writeEnd()).events)).toEqual(contentOf(events))
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('says the same, whole', () => {
+    fc.assert(
+      fc.property(sayable, (events) => {
+        const read = formatById('gemini')
+          .readAnswer()
+          .readWhole(sent(asWholeGemini(events)))
+        const translated = client.writeAnswer(contextOf(plain)).writeWhole(read)
+        expect(contentOf(client.readAnswer().readWhole(sent(translated)))).toEqual(contentOf(events))
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
+test('every format that only providers speak has answers of its own in this suite', () => {
+  expect(formatIds.filter((id) => !clientFormatIds.some((known) => known === id))).toEqual(['gemini'])
+})
 
 function caught(run: () => unknown): unknown {
   try {

@@ -2,7 +2,7 @@ import type { ServiceEvent } from '../../src/domain/events.ts'
 import { linksFor } from '../../src/domain/links.ts'
 import type { RequestOutcome } from '../../src/domain/requests.ts'
 import type { JsonObject } from '../../src/domain/conversation.ts'
-import type { Format, FormatId } from '../../src/formats/format.ts'
+import type { ClientFormatId, FormatId, Formats, ProviderFormat } from '../../src/formats/format.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { JsonScan } from '../../src/formats/json-scan.ts'
 import { DigestMemory } from '../../src/gateway/digest-memory.ts'
@@ -115,7 +115,7 @@ export class FakeGateway {
   deliver: () => void = () => {}
   readonly #gateway: Gateway
 
-  constructor(backendFormats: readonly FormatId[], formats: (id: FormatId) => Format = formatById) {
+  constructor(backendFormats: readonly FormatId[], formats: (id: FormatId) => ProviderFormat = formatById) {
     this.backends = backendFormats.map((format, index) => new FakeBackend(`b${index}`, format))
     const { clock } = this
     const log = (event: ServiceEvent): void => void this.events.push(event)
@@ -134,7 +134,7 @@ export class FakeGateway {
       profiles: [{ id: 'p', description: '', backends: [], premium: false, quotaUnits: 1 }],
       backends: { forProfile: () => this.backends },
       ledger: { admit: () => this.#admit(), signals: () => signals },
-      formats,
+      formats: formats as Formats,
       relays: relayById,
       mintId: () => 'x',
       keepAliveMs: 10_000,
@@ -146,7 +146,7 @@ export class FakeGateway {
     return this.events.find(({ event }) => event === 'request')
   }
 
-  answer(format: FormatId, body: JsonObject): Promise<void> {
+  answer(format: ClientFormatId, body: JsonObject): Promise<void> {
     const bytes = Buffer.from(JSON.stringify({ model: 'p', ...body }))
     const scan = new JsonScan({ maxDepth: 50, maxTokens: 1_000, maxMembers: 1_000 })
     scan.push(bytes)

@@ -83,7 +83,7 @@ const behaviours: Readonly<Record<StepKind, (exchange: Exchange) => Promise<void
   async empty(exchange) {
     if (exchange.stream) await sendFrames(exchange, [])
     else {
-      const nothing = { choices: [], output: [], content: null, data: [] }
+      const nothing = { choices: [], output: [], content: null, candidates: [], data: [] }
       sendWhole(exchange.response, JSON.stringify({ ...exchange.whole(), ...nothing }))
     }
     exchange.response.end()

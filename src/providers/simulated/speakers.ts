@@ -3,6 +3,7 @@ import type { Exchange } from './behave.ts'
 import { chatErrorBody, doneFrame, streamChat, streamChatError, writeChat } from './chat.ts'
 import type { AnswerStamp } from './chat.ts'
 import { writeEmbeddings } from './embeddings.ts'
+import { geminiAnswers, isGeminiPath } from './gemini.ts'
 import { messageErrorBody, streamMessage, streamMessageError, writeMessage } from './messages.ts'
 import { answerAs } from './model.ts'
 import { readChatPrompt, readMessagesPrompt, readResponsesPrompt } from './prompt.ts'
@@ -24,8 +25,8 @@ export interface Speaker {
 
 const failure = 'This is a simulated failure.'
 
-/** By the path of its requests. */
-export const speakers: Readonly<Record<string, Speaker>> = {
+/** By the path of its requests, where that is always the same. */
+const speakers: Readonly<Record<string, Speaker>> = {
   '/v1/chat/completions': {
     ending: doneFrame,
     errorBody: chatErrorBody,
@@ -86,6 +87,18 @@ export const speakers: Readonly<Record<string, Speaker>> = {
       }
     },
   },
+}
+
+const gemini: Speaker = {
+  ending: '',
+  errorBody: chatErrorBody,
+  answers: (name, body, step, stamp) => geminiAnswers(name, body, textOf(step), stamp),
+}
+
+/** Who answers a POST to that path; undefined where nobody does. */
+export function speakerAt(path: string): Speaker | undefined {
+  if (Object.hasOwn(speakers, path)) return speakers[path]
+  return isGeminiPath(`POST ${path}`) ? gemini : undefined
 }
 
 function hugeAnswer(name: string, prompt: Prompt, bytes: number): ReturnType<typeof answerAs> {

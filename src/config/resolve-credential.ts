@@ -1,0 +1,40 @@
+import { Secret } from '../domain/secret.ts'
+import { checkCredential, needsRegion, vendorUrl, type Place } from '../providers/place.ts'
+import { spokenBy } from '../providers/registry.ts'
+import type { ProviderConfig } from './config.ts'
+import type { Findings } from './findings.ts'
+import { findPreset } from './presets.ts'
+
+/** The credential that a backend's variable holds, in the form in which it is used; problems are noted. */
+export function resolveCredential(
+  id: string,
+  variable: string | undefined,
+  provider: ProviderConfig,
+  findings: Findings,
+): Secret | undefined {
+  const path = ['backends', id, 'credential_env']
+  const secret = variable === undefined ? undefined : findings.secret(path, variable, `it is the credential of ${id}`)
+  if (secret === undefined) return undefined
+  const checked = checkCredential(findPreset(provider.preset)?.signing, secret.reveal())
+  if ('problem' in checked) {
+    findings.add(path, `what ${variable} holds ${checked.problem}`, checked.fix)
+    return undefined
+  }
+  checkRegion(id, provider, checked.place, findings)
+  return new Secret(checked.text)
+}
+
+function checkRegion(id: string, provider: ProviderConfig, place: Place, findings: Findings): void {
+  const preset = findPreset(provider.preset)
+  if (preset === undefined) return
+  const { baseUrl, region, name } = provider
+  const template = baseUrl ?? vendorUrl({ ...preset, ...spokenBy(preset, provider.format) }, region)
+  if (!needsRegion(template) || (region ?? place.region) !== undefined) return
+  // One that is no region has its own problem.
+  if (findings.mentions(['providers', name, 'region'])) return
+  findings.add(
+    ['backends', id, 'provider'],
+    `"${name}" needs a region, and the credential names none`,
+    `declare it: "providers: {mine: {preset: ${provider.preset}, region: us-east-1}}", then "provider: mine"`,
+  )
+}

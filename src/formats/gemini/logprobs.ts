@@ -1,0 +1,24 @@
+import type { Json, JsonObject } from '../../domain/conversation.ts'
+import { isArray, isObject } from '../fields.ts'
+
+/** Reads `logprobsResult` into the form that both OpenAI formats have; undefined where there is none. */
+export function readLogprobs(result: Json | undefined): readonly Json[] | undefined {
+  if (!isObject(result)) return undefined
+  const chosen = result['chosenCandidates']
+  const top = result['topCandidates']
+  if (!isArray(chosen) || chosen.length === 0) return undefined
+  return chosen.flatMap((candidate, position) => {
+    const token = readToken(candidate)
+    if (token === undefined) return []
+    const beside = isArray(top) ? top[position] : undefined
+    const others = isObject(beside) && isArray(beside['candidates']) ? beside['candidates'] : []
+    return [{ ...token, top_logprobs: others.map(readToken).filter((other) => other !== undefined) }]
+  })
+}
+
+function readToken(candidate: Json): JsonObject | undefined {
+  if (!isObject(candidate)) return undefined
+  const { token, logProbability } = candidate
+  if (typeof token !== 'string' || typeof logProbability !== 'number') return undefined
+  return { token, logprob: logProbability, bytes: [...Buffer.from(token)] }
+}

@@ -1,0 +1,120 @@
+import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import { answerFault, maxAnswerCharacters, parseEventData } from '../answer-faults.ts'
+import { isArray, isObject } from '../fields.ts'
+import type { AnswerReader } from '../format.ts'
+import { sealSignature } from './call-signature.ts'
+import { readFinishReason } from './finish-reason.ts'
+import { readLogprobs } from './logprobs.ts'
+import { readUsage } from './usage.ts'
+
+/** What a prompt that Google blocks is answered with: it says so in a good answer, other providers with this status. */
+const blockedStatus = 400
+
+/**
+ * Reads one answer of `generateContent`, of whose candidates the first counts. A stream is a row of such answers, ended by
+ * a `finishReason` and by nothing else: there is no `[DONE]`.
+ */
+export class GeminiReader implements AnswerReader {
+  #started = false
+  #finished = false
+  #charactersLeft = maxAnswerCharacters
+  #calls = 0
+  #model = ''
+
+  get finished(): boolean {
+    return this.#finished
+  }
+
+  readEvent(data: string): readonly AnswerEvent[] {
+    this.#charactersLeft -= data.length
+    if (this.#charactersLeft < 0) throw new UpstreamError('broken')
+    return this.#read(parseEventData(data))
+  }
+
+  readWhole(body: JsonObject): readonly AnswerEvent[] {
+    const events = this.#read(body)
+    if (!this.#finished) throw new UpstreamError('broken')
+    return events
+  }
+
+  #read(answer: JsonObject): readonly AnswerEvent[] {
+    const { error, candidates, promptFeedback, usageMetadata } = answer
+    if (error !== undefined && error !== null) throw answerFault(error)
+    const candidate = isArray(candidates) ? candidates.find(isFirst) : undefined
+    if (candidate === undefined && isBlocked(promptFeedback)) {
+      throw new UpstreamError('rejected_content', { status: blockedStatus })
+    }
+    if (candidates !== undefined && !isArray(candidates)) throw new UpstreamError('broken')
+    const events: AnswerEvent[] = []
+    this.#start(answer, events)
+    if (isObject(candidate) && !this.#finished) this.#readCandidate(candidate, events)
+    const usage = readUsage(usageMetadata)
+    if (usage !== undefined) events.push({ type: 'usage', usage })
+    return events
+  }
+
+  #start(answer: JsonObject, events: AnswerEvent[]): void {
+    if (this.#started) return
+    this.#started = true
+    const { responseId: id, modelVersion: model } = answer
+    if (typeof model === 'string') this.#model = model
+    events.push({
+      type: 'start',
+      ...(typeof id === 'string' && id !== '' && { id }),
+      ...(typeof model === 'string' && model !== '' && { model }),
+    })
+  }
+
+  #readCandidate(candidate: JsonObject, events: AnswerEvent[]): void {
+    const { content, finishReason, logprobsResult } = candidate
+    const parts = isObject(content) ? content['parts'] : undefined
+    let logprobs = readLogprobs(logprobsResult)
+    if (isArray(parts)) {
+      for (const part of parts) if (isObject(part)) logprobs = this.#readPart(part, logprobs, events)
+    }
+    if (typeof finishReason !== 'string' || finishReason === '') return
+    events.push({ type: 'finish', reason: readFinishReason(finishReason, this.#calls) })
+    this.#finished = true
+  }
+
+  /** Code that Google ran and pictures that it made have no place in an answer: they were not asked for, and are passed over. */
+  #readPart(
+    part: JsonObject,
+    logprobs: readonly Json[] | undefined,
+    events: AnswerEvent[],
+  ): readonly Json[] | undefined {
+    const { text, thought, functionCall } = part
+    if (isObject(functionCall)) {
+      this.#readCall(functionCall, part['thoughtSignature'], events)
+    } else if (typeof text === 'string' && text !== '') {
+      if (thought === true) events.push({ type: 'reasoning', text })
+      else {
+        events.push(logprobs === undefined ? { type: 'text', text } : { type: 'text', text, logprobs })
+        return undefined
+      }
+    }
+    return logprobs
+  }
+
+  /** A call comes whole. Its signature is what Google wants back with it: it goes before it, as the end of what was thought. */
+  #readCall(call: JsonObject, signature: Json | undefined, events: AnswerEvent[]): void {
+    const { name, id, args } = call
+    if (typeof name !== 'string' || name === '') throw new UpstreamError('broken')
+    if (typeof signature === 'string' && signature !== '') {
+      events.push({ type: 'reasoning_end', sealed: sealSignature(signature, this.#model) })
+    }
+    const index = this.#calls++
+    events.push({ type: 'call', index, kind: 'function', id: typeof id === 'string' ? id : '', name })
+    events.push({ type: 'call_arguments', index, text: JSON.stringify(isObject(args) ? args : {}) })
+  }
+}
+
+function isFirst(candidate: Json): boolean {
+  return isObject(candidate) && (candidate['index'] === 0 || typeof candidate['index'] !== 'number')
+}
+
+function isBlocked(feedback: Json | undefined): boolean {
+  const reason = isObject(feedback) ? feedback['blockReason'] : undefined
+  return typeof reason === 'string' && reason !== ''
+}

@@ -1,0 +1,48 @@
+import type { Conversation, JsonObject } from '../../domain/conversation.ts'
+import { generationOf } from './model-generation.ts'
+
+/** The budgets that Google documents for the efforts of its own OpenAI-compatible endpoint, in tokens. */
+const budgets: Readonly<Record<string, number>> = {
+  minimal: 1024,
+  low: 1024,
+  medium: 8192,
+  high: 24_576,
+  xhigh: 24_576,
+  max: 24_576,
+}
+/** The least that a model thinks which cannot be stopped from it. */
+const leastBudget = 128
+
+const levels: Readonly<Record<string, string>> = {
+  none: 'minimal',
+  minimal: 'minimal',
+  low: 'low',
+  medium: 'medium',
+  high: 'high',
+  xhigh: 'high',
+  max: 'high',
+}
+
+/** `thinkingConfig` for the asked effort; undefined where nothing was asked or the model does not think. */
+export function writeThinking({ reasoning }: Conversation, model: string): JsonObject | undefined {
+  if (reasoning === undefined) return undefined
+  const generation = generationOf(model)
+  if (generation < 2.5) return undefined
+  const { effort } = reasoning
+  const includeThoughts = effort !== 'none'
+  if (effort === undefined) return { includeThoughts }
+  if (generation < 3) {
+    const least = /pro/i.test(model) ? leastBudget : 0
+    const thinkingBudget = effort === 'none' ? least : budgets[effort]
+    return thinkingBudget === undefined ? { includeThoughts } : { includeThoughts, thinkingBudget }
+  }
+  const level = levels[effort]
+  return level === undefined ? { includeThoughts } : { includeThoughts, thinkingLevel: levelFor(model, level) }
+}
+
+/** The larger models know no `minimal`, and the first of them no `medium`. */
+function levelFor(model: string, level: string): string {
+  if (!/pro/i.test(model)) return level
+  if (level === 'minimal') return 'low'
+  return level === 'medium' && /gemini-3-pro/i.test(model) ? 'high' : level
+}

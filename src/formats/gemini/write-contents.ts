@@ -1,0 +1,152 @@
+import type { AssistantTurn, Conversation, InputPart, Json, JsonObject, ToolCall } from '../../domain/conversation.ts'
+import { invalidRequest } from '../../domain/errors.ts'
+import { type Draft, isObject } from '../fields.ts'
+import { ToolResults } from '../tool-results.ts'
+import type { ToolNames } from '../tool-names.ts'
+import { openSignature, unsignedCall } from './call-signature.ts'
+import { generationOf } from './model-generation.ts'
+import { writePart } from './write-media.ts'
+
+/** Stands where a call was never answered: Google refuses a call without its response. */
+const missingResult = 'aborted'
+/** Types that a function's response can hold itself, from Gemini 3 on. */
+const responseTypes = /^(?:image\/(?:png|jpeg|webp)|application\/pdf|text\/plain)$/
+
+type Role = 'user' | 'model'
+
+/** The system's instruction and the conversation, in which user and model take turns. */
+export interface WrittenContents {
+  readonly system: readonly string[]
+  readonly contents: readonly JsonObject[]
+}
+
+/**
+ * Writes the turns as contents. What the system says before anyone else is its instruction, later words of it stay where
+ * they are said; responses follow their calls directly. @throws ServiceError where Gemini cannot be told what was asked
+ */
+export function writeContents(conversation: Conversation, names: ToolNames, model: string): WrittenContents {
+  const { turns, hints } = conversation
+  const writer = new ContentsWriter(names, model)
+  const system: string[] = []
+  if (hints.instructions !== undefined && hints.instructions !== '') system.push(hints.instructions)
+  const results = new ToolResults(turns)
+  for (let position = 0; position < turns.length; position++) {
+    const turn = turns[position]!
+    if (turn.role === 'assistant') writer.writeModel(turn, results)
+    else if (turn.role === 'tool') {
+      if (results.isTaken(position)) continue
+      throw invalidRequest(
+        'input',
+        'A tool output has no tool call with the same call_id before it. Send the call too.',
+      )
+    } else if (turn.role !== 'user' && writer.contents.length === 0) {
+      for (const part of turn.parts) if (part.type === 'text' && part.text !== '') system.push(part.text)
+    } else for (const part of turn.parts) writer.writeUser(part)
+  }
+  const { contents } = writer
+  // Google wants something said, by the user first.
+  if (contents.length === 0) {
+    return { system: [], contents: [{ role: 'user', parts: [{ text: system.join('\n\n') || ' ' }] }] }
+  }
+  if (contents[0]?.['role'] === 'model') contents.unshift({ role: 'user', parts: [{ text: ' ' }] })
+  return { system, contents }
+}
+
+class ContentsWriter {
+  readonly contents: JsonObject[] = []
+  /** Who speaks last, and what has been said since. */
+  #role: Role | undefined
+  #parts: JsonObject[] = []
+  readonly #names: ToolNames
+  readonly #model: string
+  /** From Gemini 3 on calls have ids and must be signed, and responses can hold images. */
+  readonly #isRecent: boolean
+
+  constructor(names: ToolNames, model: string) {
+    this.#names = names
+    this.#model = model
+    this.#isRecent = generationOf(model) >= 3
+  }
+
+  writeUser(part: InputPart): void {
+    // Google refuses a part without any text.
+    if (part.type !== 'text' || part.text !== '') this.#add('user', writePart(part))
+  }
+
+  writeModel(turn: AssistantTurn, results: ToolResults): void {
+    const calls: ToolCall[] = []
+    let signature: string | undefined
+    for (const part of turn.parts) {
+      if (part.type === 'reasoning') {
+        if (part.sealed !== undefined) signature = openSignature(part.sealed, this.#model)
+      } else if (part.type === 'call') {
+        // Of calls made together only the first is signed.
+        const missing = this.#isRecent && calls.length === 0 ? unsignedCall : undefined
+        this.#add('model', this.#writeCall(part, signature ?? missing))
+        signature = undefined
+        calls.push(part)
+      } else if (part.text !== '') this.#add('model', { text: part.text })
+    }
+    const beside: InputPart[] = []
+    for (const call of calls) this.#add('user', this.#writeResult(call, results.take(call.id)?.parts, beside))
+    for (const part of beside) this.writeUser(part)
+  }
+
+  #writeCall(call: ToolCall, signature: string | undefined): JsonObject {
+    const functionCall: Draft<JsonObject> = {
+      name: this.#names.flatten(call.name, call.namespace),
+      args: call.kind === 'custom' ? { input: call.arguments } : readArguments(call.arguments),
+    }
+    if (this.#isRecent && call.id !== '') functionCall['id'] = call.id
+    return signature === undefined ? { functionCall } : { functionCall, thoughtSignature: signature }
+  }
+
+  /** What the response itself cannot hold goes to `beside`. */
+  #writeResult(call: ToolCall, parts: readonly InputPart[] | undefined, beside: InputPart[]): JsonObject {
+    const texts: string[] = []
+    const held: JsonObject[] = []
+    for (const part of parts ?? []) {
+      if (part.type === 'text') {
+        texts.push(part.text)
+        continue
+      }
+      const written = writePart(part)
+      if (this.#isRecent && fitsResponse(written)) held.push(written)
+      else beside.push(part)
+      texts.push(`[${part.type}]`)
+    }
+    const functionResponse: Draft<JsonObject> = {
+      name: this.#names.flatten(call.name, call.namespace),
+      response: { output: parts === undefined ? missingResult : texts.join('\n') },
+    }
+    if (this.#isRecent && call.id !== '') functionResponse['id'] = call.id
+    if (held.length > 0) functionResponse['parts'] = held
+    return { functionResponse }
+  }
+
+  #add(role: Role, part: JsonObject): void {
+    if (this.#role !== role) {
+      this.#role = role
+      this.#parts = []
+      this.contents.push({ role, parts: this.#parts })
+    }
+    this.#parts.push(part)
+  }
+}
+
+function fitsResponse(part: JsonObject): boolean {
+  const data = part['inlineData']
+  const type = isObject(data) ? data['mimeType'] : undefined
+  return typeof type === 'string' && responseTypes.test(type)
+}
+
+/** Arguments are an object there; what is none stays readable for the model. */
+function readArguments(text: string): JsonObject {
+  if (text.trim() === '') return {}
+  try {
+    const value = JSON.parse(text) as Json
+    return isObject(value) ? value : { arguments: value }
+  } catch {
+    return { arguments: text }
+  }
+}

@@ -1,0 +1,83 @@
+import type { InputPart, JsonObject } from '../../domain/conversation.ts'
+import { unsupported } from '../translatable.ts'
+
+const dataUrl = /^data:([^;,]*)((?:;[^;,]*)*),/i
+const typesByExtension: Readonly<Record<string, string>> = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+  webp: 'image/webp',
+  gif: 'image/gif',
+  heic: 'image/heic',
+  heif: 'image/heif',
+  pdf: 'application/pdf',
+  txt: 'text/plain',
+  md: 'text/markdown',
+  csv: 'text/csv',
+  html: 'text/html',
+  json: 'application/json',
+  xml: 'text/xml',
+  mp3: 'audio/mp3',
+  wav: 'audio/wav',
+  mp4: 'video/mp4',
+  mov: 'video/quicktime',
+  webm: 'video/webm',
+}
+
+/** One part of what a person or a tool gave. @throws ServiceError `unsupported_parameter` where Gemini cannot be given it */
+export function writePart(part: InputPart): JsonObject {
+  switch (part.type) {
+    case 'text':
+      return { text: part.text }
+    case 'image':
+      return part.url.startsWith('data:') ? inline(part.url, 'image/jpeg') : linked(part.url, 'image/jpeg')
+    case 'audio':
+      return { inlineData: { mimeType: `audio/${part.format}`, data: part.data } }
+    case 'file': {
+      const type = typeOf(part.filename ?? '') ?? 'application/pdf'
+      if (part.data !== undefined) {
+        return part.data.startsWith('data:')
+          ? inline(part.data, type)
+          : { inlineData: { mimeType: type, data: part.data } }
+      }
+      if (part.url !== undefined) return linked(part.url, type)
+      throw unsupported(
+        'messages',
+        'A file is given by an id, which the backends of this profile cannot open. Send its content.',
+      )
+    }
+  }
+}
+
+function inline(url: string, otherwise: string): JsonObject {
+  const found = dataUrl.exec(url)
+  if (found === null)
+    throw unsupported('messages', 'A data URL in this request is not complete. Send data:TYPE;base64,…')
+  const [head, type = '', parameters = ''] = found
+  const mimeType = type === '' ? otherwise : type.toLowerCase() === 'image/jpg' ? 'image/jpeg' : type
+  const data = url.slice(head.length)
+  if (/;base64$/i.test(parameters)) return { inlineData: { mimeType, data } }
+  return { inlineData: { mimeType, data: Buffer.from(unescape(data), 'utf8').toString('base64') } }
+}
+
+/** Percent signs that escape nothing stay as they are. */
+function unescape(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** Google opens public addresses itself and wants to be told their type. */
+function linked(url: string, otherwise: string): JsonObject {
+  if (!URL.canParse(url)) {
+    throw unsupported('messages', 'An image or a file has neither a URL nor a data URL. Send one of them.')
+  }
+  return { fileData: { mimeType: typeOf(new URL(url).pathname) ?? otherwise, fileUri: url } }
+}
+
+function typeOf(name: string): string | undefined {
+  const extension = /\.(\w{1,5})$/.exec(name)?.[1]?.toLowerCase()
+  return extension === undefined ? undefined : typesByExtension[extension]
+}

@@ -1,0 +1,69 @@
+import type { Conversation, JsonObject, OutputFormat } from '../../domain/conversation.ts'
+import { type Draft, writeFields } from '../fields.ts'
+import type { WriteTarget } from '../format.ts'
+import { ToolNames } from '../tool-names.ts'
+import { assertTranslatable, unsupported } from '../translatable.ts'
+import { generationOf } from './model-generation.ts'
+import { writeThinking } from './thinking.ts'
+import { writeContents } from './write-contents.ts'
+import { writeSchema } from './write-schema.ts'
+import { writeTools } from './write-tools.ts'
+
+const samplingNames = [
+  ['temperature', 'temperature'],
+  ['topP', 'topP'],
+  ['topK', 'topK'],
+  ['maxOutputTokens', 'maxOutputTokens'],
+  ['seed', 'seed'],
+  ['presencePenalty', 'presencePenalty'],
+  ['frequencyPenalty', 'frequencyPenalty'],
+] as const
+
+/** The body of `generateContent`; the model and whether to stream stand in the path. @throws ServiceError where Gemini cannot be told what was asked */
+export function writeRequest(conversation: Conversation, target: WriteTarget): JsonObject {
+  assertTranslatable(conversation)
+  if ((conversation.sampling.choices ?? 1) > 1) {
+    throw unsupported(
+      'n',
+      'The backends of this profile give one answer for each request. Send n as 1, or leave it out.',
+    )
+  }
+  const names = new ToolNames(conversation.tools)
+  const { system, contents } = writeContents(conversation, names, target.model)
+  const body: Draft<JsonObject> = { contents }
+  writeTools(body, conversation, names)
+  const { config, instruction } = writeConfig(conversation, target, body['tools'] !== undefined)
+  const texts = instruction === undefined ? system : [...system, instruction]
+  if (texts.length > 0) body['systemInstruction'] = { parts: texts.map((text) => ({ text })) }
+  if (Object.keys(config).length > 0) body['generationConfig'] = config
+  return body
+}
+
+function writeConfig(
+  conversation: Conversation,
+  { model, dialect }: WriteTarget,
+  hasTools: boolean,
+): { readonly config: JsonObject; readonly instruction?: string } {
+  const { sampling, outputFormat } = conversation
+  const config: Draft<JsonObject> = {}
+  writeFields(config, samplingNames, sampling)
+  if (sampling.stop !== undefined && sampling.stop.length > 0) config['stopSequences'] = sampling.stop
+  if (sampling.logprobs === true) {
+    config['responseLogprobs'] = true
+    if (sampling.topLogprobs !== undefined && sampling.topLogprobs > 0) config['logprobs'] = sampling.topLogprobs
+  }
+  const thinking = writeThinking(conversation, model)
+  if (thinking !== undefined) config['thinkingConfig'] = thinking
+  for (const field of dialect.refusedFields) delete config[field]
+  if (outputFormat === undefined || outputFormat.type === 'text') return { config }
+  // Before Gemini 3 a form and tools exclude each other.
+  if (hasTools && generationOf(model) < 3) return { config, instruction: describeOutput(outputFormat) }
+  config['responseMimeType'] = 'application/json'
+  if (outputFormat.type === 'json_schema') config['responseJsonSchema'] = writeSchema(outputFormat.schema)
+  return { config }
+}
+
+function describeOutput(format: OutputFormat): string {
+  if (format.type !== 'json_schema') return 'Give your final answer as one JSON object and nothing else.'
+  return `Give your final answer as JSON and nothing else. It must fit this JSON Schema:\n${JSON.stringify(format.schema)}`
+}

@@ -1,0 +1,41 @@
+import type { Json, JsonObject } from '../../domain/conversation.ts'
+import { isArray, isObject } from '../fields.ts'
+
+/** Schemas are as deep as bodies may be; this is what keeps a walk from running out of stack. */
+const maxDepth = 200
+
+/** Members whose values are schemas by name: their keys are names, not keywords. */
+const maps = new Set(['properties', '$defs', 'definitions', 'patternProperties'])
+/** Members whose values are values. */
+const values = new Set(['enum', 'const', 'default', 'examples', 'example', 'required'])
+
+/**
+ * A JSON Schema as Google takes it: without what describes the document (`$schema`, `$comment`), and with `const`, which
+ * it does not know, as an `enum` of one.
+ */
+export function writeSchema(schema: JsonObject): JsonObject {
+  return clean(schema, 0)
+}
+
+function clean(schema: JsonObject, depth: number): JsonObject {
+  if (depth > maxDepth) return {}
+  const written: [string, Json | undefined][] = []
+  for (const [name, value] of Object.entries(schema)) {
+    if (name === '$schema' || name === '$comment') continue
+    if (name === 'const') {
+      if (schema['enum'] === undefined && value !== undefined) written.push(['enum', [value]])
+    } else if (values.has(name)) written.push([name, value])
+    else if (maps.has(name) && isObject(value)) written.push([name, cleanMap(value, depth + 1)])
+    else written.push([name, cleanValue(value, depth + 1)])
+  }
+  return Object.fromEntries(written)
+}
+
+function cleanMap(schemas: JsonObject, depth: number): JsonObject {
+  return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, cleanValue(schema, depth)]))
+}
+
+function cleanValue(value: Json | undefined, depth: number): Json | undefined {
+  if (isArray(value)) return value.map((entry) => cleanValue(entry, depth) ?? null)
+  return isObject(value) ? clean(value, depth) : value
+}

@@ -1,0 +1,35 @@
+import type { Conversation, Json, JsonObject, ToolChoice } from '../../domain/conversation.ts'
+import { customAsFunction } from '../custom-tools.ts'
+import type { Draft } from '../fields.ts'
+import { writeSchema } from './write-schema.ts'
+import type { ToolNames } from '../tool-names.ts'
+
+/** Writes `tools` and `toolConfig`; nothing where no tool of ours is left. */
+export function writeTools(body: Draft<JsonObject>, conversation: Conversation, names: ToolNames): void {
+  const { toolChoice } = conversation
+  const declarations: Json[] = []
+  for (const tool of conversation.tools) {
+    if (tool.type === 'hosted') continue
+    if (toolChoice?.type === 'allowed' && !toolChoice.names.includes(tool.name)) continue
+    const name = names.flatten(tool.name, tool.namespace)
+    const { description, parameters } = tool.type === 'custom' ? customAsFunction(tool) : tool
+    const declaration: Draft<JsonObject> = { name }
+    if (description !== undefined && description !== '') declaration['description'] = description
+    // A function without parameters is declared without any schema.
+    if (parameters !== undefined) declaration['parametersJsonSchema'] = writeSchema({ type: 'object', ...parameters })
+    declarations.push(declaration)
+  }
+  if (declarations.length === 0) return
+  body['tools'] = [{ functionDeclarations: declarations }]
+  const calling = toolChoice === undefined ? undefined : writeChoice(toolChoice, names)
+  if (calling !== undefined) body['toolConfig'] = { functionCallingConfig: calling }
+}
+
+function writeChoice(choice: ToolChoice, names: ToolNames): JsonObject {
+  if (choice.type === 'tool') {
+    return { mode: 'ANY', allowedFunctionNames: [names.flatten(choice.name, choice.namespace)] }
+  }
+  // What is not allowed has been left out of the declarations.
+  const mode = choice.type === 'allowed' ? choice.mode : choice.type
+  return { mode: mode === 'none' ? 'NONE' : mode === 'required' ? 'ANY' : 'AUTO' }
+}

@@ -1,0 +1,123 @@
+import type { Clock } from '../domain/clock.ts'
+import type { ServiceAccount } from '../domain/cloud-credentials.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import type { Authenticator } from './authenticator.ts'
+
+const googleTokenUrl = 'https://oauth2.googleapis.com/token'
+const scope = 'https://www.googleapis.com/auth/cloud-platform'
+/** How long a request waits for a token. */
+const fetchLimitMs = 5_000
+/** A token is renewed beside the requests from here on before its end… */
+const renewBeforeMs = 300_000
+/** …and not used any more from here on: a request takes its time to arrive. */
+const unusableBeforeMs = 30_000
+/** After a renewal beside the requests has failed. */
+const retryAfterMs = 30_000
+const longestTokenCharacters = 16_384
+
+/** An access token and how long it is good from now. */
+export interface FetchedToken {
+  readonly token: string
+  readonly lifeMs: number
+}
+
+/**
+ * Authenticates with an access token that `fetch` gets: kept until shortly before it ends, renewed in time, one fetch at a
+ * time, none longer than 5 s.
+ */
+export function createGoogleAuthenticator(
+  clock: Clock,
+  fetch: (signal: AbortSignal) => Promise<FetchedToken>,
+): Authenticator {
+  let headers: readonly string[] = []
+  let endsAtMs = Number.NEGATIVE_INFINITY
+  let retryAtMs = Number.NEGATIVE_INFINITY
+  let fetching: Promise<readonly string[]> | undefined
+
+  const fetchOnce = async (): Promise<readonly string[]> => {
+    const giveUp = new AbortController()
+    const limit = Promise.withResolvers<never>()
+    const timer = clock.after(fetchLimitMs, () => {
+      giveUp.abort()
+      limit.reject(new UpstreamError('timeout'))
+    })
+    try {
+      const { token, lifeMs } = await Promise.race([fetch(giveUp.signal), limit.promise])
+      headers = ['authorization', `Bearer ${token}`]
+      endsAtMs = clock.nowMs() + lifeMs
+      return headers
+    } finally {
+      timer.cancel()
+      fetching = undefined
+    }
+  }
+
+  return {
+    headersFor() {
+      const leftMs = endsAtMs - clock.nowMs()
+      if (leftMs <= unusableBeforeMs) return (fetching ??= fetchOnce())
+      if (leftMs <= renewBeforeMs && fetching === undefined && clock.nowMs() >= retryAtMs) {
+        fetching = fetchOnce()
+        fetching.catch(() => {
+          // The token at hand still serves; once it does not, a request waits for the next one and hears of the failure.
+          retryAtMs = clock.nowMs() + retryAfterMs
+        })
+      }
+      return headers
+    },
+  }
+}
+
+/** Asks Google for an access token of that service account. @throws UpstreamError, never with Google's text */
+export async function fetchGoogleToken(
+  account: ServiceAccount,
+  signal: AbortSignal,
+  tokenUrl = googleTokenUrl,
+): Promise<FetchedToken> {
+  const { JWT } = await import('google-auth-library')
+  const client = new JWT({
+    email: account.clientEmail,
+    key: account.privateKey,
+    keyId: account.privateKeyId,
+    scopes: [scope],
+    transporterOptions: {
+      retryConfig: { retry: 0 },
+      // No proxy of the environment: what is signed goes to Google itself.
+      noProxy: [/^/],
+      fetchImplementation: (_url, init) =>
+        fetch(tokenUrl, {
+          method: 'POST',
+          headers: init?.headers ?? {},
+          body: init?.body ?? null,
+          redirect: 'error',
+          signal,
+        }),
+    },
+  })
+  let granted: { access_token?: string | null; expiry_date?: number | null }
+  try {
+    granted = await client.authorize()
+  } catch (error) {
+    throw tokenFault(error, signal)
+  }
+  const { access_token: token, expiry_date: expiresAtMs } = granted
+  if (typeof token !== 'string' || token.length > longestTokenCharacters || !/^[\x21-\x7e]+$/.test(token)) {
+    throw new UpstreamError('broken')
+  }
+  return { token, lifeMs: typeof expiresAtMs === 'number' ? expiresAtMs - Date.now() : 0 }
+}
+
+function tokenFault(error: unknown, signal: AbortSignal): UpstreamError {
+  if (signal.aborted) return new UpstreamError('timeout')
+  const status = statusOf(error)
+  if (status === undefined) return new UpstreamError('unreachable')
+  if (status === 400 || status === 401 || status === 403) return new UpstreamError('rejected_credentials', { status })
+  return new UpstreamError('server_error', { status })
+}
+
+function statusOf(error: unknown): number | undefined {
+  const response: unknown = error instanceof Error && 'response' in error ? error.response : undefined
+  const status: unknown =
+    typeof response === 'object' && response !== null && 'status' in response ? response.status : undefined
+  return typeof status === 'number' ? status : undefined
+}
