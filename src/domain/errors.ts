@@ -69,12 +69,19 @@ export const errorCatalog = {
   unsupported_parameter: { ...invalid, message: '{problem}' },
   previous_response_not_found: {
     ...invalid,
-    message: 'No stored response has the id in previous_response_id. Send the whole conversation in input instead.',
+    message:
+      'No stored response has the id in previous_response_id, or one before it is gone. Send the whole conversation in input instead.',
   },
   item_not_found: {
     ...invalid,
     status: 404,
     message: 'No stored item has the id in item_reference. Send the item itself in input instead.',
+  },
+  response_not_found: {
+    ...invalid,
+    status: 404,
+    message:
+      'There is no stored response with this id. It may have expired, been deleted, or been asked for with "store": false.',
   },
   context_length_exceeded: {
     ...invalid,
@@ -179,7 +186,8 @@ export const errorCatalog = {
   },
   store_unavailable: {
     ...unavailable,
-    message: 'The account could not be looked up just now. This request was not counted. Please try again in 1s.',
+    message:
+      'What is kept for this account could not be read just now. This request was not counted. Please try again in 1s.',
   },
   server_busy: {
     ...unavailable,
