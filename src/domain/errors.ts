@@ -75,7 +75,7 @@ export const errorCatalog = {
   item_not_found: {
     ...invalid,
     status: 404,
-    message: 'No stored item has the id in item_reference. Send the item itself in input instead.',
+    message: 'Item with {named} not found. Send the item itself in input instead of its id.',
   },
   response_not_found: {
     ...invalid,
@@ -285,4 +285,10 @@ export class ServiceError extends Error {
 /** A request whose field `param` has the wrong type or value; `problem` is a full sentence. */
 export function invalidRequest(param: string, problem: string): ServiceError {
   return new ServiceError('invalid_request', { param, words: { problem } })
+}
+
+/** An `item_reference` to an item that the account does not have. The id is the caller's own, but could hold anything: only a plain one is repeated. */
+export function itemNotFound(id: string | undefined): ServiceError {
+  const named = id !== undefined && /^[\w-]{1,100}$/.test(id) ? `id '${id}'` : 'the id in item_reference'
+  return new ServiceError('item_not_found', { param: 'input', words: { named } })
 }

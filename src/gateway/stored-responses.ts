@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/clock.ts'
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
-import { invalidRequest, ServiceError } from '../domain/errors.ts'
+import { invalidRequest, itemNotFound, ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Sealer } from '../domain/sealing.ts'
 import type { StoredTurn } from '../domain/stored-responses.ts'
@@ -152,7 +152,8 @@ export class StoredResponses {
       )
     }
     const found = await this.#ask(() => findItems(this.#parts, accountId, new Set(ids), this.#sinceMs()))
-    if (ids.some((id) => !found.has(id))) throw new ServiceError('item_not_found', { param: 'input' })
+    const missing = ids.find((id) => !found.has(id))
+    if (missing !== undefined) throw itemNotFound(missing)
     return found
   }
 
