@@ -9,6 +9,7 @@ import { restate } from '../formats/restate.ts'
 import type { ResponseStore } from './response-store.ts'
 import { textBinding, type TextPurpose } from './sealed-texts.ts'
 import type { Resolved } from './stored-responses.ts'
+import { giveWay } from './turns.ts'
 
 /** An answer that is not saved within this time is not kept: its reader does not wait longer for the last event. */
 const saveMs = 5_000
@@ -45,6 +46,11 @@ export class Keeping {
     const rest = JSON.stringify({ ...response, output: [] })
     const bytes = input.length + output.length
     if (bytes + rest.length > maxBytes) return false
+    await giveWay(input)
+    const sealedInput = this.#seal(id, 'input', input)
+    await giveWay(input)
+    const sealedOutput = this.#seal(id, 'output', output)
+    await giveWay(output)
     const stored: StoredResponse = {
       id,
       accountId,
@@ -54,8 +60,8 @@ export class Keeping {
       links: from.links + 1,
       chainBytes: from.bytes + bytes,
       sealedResponse: this.#seal(id, 'response', rest),
-      sealedInput: this.#seal(id, 'input', input),
-      sealedOutput: this.#seal(id, 'output', output),
+      sealedInput,
+      sealedOutput,
     }
     const digests = [...idsOf(items), ...idsOf(from.own)].map((itemId) => itemDigest(accountId, itemId))
     const saved = store.save(stored, digests).then(

@@ -51,8 +51,8 @@ export async function findItems(
     const stored = await parts.store.find(accountId, responseId, sinceMs)
     if (stored === undefined) continue
     const { backendId } = stored
-    const input = withIds(readItems(parts, accountId, responseId, 'input', stored.sealedInput), responseId)
-    const output = readItems(parts, accountId, responseId, 'output', stored.sealedOutput)
+    const input = withIds(await readItems(parts, accountId, responseId, 'input', stored.sealedInput), responseId)
+    const output = await readItems(parts, accountId, responseId, 'output', stored.sealedOutput)
     for (const item of [...output, ...input]) {
       const id = item['id']
       if (typeof id === 'string' && ids.has(id) && !found.has(id)) found.set(id, { item, backendId })

@@ -2,6 +2,7 @@ import type { JsonObject } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import { SealError, type Sealer } from '../domain/sealing.ts'
+import { giveWay } from './turns.ts'
 
 /** What a sealed text of a stored answer is: sealed for one, it does not open as another. */
 export type TextPurpose = 'response' | 'input' | 'output'
@@ -17,36 +18,38 @@ export function textBinding(accountId: string, responseId: string, purpose: Text
 }
 
 /** Opens a list of items. @throws ServiceError `response_not_found` where the key that sealed it is gone */
-export function readItems(
+export async function readItems(
   parts: ReadParts,
   accountId: string,
   responseId: string,
   purpose: TextPurpose,
   sealed: string,
-): readonly JsonObject[] {
-  return open(parts, accountId, responseId, purpose, sealed) as readonly JsonObject[]
+): Promise<readonly JsonObject[]> {
+  return (await open(parts, accountId, responseId, purpose, sealed)) as readonly JsonObject[]
 }
 
 /** Opens an object. @throws as `readItems` */
-export function readObject(
+export async function readObject(
   parts: ReadParts,
   accountId: string,
   responseId: string,
   purpose: TextPurpose,
   sealed: string,
-): JsonObject {
-  return open(parts, accountId, responseId, purpose, sealed) as JsonObject
+): Promise<JsonObject> {
+  return (await open(parts, accountId, responseId, purpose, sealed)) as JsonObject
 }
 
-function open(
+async function open(
   { sealer, log }: ReadParts,
   accountId: string,
   responseId: string,
   purpose: TextPurpose,
   sealed: string,
-): unknown {
+): Promise<unknown> {
   try {
-    return JSON.parse(sealer.open(textBinding(accountId, responseId, purpose), sealed))
+    const text = sealer.open(textBinding(accountId, responseId, purpose), sealed)
+    await giveWay(text)
+    return JSON.parse(text)
   } catch (cause) {
     if (!(cause instanceof SealError)) throw cause
     log({ event: 'store_failing', reason: `sealed text: ${cause.reason}` })

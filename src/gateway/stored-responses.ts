@@ -12,6 +12,7 @@ import type { ModelRequest } from './ports.ts'
 import { findItems, type FoundItem, maxReferences } from './referenced-items.ts'
 import type { ResponseStore } from './response-store.ts'
 import { readItems, readObject } from './sealed-texts.ts'
+import { giveWay } from './turns.ts'
 
 /** Answers that one request may go on from, one behind the other. */
 const maxLinks = 1_000
@@ -84,10 +85,10 @@ export class StoredResponses {
       links = chain.length
       for (const turn of chain) {
         const isOwn = turn.backendId === onlyBackendId
-        told.push(
-          ...this.#tell(accountId, readItems(this.#parts, accountId, turn.id, 'input', turn.sealedInput), isOwn),
-        )
-        told.push(...replayed(readItems(this.#parts, accountId, turn.id, 'output', turn.sealedOutput), isOwn))
+        const input = await readItems(this.#parts, accountId, turn.id, 'input', turn.sealedInput)
+        const output = await readItems(this.#parts, accountId, turn.id, 'output', turn.sealedOutput)
+        told.push(...this.#tell(accountId, input, isOwn), ...replayed(output, isOwn))
+        await giveWay(turn.sealedInput)
       }
     }
     const found = await this.#items(accountId, references)
@@ -100,7 +101,7 @@ export class StoredResponses {
       else told.push(item)
     }
     return {
-      request: this.#rewritten(request, told),
+      request: await this.#rewritten(request, told),
       resolved: { previousId: previousResponseId, links, bytes, own },
     }
   }
@@ -109,15 +110,15 @@ export class StoredResponses {
   async find(accountId: string, id: string): Promise<JsonObject> {
     const stored = await this.#ask(() => this.#parts.store.find(accountId, id, this.#sinceMs()))
     if (stored === undefined) throw new ServiceError('response_not_found')
-    const response = readObject(this.#parts, accountId, id, 'response', stored.sealedResponse)
-    return { ...response, output: readItems(this.#parts, accountId, id, 'output', stored.sealedOutput) }
+    const response = await readObject(this.#parts, accountId, id, 'response', stored.sealedResponse)
+    return { ...response, output: await readItems(this.#parts, accountId, id, 'output', stored.sealedOutput) }
   }
 
   /** What was asked for an answer, every item with an id. @throws ServiceError as `find` */
   async inputOf(accountId: string, id: string): Promise<readonly JsonObject[]> {
     const stored = await this.#ask(() => this.#parts.store.find(accountId, id, this.#sinceMs()))
     if (stored === undefined) throw new ServiceError('response_not_found')
-    return withIds(readItems(this.#parts, accountId, id, 'input', stored.sealedInput), id)
+    return withIds(await readItems(this.#parts, accountId, id, 'input', stored.sealedInput), id)
   }
 
   /** Forgets an answer and its items. @throws ServiceError as `find` */
@@ -165,13 +166,16 @@ export class StoredResponses {
   }
 
   /** The same request with `input` told in full; all other bytes stay as they were. */
-  #rewritten(request: ModelRequest, input: readonly JsonObject[]): ModelRequest {
+  async #rewritten(request: ModelRequest, input: readonly JsonObject[]): Promise<ModelRequest> {
     const { maxBytes } = this.#parts
     const json = JSON.stringify(input)
+    await giveWay(json)
     const bytes = patchMembers(request.bytes, request.members, { input: json, previous_response_id: undefined })
     if (bytes.length > maxBytes) throw tooLong(maxBytes)
+    await giveWay(bytes)
     const scan = new JsonScan(bodyShape)
     scan.push(bytes)
+    await giveWay(bytes)
     const { previous_response_id: _, ...rest } = request.body
     return { ...request, bytes, members: scan.members(bytes), body: { ...rest, input } }
   }

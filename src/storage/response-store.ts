@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { StoredResponse } from '../domain/stored-responses.ts'
 import type { ResponseStore } from '../gateway/response-store.ts'
@@ -15,6 +16,8 @@ import type { Tables } from './schema.ts'
 /** One transaction holds the event loop on SQLite, so it takes no more than this. */
 const maxBatchBytes = 512 * 1024
 const maxBatchRows = 32
+/** As many of the largest are deleted without being noticed. */
+const rowsPerDeletion = 5
 /** What may wait for its turn: beyond it an answer is not kept rather than that memory fills. */
 const maxWaitingBytes = 64 * 1024 * 1024
 
@@ -39,9 +42,21 @@ export function createResponseStore(db: Kysely<Tables>): RetainedResponses {
     chain: (accountId, id, sinceMs, maxLinks) => listChain(db, accountId, id, sinceMs, maxLinks),
     places: (accountId, digests, sinceMs, limit) => listPlaces(db, accountId, digests, sinceMs, limit),
     remove: (accountId, id, sinceMs) => removeResponse(db, accountId, id, sinceMs),
-    deleteUntil: (timeMs, limit) => deleteResponsesUntil(db, timeMs, limit),
+    deleteUntil: (timeMs, limit) => deleteInSteps(db, timeMs, limit),
     close: () => db.destroy(),
   }
+}
+
+async function deleteInSteps(db: Kysely<Tables>, timeMs: number, limit: number): Promise<number> {
+  let deleted = 0
+  while (deleted < limit) {
+    const step = Math.min(rowsPerDeletion, limit - deleted)
+    const gone = await deleteResponsesUntil(db, timeMs, step)
+    deleted += gone
+    if (gone < step) break
+    await nextTurn()
+  }
+  return deleted
 }
 
 interface Waiting {

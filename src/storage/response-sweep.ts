@@ -2,8 +2,8 @@ import type { RequestSweepOptions } from './request-sweep.ts'
 import type { RetainedResponses } from './response-store.ts'
 import { startSweep } from './sweep.ts'
 
-/** A stored answer has a thousand times the text of a record, so fewer at once. */
-const chunkRows = 50
+/** With the pause between two chunks 2,000 answers a second. */
+const chunkRows = 200
 
 /**
  * Deletes stored answers that are older than they are kept, for as long as it runs; gives what ends it. With a retention
