@@ -5,6 +5,7 @@ import { dataOfLines, restateEvent } from '../formats/restate.ts'
 import type { AttemptRun, Flow } from './attempt.ts'
 import { type Keeping, notStored } from './keeping.ts'
 
+const maxBehindChars = 64 * 1024
 const terminal = /"type"\s*:\s*"response\.(?:completed|incomplete)"/g
 
 /** The flow of a stream whose answer is kept, or the same where none is. */
@@ -36,14 +37,14 @@ class KeptFlow implements Flow {
   }
 
   write(text: string): void {
-    if (this.#state === 'saving') this.#behind += text
+    if (this.#state === 'saving') this.#wait(text)
     else if (this.#state === 'over' || !this.#run.lane.finished || !this.#hold(text)) this.#flow.write(text)
   }
 
   ended(last: string | Buffer): void {
     const text = typeof last === 'string' ? last : last.toString(this.#run.lane.encoding)
     this.#hasEnded = true
-    if (this.#state === 'saving') this.#behind += text
+    if (this.#state === 'saving') this.#wait(text)
     else if (this.#state === 'over' || !this.#hold(text)) this.#flow.ended(text)
   }
 
@@ -51,6 +52,11 @@ class KeptFlow implements Flow {
     this.#state = 'over'
     this.#behind = ''
     this.#flow.broke(error)
+  }
+
+  /** Behind the terminal event an honest backend says next to nothing; of another one no more than this is kept. */
+  #wait(text: string): void {
+    if (this.#behind.length + text.length <= maxBehindChars) this.#behind += text
   }
 
   /** Writes what stands before the terminal event and keeps the rest; false where the event is not in this text. */

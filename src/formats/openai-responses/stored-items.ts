@@ -74,6 +74,8 @@ export function replayed(items: readonly JsonObject[], ownReasoning: boolean): r
   const told: JsonObject[] = []
   for (const item of items) {
     const { type, summary } = item
+    // A provider's own compaction opens nowhere else.
+    if (type === 'compaction' && !ownReasoning) continue
     const isKnown = typeof type === 'string' && Object.hasOwn(prefixes, type)
     const open = without(item, [
       ...(isKnown ? ['id', 'status'] : []),
