@@ -86,10 +86,12 @@ function transcriptOf(turns: readonly Turn[], instructions: string | undefined):
 }
 
 function textOf(answer: JsonObject): string {
-  const output = isArray(answer['output']) ? answer['output'] : []
-  const parts = output.flatMap((item) => (isObject(item) && isArray(item['content']) ? item['content'] : []))
-  const texts = parts.flatMap((part) =>
-    isObject(part) && part['type'] === 'output_text' ? [String(part['text'])] : [],
-  )
-  return texts.join('\n').trim()
+  let said = ''
+  for (const item of isArray(answer['output']) ? answer['output'] : []) {
+    for (const part of isObject(item) && isArray(item['content']) ? item['content'] : []) {
+      if (isObject(part) && part['type'] === 'output_text' && typeof part['text'] === 'string')
+        said += `${part['text']}\n`
+    }
+  }
+  return said.trim()
 }

@@ -94,10 +94,11 @@ export class StoredResponses {
     const found = await this.#items(accountId, references)
     const own: JsonObject[] = []
     for (const item of inputItems(request.body['input'])) {
-      const stored = item['type'] === 'item_reference' ? found.get(String(item['id'])) : undefined
+      const { type, id } = item
+      const stored = type === 'item_reference' && typeof id === 'string' ? found.get(id) : undefined
       own.push(stored?.item ?? item)
       if (stored !== undefined) told.push(...this.#tell(accountId, [stored.item], stored.backendId === onlyBackendId))
-      else if (item['type'] === 'compaction') told.push(...openCompaction(this.#parts.sealer, accountId, item))
+      else if (type === 'compaction') told.push(...openCompaction(this.#parts.sealer, accountId, item))
       else told.push(item)
     }
     return {

@@ -111,7 +111,7 @@ export interface StoredResponseRow {
 }
 
 /** Finds the answer of an item by its id, of which only a digest is kept. */
-export interface StoredItemRow {
+interface StoredItemRow {
   digest: string
   response_id: string
 }
