@@ -1,21 +1,25 @@
 import { readVersion } from './cli/version.ts'
 import { withPort, type Config } from './config/config.ts'
+import { sealingKeys } from './config/sealing-keys.ts'
 import { systemClock, type Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import { idMinter, randomBase62 } from './domain/ids.ts'
 import { linksFor } from './domain/links.ts'
 import { systemRandom, type RandomBytes } from './domain/random.ts'
+import { createSealer } from './domain/sealing.ts'
 import { formatById, relayById } from './formats/formats.ts'
 import { DigestMemory } from './gateway/digest-memory.ts'
 import { Gateway } from './gateway/gateway.ts'
 import { KeyDirectory } from './gateway/key-directory.ts'
 import type { Ledger } from './gateway/ports.ts'
+import { StoredResponses } from './gateway/stored-responses.ts'
 import { Api, type Readiness } from './http/api.ts'
 import { Catalog } from './http/catalog.ts'
 import { serve, type Listening } from './http/serve.ts'
 import { openProviders } from './open-providers.ts'
 import { openStorage, type Storage } from './open-storage.ts'
 import { startRequestSweep } from './storage/request-sweep.ts'
+import { startResponseSweep } from './storage/response-sweep.ts'
 
 /** Time that load balancers get to see that this server is not ready any more, before it stops listening. */
 const unreadyBeforeCloseMs = { local: 100, production: 5_000 } as const
@@ -51,12 +55,22 @@ export async function startApp(
   const onFailed = (error: unknown): void =>
     log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' })
   parts.defer(startRequestSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
+  parts.defer(startResponseSweep(storage.responses, { retentionMs: given.responseRetentionMs, clock, onFailed }))
+  const sealer = createSealer({ ...sealingKeys(given.secrets), random })
+  const stored = new StoredResponses({
+    store: storage.responses,
+    sealer,
+    clock,
+    log,
+    retentionMs: given.responseRetentionMs,
+    maxBytes: given.limits.bodyBytes,
+  })
 
   let isDraining = false
   const gatewayFor = (config: Config): Gateway =>
-    buildGateway(config, { ledger: storage.ledger, keys, providers, clock, random, log })
+    buildGateway(config, { ledger: storage.ledger, keys, providers, stored, clock, random, log })
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
-  const listening = await listen(given, { gatewayFor, readiness, clock, random, log })
+  const listening = await listen(given, { gatewayFor, stored, readiness, clock, random, log })
   const { api } = listening
   const config = withPort(given, listening.port)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
@@ -85,12 +99,13 @@ interface GatewayNeeds {
   readonly ledger: Ledger
   readonly keys: KeyDirectory
   readonly providers: Awaited<ReturnType<typeof openProviders>>
+  readonly stored: StoredResponses
   readonly clock: Clock
   readonly random: RandomBytes
   readonly log: EventLog
 }
 
-function buildGateway(config: Config, { ledger, keys, providers, clock, random, log }: GatewayNeeds): Gateway {
+function buildGateway(config: Config, { ledger, keys, providers, stored, clock, random, log }: GatewayNeeds): Gateway {
   const { pepper, previousPepper } = config.secrets
   const plans = new Map(config.plans.map((plan) => [plan.id, plan]))
   return new Gateway({
@@ -109,6 +124,7 @@ function buildGateway(config: Config, { ledger, keys, providers, clock, random, 
     backends: providers.backends,
     formats: formatById,
     relays: relayById,
+    stored,
     mintId: () => randomBase62(itemIdLength, random),
     keepAliveMs: config.keepAliveMs,
   })
@@ -116,6 +132,7 @@ function buildGateway(config: Config, { ledger, keys, providers, clock, random, 
 
 interface ListenNeeds {
   readonly gatewayFor: (config: Config) => Gateway
+  readonly stored: StoredResponses
   readonly readiness: () => Readiness
   readonly clock: Clock
   readonly random: RandomBytes
@@ -134,12 +151,13 @@ function listen(given: Config, needs: ListenNeeds): Promise<Listening> {
   })
 }
 
-function buildApi(config: Config, { gatewayFor, readiness, clock, random, log }: ListenNeeds): Api {
+function buildApi(config: Config, { gatewayFor, stored, readiness, clock, random, log }: ListenNeeds): Api {
   const nowMs = (): number => clock.nowMs()
   const links = linksFor(config.appUrl)
   const { baseUrl, plans, profiles, backends } = config
   return new Api({
     gateway: gatewayFor(config),
+    stored,
     catalog: new Catalog({ baseUrl, links, plans, profiles, backends, createdAt: Math.floor(nowMs() / 1000) }),
     links,
     baseUrl,

@@ -3,14 +3,16 @@ import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import type { Ledger } from './gateway/ports.ts'
 import { openSqliteLedger } from './storage/ledger-sqlite.ts'
-import { openSqlite } from './storage/open-sqlite.ts'
+import { openSqlite, openSqliteForResponses } from './storage/open-sqlite.ts'
 import { checkPepper } from './storage/pepper-check.ts'
+import { createResponseStore, type RetainedResponses } from './storage/response-store.ts'
 import { createStore, type Store } from './storage/store.ts'
 
 /** What is kept and what decides admissions: SQLite in the data folder. */
 export interface Storage extends AsyncDisposable {
   readonly store: Store
   readonly ledger: Ledger
+  readonly responses: RetainedResponses
   /** Whether requests can be recorded just now. */
   isHealthy(): boolean
 }
@@ -40,9 +42,17 @@ export async function openStorage(config: Config, { clock, log, onDied }: Storag
   await using opened = new AsyncDisposableStack()
   const store = await openStore(config)
   opened.defer(() => store.close())
+  const responses = createResponseStore(openSqliteForResponses(config.dataDir))
+  opened.defer(() => responses.close())
   const onFailing = (reason: string): void => log({ event: 'ledger_failing', reason })
   const ledger = await openSqliteLedger(config.dataDir, clock, { onFailing, onDied })
   opened.defer(() => ledger.close())
   const owned = opened.move()
-  return { store, ledger, isHealthy: () => ledger.healthy(), [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return {
+    store,
+    ledger,
+    responses,
+    isHealthy: () => ledger.healthy(),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
 }

@@ -22,7 +22,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
     because: 'an adapter: it serves the gateway and knows no other adapter; signing is done by well-kept libraries',
   },
   storage: {
-    imports: ['domain', 'gateway/ports.ts', 'accounts/ports.ts'],
+    imports: ['domain', 'gateway/ports.ts', 'gateway/response-store.ts', 'accounts/ports.ts'],
     packages: ['kysely', 'pg', 'node:*'],
     because: 'an adapter: it serves both planes and knows no other adapter',
   },

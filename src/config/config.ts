@@ -34,6 +34,8 @@ export interface Config {
   readonly profiles: readonly Profile[]
   readonly limits: Limits
   readonly requestRetentionMs: number
+  /** How long answers are stored for callers who want them to be; 0 stores none (contract 2.5). */
+  readonly responseRetentionMs: number
   /** How long a stream may be silent before something is said to keep it open (contract 5.7). */
   readonly keepAliveMs: number
   /** How long running answers may take after SIGTERM. */

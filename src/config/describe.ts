@@ -45,7 +45,10 @@ export function plainConfig(config: Config): Record<string, unknown> {
       connections: config.limits.connections,
       streams: config.limits.streams,
     },
-    retention: { requests: writeDuration(config.requestRetentionMs) },
+    retention: {
+      requests: writeDuration(config.requestRetentionMs),
+      responses: writeDuration(config.responseRetentionMs),
+    },
     keep_alive: writeDuration(config.keepAliveMs),
     drain: writeDuration(config.drainMs),
     edge_gate: config.edgeGate,

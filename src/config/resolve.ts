@@ -24,6 +24,7 @@ const defaultLimits: Limits = {
   streams: 4000,
 }
 const defaultRequestRetentionMs = 90 * 86_400_000
+const defaultResponseRetentionMs = 30 * 86_400_000
 const defaultKeepAliveMs = 10_000
 const defaultDrainMs = 30_000
 
@@ -82,6 +83,7 @@ export function resolve(
     profiles: resolveProfiles(file, backends, findings),
     limits: resolveLimits(file.limits),
     requestRetentionMs: durationMs(file.retention?.requests, defaultRequestRetentionMs),
+    responseRetentionMs: durationMs(file.retention?.responses, defaultResponseRetentionMs),
     keepAliveMs: durationMs(file.keep_alive, defaultKeepAliveMs),
     drainMs: durationMs(file.drain, defaultDrainMs),
     edgeGate: { enabled: file.edge_gate?.enabled ?? true },

@@ -275,10 +275,17 @@ export const configSchema = group({
     .optional()
     .describe('Bounds on what callers can hold.'),
   retention: group({
-    requests: duration(3_600_000).optional().describe('How long request records are kept. Default 90d.'),
+    requests: duration(3_600_000)
+      .optional()
+      .describe('How long request records are kept, which never hold text. Default 90d.'),
+    responses: duration(0)
+      .optional()
+      .describe(
+        'How long answers of /v1/responses are stored, sealed, for callers who go on from them. 0d stores none. Default 30d.',
+      ),
   })
     .optional()
-    .describe('Records never hold text.'),
+    .describe('How long things are kept.'),
   keep_alive: duration(100)
     .optional()
     .describe('How long a stream may be silent before it is kept open with a word. Default 10s.'),

@@ -43,6 +43,10 @@ export interface Hints {
   readonly truncation?: string
   /** Responses only: the ids of `item_reference` items, which stand in `turns` only once they are resolved. */
   readonly references?: readonly string[]
+  /** Responses only: whether `compaction` items stand in the input, which are ours or a provider's. */
+  readonly compactions?: boolean
+  /** Responses only: whether reasoning stands in the input that is only named by its id. */
+  readonly bareReasoning?: boolean
   /** Fields that were used and that only the caller's own format can say; refused where a request is translated. */
   readonly untranslatable?: readonly string[]
 }

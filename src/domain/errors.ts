@@ -69,12 +69,19 @@ export const errorCatalog = {
   unsupported_parameter: { ...invalid, message: '{problem}' },
   previous_response_not_found: {
     ...invalid,
-    message: 'No stored response has the id in previous_response_id. Send the whole conversation in input instead.',
+    message:
+      'No stored response has the id in previous_response_id, or one before it is gone. Send the whole conversation in input instead.',
   },
   item_not_found: {
     ...invalid,
     status: 404,
-    message: 'No stored item has the id in item_reference. Send the item itself in input instead.',
+    message: 'Item with {named} not found. Send the item itself in input instead of its id.',
+  },
+  response_not_found: {
+    ...invalid,
+    status: 404,
+    message:
+      'There is no stored response with this id. It may have expired, been deleted, or been asked for with "store": false.',
   },
   context_length_exceeded: {
     ...invalid,
@@ -179,7 +186,8 @@ export const errorCatalog = {
   },
   store_unavailable: {
     ...unavailable,
-    message: 'The account could not be looked up just now. This request was not counted. Please try again in 1s.',
+    message:
+      'What is kept for this account could not be read just now. This request was not counted. Please try again in 1s.',
   },
   server_busy: {
     ...unavailable,
@@ -277,4 +285,10 @@ export class ServiceError extends Error {
 /** A request whose field `param` has the wrong type or value; `problem` is a full sentence. */
 export function invalidRequest(param: string, problem: string): ServiceError {
   return new ServiceError('invalid_request', { param, words: { problem } })
+}
+
+/** An `item_reference` to an item that the account does not have. The id is the caller's own, but could hold anything: only a plain one is repeated. */
+export function itemNotFound(id: string | undefined): ServiceError {
+  const named = id !== undefined && /^[\w-]{1,100}$/.test(id) ? `id '${id}'` : 'the id in item_reference'
+  return new ServiceError('item_not_found', { param: 'input', words: { named } })
 }

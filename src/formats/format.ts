@@ -73,6 +73,8 @@ export interface AnswerContext {
   readonly nowSeconds: () => number
   /** Whether the answer is kept, so that a later request may refer to it (contract 2.5). */
   readonly isStored: boolean
+  /** The stored answer that the request went on from, which its answer repeats. */
+  readonly previousResponseId?: string | undefined
   /** Mints what follows an item's prefix: unique, letters and digits. */
   readonly mintId: () => string
 }

@@ -17,6 +17,9 @@ export interface JsonLimits {
   readonly maxMembers: number
 }
 
+/** Bounds on the shape of a request: a conversation nests a few levels, a tool's schema a dozen (decision 07). */
+export const bodyShape: JsonLimits = { maxDepth: 128, maxTokens: 300_000, maxMembers: 60_000 }
+
 type Bytes = Uint8Array & { indexOf(value: number, from?: number): number }
 
 const quote = 0x22

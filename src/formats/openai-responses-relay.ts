@@ -1,14 +1,26 @@
-import type { JsonObject } from '../domain/conversation.ts'
+import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import { errorFields } from './error-fields.ts'
+import { isArray, isObject } from './fields.ts'
 import { withoutFusionTool } from './openai-chat-relay.ts'
-import { isObject } from './fields.ts'
+import { responseIdFor } from './openai-responses/response-object.ts'
+import { isBareReasoning } from './openai-responses/stored-items.ts'
 import type { RelayRules } from './relay.ts'
+
+/** Asks for reasoning in a form that can be told again to a provider which keeps nothing. */
+const sealedReasoning = 'reasoning.encrypted_content'
 
 /** Responses, relayed. The stream's own response object ends it and keeps it alive, so that its id never changes. */
 export const openaiResponsesRelay: RelayRules = {
   requestChanges(body, conversation, target) {
     const changes: Record<string, string | undefined> = { model: JSON.stringify(target.model) }
     Object.assign(changes, withoutFusionTool(body, conversation.fusionTool !== undefined))
+    // Answers are kept here and not at the provider: any backend can go on from them, and none keeps text (contract 2.5).
+    if (body['store'] !== false) changes['store'] = 'false'
+    const include = includeFor(body, conversation)
+    if (include !== undefined) changes['include'] = include
+    if (conversation.hints.bareReasoning === true && target.dialect.replaysReasoning !== true) {
+      changes['input'] = withoutBareReasoning(body)
+    }
     for (const field of target.dialect.refusedFields) changes[field] = undefined
     return changes
   },
@@ -24,6 +36,14 @@ export const openaiResponsesRelay: RelayRules = {
   numbered: true,
 
   isUnasked: () => false,
+
+  restated(response, { isStored, previousResponseId, requestId }) {
+    const changes: Record<string, string> = {}
+    if (isStored) changes['id'] = JSON.stringify(responseIdFor(requestId))
+    if ((response['store'] ?? false) !== isStored) changes['store'] = String(isStored)
+    if (previousResponseId !== undefined) changes['previous_response_id'] = JSON.stringify(previousResponseId)
+    return Object.keys(changes).length === 0 ? undefined : changes
+  },
 
   observe(data, memory) {
     if (typeof data['sequence_number'] === 'number') memory.sequence = data['sequence_number'] + memory.inserted
@@ -49,4 +69,17 @@ export const openaiResponsesRelay: RelayRules = {
 
 function frame(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
+}
+
+/** Only where the caller set up reasoning: models without it refuse to be asked. */
+function includeFor(body: JsonObject, { reasoning, hints }: Conversation): string | undefined {
+  const asked = isArray(body['include']) ? body['include'] : []
+  if (reasoning === undefined || hints.store === false || asked.includes(sealedReasoning)) return undefined
+  return JSON.stringify([...asked, sealedReasoning])
+}
+
+/** A provider that keeps nothing refuses reasoning that is only named. */
+function withoutBareReasoning(body: JsonObject): string {
+  const items = isArray(body['input']) ? body['input'] : []
+  return JSON.stringify(items.filter((item) => !isObject(item) || !isBareReasoning(item)))
 }

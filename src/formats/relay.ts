@@ -1,6 +1,6 @@
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import type { Wanted } from './earliest.ts'
-import type { StreamFailure, WriteTarget } from './format.ts'
+import type { AnswerContext, StreamFailure, WriteTarget } from './format.ts'
 
 /**
  * What the relay lane must know of a format (architecture 5.3): how to touch as little as possible of a request and
@@ -22,6 +22,11 @@ export interface RelayRules {
   readonly numbered: boolean
   /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */
   isUnasked(data: JsonObject, conversation: Conversation): boolean
+  /**
+   * The members of a response object (`response` of an event, or a whole answer) to replace, as JSON text, where what
+   * its provider says of it is not so here: under which id it is kept, if at all. Undefined where nothing is.
+   */
+  restated?(response: JsonObject, context: AnswerContext): Record<string, string> | undefined
   /** What the stream itself has told, for ending it in its own terms. */
   observe(data: JsonObject, memory: RelayMemory): void
   /** What keeps the stream alive, or undefined where that needs an event that no backend has sent yet. */

@@ -1,5 +1,5 @@
 import type { Conversation } from '../domain/conversation.ts'
-import { ServiceError } from '../domain/errors.ts'
+import { itemNotFound, ServiceError } from '../domain/errors.ts'
 
 /**
  * Refuses what only the provider's own format can serve: what refers to something kept elsewhere, and features that
@@ -11,7 +11,7 @@ export function assertTranslatable(conversation: Conversation): void {
   if (previousResponseId !== undefined) {
     throw new ServiceError('previous_response_not_found', { param: 'previous_response_id' })
   }
-  if (references !== undefined && references.length > 0) throw new ServiceError('item_not_found', { param: 'input' })
+  if (references !== undefined && references.length > 0) throw itemNotFound(references[0])
   const field = untranslatable?.[0]
   if (field !== undefined) {
     throw unsupported(field, `${field} is not supported by the backends of this profile. Send the request without it.`)

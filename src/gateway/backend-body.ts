@@ -2,6 +2,7 @@ import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { ClientFormatId, FormatId, Formats } from '../formats/format.ts'
 import { patchMembers } from '../formats/json-scan.ts'
+import { unsupported } from '../formats/translatable.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import type { Backend, ModelRequest } from './ports.ts'
 
@@ -29,6 +30,15 @@ export function writeBody(
     return patchMembers(bytes, members, relays(format).requestChanges(body, conversation, target))
   }
   return JSON.stringify(formats(backend.format).writeRequest(conversation, target))
+}
+
+/** What would be kept at a provider, where no other backend and no other request could find it. */
+const keptElsewhere = ['background', 'conversation']
+
+/** Refuses what is not served whichever backend answers. @throws ServiceError `unsupported_parameter` */
+export function assertServed({ hints }: Conversation): void {
+  const field = hints.untranslatable?.find((name) => keptElsewhere.includes(name))
+  if (field !== undefined) throw unsupported(field, `${field} is not served here. Send the request without it.`)
 }
 
 /**

@@ -5,14 +5,16 @@ import { errorMessage } from '../domain/error-text.ts'
 import type { Links } from '../domain/links.ts'
 import type { RequestOutcome } from '../domain/requests.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import type { AnswerContext, StreamFailure } from '../formats/format.ts'
+import type { StreamFailure } from '../formats/format.ts'
 import type { AttemptRun } from './attempt.ts'
 import type { WrittenBody } from './backend-body.ts'
+import type { CourseOf } from './course-of.ts'
 import { Delivery, type DeliveryEnd } from './delivery.ts'
 import { Failover, type FailoverParts } from './failover.ts'
+import { keptFlow, keepWhole } from './kept-flow.ts'
 import type { Lane } from './lane.ts'
 import { openLane } from './open-lane.ts'
-import type { Admission, AnswerSink, Backend, ModelRequest } from './ports.ts'
+import type { Backend } from './ports.ts'
 import { TranslationLane } from './stream-lanes.ts'
 import { usageOf } from './usage-of.ts'
 
@@ -26,18 +28,6 @@ export interface CourseParts extends FailoverParts {
   readonly clock: Clock
   readonly links: Links
   readonly keepAliveMs: number
-}
-
-/** One admitted request and everything that it owns. */
-export interface CourseOf {
-  readonly request: ModelRequest
-  readonly context: AnswerContext
-  readonly backends: readonly Backend[]
-  readonly admission: Admission
-  readonly units: number
-  readonly sink: AnswerSink
-  /** Milliseconds for the whole request (contract 5.5). */
-  readonly totalMs: number
 }
 
 /** How a request ended; `refusal` where nothing was written, so that it can be a whole response. */
@@ -101,24 +91,25 @@ export class Course {
   }
 
   async #sendWhole(run: AttemptRun): Promise<RequestOutcome> {
-    const { sink, units } = this.#of
+    const { sink, units, keeping } = this.#of
+    const kept = keeping && (await keepWhole(run, keeping))
     const outcome = this.#outcome(units, this.#gone ? 'client_closed' : undefined)
     // Settled first, so that one record says it all; the mark of delivery follows with the first byte.
     this.#settle(outcome, this.#gone ? 'none' : 'due')
     if (this.#gone) return outcome
     await this.#durable()
-    const send = (answer: string | Buffer): void => this.#sendFirst(() => sink.end(answer))
+    const send = (answer: string | Buffer): void => this.#sendFirst(() => sink.end(kept ?? answer))
     run.flowTo({ write: send, ended: send, broke: () => {} })
     return outcome
   }
 
   async #stream(run: AttemptRun): Promise<RequestOutcome> {
-    const { sink, units } = this.#of
+    const { sink, units, keeping } = this.#of
     const { clock, keepAliveMs } = this.#parts
     await this.#durable()
     if (this.#gone) throw new UpstreamError('cancelled')
     const { promise: delivered, resolve } = Promise.withResolvers<DeliveryEnd>()
-    this.#sendFirst(() => run.flowTo(new Delivery(run, sink, clock, keepAliveMs, resolve)))
+    this.#sendFirst(() => run.flowTo(keptFlow(run, new Delivery(run, sink, clock, keepAliveMs, resolve), keeping)))
     const outcome = this.#outcome(units, this.#finishStream(run, await delivered))
     this.#settle(outcome, 'done')
     return outcome

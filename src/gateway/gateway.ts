@@ -12,10 +12,11 @@ import type { Conversation } from '../domain/conversation.ts'
 import type { ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import { authenticate, type AuthenticationParts } from './authenticate.ts'
-import { assertSayable } from './backend-body.ts'
+import { assertSayable, assertServed } from './backend-body.ts'
 import { Course, type CourseParts } from './course.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
+import { refersToStored, type StoredResponses } from './stored-responses.ts'
 import { BackendsHealth } from './routing/health.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
 import { unknownProfile, wrongEndpoint } from './unknown-profile.ts'
@@ -37,6 +38,8 @@ export interface GatewayParts {
   readonly ledger: Ledger
   readonly formats: Formats
   readonly relays: (id: ClientFormatId) => RelayRules
+  /** Where answers are kept; undefined where none are. */
+  readonly stored?: StoredResponses | undefined
   readonly mintId: () => string
   readonly keepAliveMs: number
 }
@@ -87,13 +90,21 @@ export class Gateway {
   }
 
   /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */
-  async answer(principal: Principal, request: ModelRequest, sink: AnswerSink): Promise<void> {
-    const { formats, mintId, log } = this.#parts
-    const conversation = formats(request.format).readRequest(request.body)
-    const profile = this.#profileOf(principal, conversation, request.format)
+  async answer(principal: Principal, given: ModelRequest, sink: AnswerSink): Promise<void> {
+    const { formats, mintId, log, stored } = this.#parts
+    const read = formats(given.format).readRequest(given.body)
+    const profile = this.#profileOf(principal, read, given.format)
     const found = this.#backendsOf(profile.id, principal.accountId)
     const usable = found instanceof Promise ? await found : found
     if (usable.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    assertServed(read)
+    const full =
+      stored !== undefined && refersToStored(read)
+        ? await stored.resolve(principal.accountId, given, read, usable.length === 1 ? usable[0]!.id : undefined)
+        : undefined
+    const request = full?.request ?? given
+    const conversation = full === undefined ? read : formats(given.format).readRequest(request.body)
+    const keeping = stored?.keeping(principal.accountId, request, conversation, full?.resolved)
     const written = assertSayable(request, conversation, usable, this.#parts)
     const { id, format } = request
     const { accountId, keyId, plan } = principal
@@ -102,10 +113,17 @@ export class Gateway {
     const admitted = this.#admit(opening, plan)
     const admission = admitted instanceof Promise ? await admitted : admitted
     const nowSeconds = this.#nowSeconds
-    // Nothing is kept of any answer yet, whatever was asked (contract 2.5).
-    const context = { conversation, requestId: id, createdAt: nowSeconds(), nowSeconds, isStored: false, mintId }
+    const context = {
+      conversation,
+      requestId: id,
+      createdAt: nowSeconds(),
+      nowSeconds,
+      isStored: keeping !== undefined,
+      previousResponseId: read.hints.previousResponseId,
+      mintId,
+    }
     const totalMs = totalMsOf(request, usable)
-    const of = { request, context, backends: usable, admission, units, sink, totalMs }
+    const of = { request, context, backends: usable, admission, units, sink, totalMs, keeping }
     const course = new Course(this.#course, of, written)
     this.#running.add(course)
     const { outcome, refusal } = await course.run().finally(() => this.#running.delete(course))

@@ -1,10 +1,12 @@
 import { asError } from '../domain/bugs.ts'
 import { isContent, type AnswerEvent, type Conversation, type JsonObject, type Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
+import { isObject } from '../formats/fields.ts'
 import type { AnswerContext, AnswerReader, AnswerWriter, StreamFailure } from '../formats/format.ts'
 import { asBytes } from '../formats/json-scan.ts'
 import { Earliest } from '../formats/earliest.ts'
 import { modelMember, sequenceMember, type RelayMemory, type RelayRules } from '../formats/relay.ts'
+import { restateEvent } from '../formats/restate.ts'
 import { SseReader, type SseEvent } from '../formats/sse.ts'
 import type { Lane } from './lane.ts'
 
@@ -32,6 +34,7 @@ export class RelayLane implements Lane {
   readonly #rules: RelayRules
   readonly #notable: Earliest
   readonly #reader: AnswerReader
+  readonly #context: AnswerContext
   readonly #conversation: Conversation
   readonly #model: string
   readonly #backendCounts: boolean
@@ -46,6 +49,7 @@ export class RelayLane implements Lane {
     this.#rules = rules
     this.#notable = new Earliest(rules.notable)
     this.#reader = reader
+    this.#context = context
     this.#conversation = context.conversation
     this.#model = `"model":${JSON.stringify(context.conversation.profile)}`
     this.#backendCounts = backendCounts
@@ -177,8 +181,16 @@ export class RelayLane implements Lane {
     const parsed = JSON.parse(text) as JsonObject
     // A complete answer stays one, whatever its backend says of itself afterwards.
     if (wasFinished && (parsed['error'] != null || parsed['type'] === 'error')) return ''
-    this.#rules.observe(parsed, this.#memory)
-    return this.#rules.isUnasked(parsed, this.#conversation) ? '' : `${this.#rename(block)}\n\n`
+    const shown = this.#restate(block, parsed)
+    this.#rules.observe(shown.data, this.#memory)
+    return this.#rules.isUnasked(parsed, this.#conversation) ? '' : `${this.#rename(shown.block)}\n\n`
+  }
+
+  /** What the provider says of the response as a whole, where it is not so here. */
+  #restate(block: string, data: JsonObject): { readonly block: string; readonly data: JsonObject } {
+    const response = data['response']
+    const changes = isObject(response) ? this.#rules.restated?.(response, this.#context) : undefined
+    return changes === undefined ? { block, data } : restateEvent(block, changes)
   }
 
   #note(events: readonly AnswerEvent[]): void {

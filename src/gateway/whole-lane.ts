@@ -1,13 +1,12 @@
 import type { AnswerEvent, JsonObject, Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import { JsonScan, patchMembers } from '../formats/json-scan.ts'
 import type { StreamFailure } from '../formats/format.ts'
+import { restate } from '../formats/restate.ts'
 import type { Lane, LaneChoice } from './lane.ts'
 import { charsPerToken } from './stream-lanes.ts'
 
 /** A whole answer may not be longer than this. */
 const maxAnswerBytes = 32 * 1024 * 1024
-const answerLimits = { maxDepth: 200, maxTokens: 2_000_000, maxMembers: 2_000_000 }
 
 /** Gathers a whole answer, checks that it is one, and gives it in the caller's format. */
 export class WholeLane implements Lane {
@@ -45,7 +44,11 @@ export class WholeLane implements Lane {
     for (const event of events) this.#note(event)
     if (!this.finished) throw new UpstreamError('broken')
     this.hasContent = true
-    if (relay !== undefined) return renameModel(bytes, context.conversation.profile)
+    if (relay !== undefined) {
+      const renamed = renameModel(bytes, context.conversation.profile)
+      const changes = relay.restated?.(body, context)
+      return changes === undefined ? renamed : restate(renamed, changes)
+    }
     return Buffer.from(JSON.stringify(client.writeAnswer(context).writeWhole(events)))
   }
 
@@ -84,25 +87,14 @@ function renameModel(bytes: Buffer, profile: string): Buffer {
   modelKey.lastIndex = 0
   const found = modelKey.exec(text)
   // Where the key stands once it is the answer's own, for an answer has one; otherwise the structure tells which it is.
-  if (found === null || modelKey.test(text)) return renameByStructure(bytes, profile)
+  if (found === null || modelKey.test(text)) return restate(bytes, { model: JSON.stringify(profile) })
   const valueStart = found.index + found[0].length
   const valueEnd = text.indexOf('"', valueStart)
   const escape = text.indexOf('\\', valueStart)
-  if (escape >= 0 && escape < valueEnd) return renameByStructure(bytes, profile)
+  if (escape >= 0 && escape < valueEnd) return restate(bytes, { model: JSON.stringify(profile) })
   return Buffer.concat([
     bytes.subarray(0, valueStart - 1),
     Buffer.from(JSON.stringify(profile)),
     bytes.subarray(valueEnd + 1),
   ])
-}
-
-function renameByStructure(bytes: Buffer, profile: string): Buffer {
-  const scan = new JsonScan(answerLimits)
-  try {
-    scan.push(bytes)
-  } catch {
-    // Too deep or too many pieces: the provider's fault, not the caller's.
-    throw new UpstreamError('broken')
-  }
-  return patchMembers(bytes, scan.members(bytes), { model: JSON.stringify(profile) })
 }

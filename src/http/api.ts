@@ -8,7 +8,8 @@ import type { UsageSignals } from '../domain/usage.ts'
 import { clientFormatIds, embeddingsFormatId, type ClientFormatId } from '../domain/format-id.ts'
 import { formatById, relayById } from '../formats/formats.ts'
 import type { Gateway } from '../gateway/gateway.ts'
-import type { Principal } from '../gateway/ports.ts'
+import type { ModelRequest, Principal } from '../gateway/ports.ts'
+import type { StoredResponses } from '../gateway/stored-responses.ts'
 import { AttemptLimiter } from './attempt-limiter.ts'
 import type { Catalog } from './catalog.ts'
 import { passEdgeGate } from './edge-gate.ts'
@@ -17,6 +18,8 @@ import { refusalBody, writeRefusal } from './refusals.ts'
 import { checkHeaders, passedHeaders, statedTimeoutMs } from './request-headers.ts'
 import { sendJson, sendPublic } from './respond.ts'
 import { ResponseSink } from './response-sink.ts'
+import { ResponsesApi } from './responses-api.ts'
+import type { Exchange, Route } from './route.ts'
 import { backendsHeader, usageHeaders } from './signals.ts'
 import { isStreamProbe, StreamProbes } from './stream-probe.ts'
 
@@ -31,6 +34,7 @@ const maxDiscardedBytes = 128 * 1024 * 1024
 
 export interface ApiParts {
   readonly gateway: Gateway
+  readonly stored: StoredResponses
   readonly catalog: Catalog
   readonly links: Links
   readonly baseUrl: string
@@ -49,29 +53,13 @@ export interface Readiness {
   readonly reasons: readonly string[]
 }
 
-interface Route {
-  readonly method: 'GET' | 'POST'
-  /** Who may call it: anybody, or the holder of an active key. */
-  readonly access: 'public' | 'key'
-  /** Whether the edge gate stands before it: probes and load balancers do not say what they are. */
-  readonly gated: boolean
-  readonly handle: (exchange: Exchange) => void | Promise<void>
-}
-
-/** One request on its way through this file. */
-interface Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly requestId: string
-  principal: Principal | undefined
-}
-
 /** The public API: one table of routes, and one function in which every request is answered or refused. */
 export class Api {
   readonly #parts: ApiParts
   readonly #uncounted: AttemptLimiter
   readonly #badKeys: AttemptLimiter
   readonly #streamProbes: StreamProbes
+  readonly #responses: ResponsesApi
   #open = 0
 
   readonly #routes: Readonly<Record<string, Route>> = {
@@ -103,9 +91,20 @@ export class Api {
 
   constructor(parts: ApiParts) {
     this.#parts = parts
-    this.#uncounted = new AttemptLimiter(uncountedPerMinute, 'requests for lists of one key', parts.nowMs)
+    this.#uncounted = new AttemptLimiter(
+      uncountedPerMinute,
+      'requests for lists and stored answers of one key',
+      parts.nowMs,
+    )
     this.#streamProbes = new StreamProbes(parts.clock)
     this.#badKeys = new AttemptLimiter(badKeysPerMinute, 'an address that sends bad keys', parts.nowMs)
+    this.#responses = new ResponsesApi({
+      ...parts,
+      uncounted: this.#uncounted,
+      signalsOf: (principal) => this.#signalsOf(principal),
+      readRequest: (exchange) => this.#readRequest(exchange, 'openai-responses'),
+      sinkFor: ({ response, requestId }) => new ResponseSink(response, requestId, parts.nowMs),
+    })
   }
 
   /** Requests that have not ended yet. */
@@ -146,7 +145,7 @@ export class Api {
   async #serve(exchange: Exchange): Promise<void> {
     const { request } = exchange
     const path = pathOf(request)
-    const route = this.#routeOf(path)
+    const route = this.#routeOf(path, request.method)
     checkHeaders(request)
     if ((route?.gated ?? true) && this.#parts.edgeGate) passEdgeGate(request.headers['user-agent'])
     // Below /v1/ even what is not there asks for a key first (spec 5.4).
@@ -156,16 +155,17 @@ export class Api {
     await route.handle(exchange)
   }
 
-  #routeOf(path: string): Route | undefined {
+  #routeOf(path: string, method: string | undefined): Route | undefined {
     if (Object.hasOwn(this.#routes, path)) return this.#routes[path]
-    return path.startsWith(modelsPrefix) && path.length > modelsPrefix.length ? this.#model : undefined
+    if (path.startsWith(modelsPrefix) && path.length > modelsPrefix.length) return this.#model
+    return this.#responses.routeOf(path, method)
   }
 
   #checkMethod({ method }: IncomingMessage, route: Route): void {
     const isAllowed = method === route.method || (method === 'HEAD' && route.method === 'GET')
     if (!isAllowed) {
       const shown = /^[A-Z]{1,10}$/.test(method ?? '') ? method! : 'This method'
-      throw new ServiceError('method_not_allowed', { words: { method: shown, allowed: route.method } })
+      throw new ServiceError('method_not_allowed', { words: { method: shown, allowed: route.allowed ?? route.method } })
     }
   }
 
@@ -180,22 +180,20 @@ export class Api {
   }
 
   async #answer(exchange: Exchange, format: ClientFormatId): Promise<void> {
-    const { request, response, requestId, principal } = exchange
-    const { gateway, limits, nowMs } = this.#parts
+    const { response, requestId, principal } = exchange
+    const { gateway, nowMs } = this.#parts
     if (principal === undefined) throw new Error('a model route without a principal')
+    const request = await this.#readRequest(exchange, format)
+    await gateway.answer(principal, request, new ResponseSink(response, requestId, nowMs))
+  }
+
+  async #readRequest({ request, requestId }: Exchange, format: ClientFormatId): Promise<ModelRequest> {
+    const { limits, clock } = this.#parts
     if (this.#open > limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
-    const body = await readJsonBody(request, {
-      maxBytes: limits.bodyBytes,
-      timeoutMs: limits.bodyMs,
-      clock: this.#parts.clock,
-    })
-    const sink = new ResponseSink(response, requestId, nowMs)
+    const body = await readJsonBody(request, { maxBytes: limits.bodyBytes, timeoutMs: limits.bodyMs, clock })
     const names = relayById(format).passedHeaders
-    const about = {
-      timeoutMs: statedTimeoutMs(request),
-      passedHeaders: names === undefined ? undefined : passedHeaders(request, names),
-    }
-    await gateway.answer(principal, { id: requestId, format, ...body, ...about }, sink)
+    const passed = names === undefined ? undefined : passedHeaders(request, names)
+    return { id: requestId, format, ...body, timeoutMs: statedTimeoutMs(request), passedHeaders: passed }
   }
 
   /** The list of models, or the one of that name. */

@@ -4,10 +4,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/conversation.ts'
-import { duplicateKey, JsonScan, type JsonMember } from '../formats/json-scan.ts'
+import { bodyShape, duplicateKey, JsonScan, type JsonMember } from '../formats/json-scan.ts'
 
-/** Bounds on the shape of a body: a conversation nests a few levels, a tool's schema a dozen. */
-const bodyShape = { maxDepth: 128, maxTokens: 300_000, maxMembers: 60_000 }
 /** A body larger than this is read in several turns of the event loop, so that no turn takes long. */
 const largeBodyBytes = 256 * 1024
 

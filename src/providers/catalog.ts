@@ -3,6 +3,7 @@ import { BoundedMap } from '../domain/bounded-map.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import { frontierId } from '../domain/profiles.ts'
 import type { Profile } from '../domain/profiles.ts'
+import { SealError } from '../domain/sealing.ts'
 import type { Secret } from '../domain/secret.ts'
 import type { FormatId } from '../domain/format-id.ts'
 import type { Backend, Backends, BackendTimeouts } from '../gateway/ports.ts'
@@ -13,7 +14,6 @@ import { findVendor, spokenBy, vendors } from './registry.ts'
 import type { Vendor, VendorId } from './registry.ts'
 import { defaultTimeouts } from './timeouts.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
-import { VaultError } from './vault.ts'
 import type { Vault } from './vault.ts'
 
 const defaultMaxCachedAccounts = 10_000
@@ -186,7 +186,7 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
     const filled = fillBaseUrl(baseUrl, placeOf(signing, credential?.reveal()))
     return createBackend({ ...spec, baseUrl: filled, authHeader, credential, signing, fixedHeaders, publicOnly }, pools)
   } catch (error) {
-    if (error instanceof VaultError) return createUnusableBackend(spec, 'rejected_credentials')
+    if (error instanceof SealError) return createUnusableBackend(spec, 'rejected_credentials')
     if (error instanceof TypeError) return createUnusableBackend(spec, 'unreachable')
     throw error
   }

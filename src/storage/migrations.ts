@@ -83,6 +83,31 @@ export const migrations: readonly Migration[] = [
       `create table ledger (name text primary key, value text not null)`,
     ],
   },
+  {
+    name: '002-stored-responses',
+    statements: [
+      `create table stored_responses (
+        id text primary key,
+        account_id text not null,
+        previous_id text,
+        backend_id text not null,
+        created_at_ms bigint not null,
+        links bigint not null,
+        chain_bytes bigint not null,
+        sealed_response text not null,
+        sealed_input text not null,
+        sealed_output text not null
+      )`,
+      // For the sweep of what has expired.
+      `create index stored_responses_by_time on stored_responses (created_at_ms)`,
+      `create table stored_items (
+        digest text not null,
+        response_id text not null,
+        primary key (digest, response_id)
+      )`,
+      `create index stored_items_by_response on stored_items (response_id)`,
+    ],
+  },
 ]
 
 /** Data that this version must not touch: written by a newer one, or by a migration that was changed afterwards. */

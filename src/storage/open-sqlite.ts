@@ -25,14 +25,7 @@ export function databasePath(folder: string): string {
 export async function openSqlite(folder: string): Promise<Kysely<Tables>> {
   makeFolder(folder)
   makePrivateFile(databasePath(folder))
-  const db = new Kysely<Tables>({
-    dialect: sqliteDialect(() => {
-      const connection = connectSqlite(databasePath(folder), openTimeoutMs)
-      // Checkpoints can take long and are left to the ledger's worker and to the last one who closes the file.
-      connection.exec(`pragma busy_timeout = ${statementTimeoutMs}; pragma wal_autocheckpoint = 0`)
-      return connection
-    }),
-  })
+  const db = connect(folder, 'full')
   try {
     // Every transaction begins immediate here, so a second starter already waits.
     await migrate(db, async () => {})
@@ -41,4 +34,26 @@ export async function openSqlite(folder: string): Promise<Kysely<Tables>> {
     await db.destroy()
     throw error
   }
+}
+
+/**
+ * A connection of its own for stored answers, to a database that `openSqlite` has opened. Its commits do not wait for the
+ * disk, because that would hold the event loop: they survive the end of the process at once, and that of the machine
+ * with the next commit of the ledger. End it with `destroy()`.
+ */
+export function openSqliteForResponses(folder: string): Kysely<Tables> {
+  return connect(folder, 'normal')
+}
+
+function connect(folder: string, synchronous: 'full' | 'normal'): Kysely<Tables> {
+  return new Kysely<Tables>({
+    dialect: sqliteDialect(() => {
+      const connection = connectSqlite(databasePath(folder), openTimeoutMs)
+      // Checkpoints can take long and are left to the ledger's worker and to the last one who closes the file.
+      connection.exec(
+        `pragma synchronous = ${synchronous}; pragma busy_timeout = ${statementTimeoutMs}; pragma wal_autocheckpoint = 0`,
+      )
+      return connection
+    }),
+  })
 }

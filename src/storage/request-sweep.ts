@@ -1,11 +1,9 @@
-import type { Clock, Timer } from '../domain/clock.ts'
+import type { Clock } from '../domain/clock.ts'
 import type { Store } from './store.ts'
+import { startSweep } from './sweep.ts'
 
-/** Old records are deleted in chunks of this many, so that nothing else waits for long. */
+/** With the pause between two chunks 5,000 records a second, above what one process admits for long. */
 const chunkRows = 500
-/** Between two chunks while there is more: 5,000 records a second, above what one process admits for long. */
-const pauseMs = 100
-const everyMs = 10_000
 
 export interface RequestSweepOptions {
   readonly retentionMs: number
@@ -19,24 +17,7 @@ export function startRequestSweep(
   store: Pick<Store, 'deleteRequestsBefore'>,
   { retentionMs, clock, onFailed }: RequestSweepOptions,
 ): () => void {
-  let isEnded = false
-  let timer: Timer | undefined
-  const sweep = async (): Promise<void> => {
-    let waitMs = everyMs
-    try {
-      const deleted = await store.deleteRequestsBefore(clock.nowMs() - retentionMs, chunkRows)
-      if (deleted >= chunkRows) waitMs = pauseMs
-    } catch (error) {
-      if (!isEnded) onFailed(error)
-    }
-    if (!isEnded) schedule(waitMs)
-  }
-  const schedule = (waitMs: number): void => {
-    timer = clock.after(waitMs, () => void sweep())
-  }
-  schedule(pauseMs)
-  return () => {
-    isEnded = true
-    timer?.cancel()
-  }
+  const deleteOld = (nowMs: number, rows: number): Promise<number> =>
+    store.deleteRequestsBefore(nowMs - retentionMs, rows)
+  return startSweep({ deleteOld, chunkRows, clock, onFailed })
 }

@@ -10,6 +10,8 @@ export interface Tables {
   usage: UsageRow
   revisions: RevisionRow
   ledger: LedgerRow
+  stored_responses: StoredResponseRow
+  stored_items: StoredItemRow
   migrations: MigrationRow
 }
 
@@ -93,6 +95,25 @@ interface RevisionRow {
 interface LedgerRow {
   name: string
   value: string
+}
+
+export interface StoredResponseRow {
+  id: string
+  account_id: string
+  previous_id: string | null
+  backend_id: string
+  created_at_ms: number
+  links: number
+  chain_bytes: number
+  sealed_response: string
+  sealed_input: string
+  sealed_output: string
+}
+
+/** Finds the answer of an item by its id, of which only a digest is kept. */
+interface StoredItemRow {
+  digest: string
+  response_id: string
 }
 
 interface MigrationRow {

@@ -10,9 +10,6 @@ const says = 'This is a simulated answer from alpha.'
 const schema = z.object({ city: z.string(), degrees: z.number() })
 const sample = { city: 'simulated by alpha', degrees: expect.any(Number) as number }
 
-/** Answers are not stored here yet: with `store: false` the SDK sends whole items back instead of references to them. */
-const notStored = { openai: { store: false } }
-
 describe.each(['openai-chat', 'openai-responses'] as const)('a backend that speaks %s', (format) => {
   let service: Service
   beforeAll(async () => {
@@ -63,7 +60,6 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         tools,
         prompt: 'What is the weather in Oslo and Lima?',
         stopWhen: isStepCount(3),
-        providerOptions: notStored,
       })
       expect(steps).toHaveLength(2)
       expect(steps[0]!.toolCalls.map(({ input }) => input)).toEqual([{ city: 'Oslo' }, { city: 'Lima' }])
@@ -77,7 +73,6 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         tools,
         prompt: 'What is the weather in Oslo and Lima?',
         stopWhen: isStepCount(3),
-        providerOptions: notStored,
       })
       const answer = await text
       expect(await steps).toHaveLength(2)
@@ -87,9 +82,9 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
 
     test('a conversation goes on after an answer', async () => {
       const asked: ModelMessage = { role: 'user', content: 'Say hello.' }
-      const first = await generateText({ model, messages: [asked], providerOptions: notStored })
+      const first = await generateText({ model, messages: [asked] })
       const messages: ModelMessage[] = [asked, ...first.response.messages, { role: 'user', content: 'And again.' }]
-      const second = await generateText({ model, messages, providerOptions: notStored })
+      const second = await generateText({ model, messages })
       expect(second.text).toContain('And again.')
       expect(service.providers[0]!.captured().at(-1)!.body).toContain(says)
     })
@@ -135,44 +130,60 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
 
     if (!name.endsWith('(responses)')) return
 
-    test('as it is, without store: false, finishes a tool loop whose first step only calls', async () => {
-      const sent: string[] = []
+    const asked: ModelMessage = { role: 'user', content: 'Say hello.' }
+
+    /** The model as the SDK sets it up by itself: it refers to earlier items by their ids. */
+    function recordingModel(sent: string[], apiKey = service.key): LanguageModel {
       const { settings } = counted(service)
       const recording: typeof fetch = (input, init) => {
         sent.push(init?.body as string)
         return settings.fetch(input, init)
       }
-      const { text } = await generateText({
-        model: open({ ...settings, fetch: recording }, frontier),
-        tools,
-        prompt: 'What is the weather in Oslo?',
-        stopWhen: isStepCount(3),
-      })
-      expect(sent).toHaveLength(2)
-      expect(sent[1]).toContain('"function_call_output"')
-      expect(sent[1]).not.toContain('item_reference')
-      expect(text).toContain(weatherIn('Oslo'))
+      return open({ ...settings, apiKey, fetch: recording }, frontier)
+    }
+
+    test('goes on for three turns, each of which refers to the texts before', async () => {
+      const sent: string[] = []
+      const recorded = recordingModel(sent)
+      const messages: ModelMessage[] = [asked]
+      for (const more of ['And again.', 'And once more.']) {
+        const { response } = await generateText({ model: recorded, messages })
+        messages.push(...response.messages, { role: 'user', content: more })
+      }
+      const { text } = await generateText({ model: recorded, messages })
+      expect(text).toContain('And once more.')
+      expect(sent.map((body) => body.split('"item_reference"').length - 1)).toEqual([0, 1, 2])
+      const reached = service.providers[0]!.captured().at(-1)!.body
+      expect(reached).not.toContain('item_reference')
+      expect(reached.split(says).length - 1).toBe(2)
     })
 
-    test('as it is, refers to the text of an earlier answer, which a translation answers with item_not_found', async () => {
-      const asked: ModelMessage = { role: 'user', content: 'Say hello.' }
-      const first = await generateText({ model, messages: [asked] })
+    test('a tool loop goes on behind a text that is only referred to, whole and streamed', async () => {
+      const sent: string[] = []
+      const recorded = recordingModel(sent)
+      const first = await generateText({ model: recorded, messages: [asked] })
+      const question: ModelMessage = { role: 'user', content: 'What is the weather in Oslo?' }
+      const messages = [asked, ...first.response.messages, question]
+      const whole = await generateText({ model: recorded, tools, messages, stopWhen: isStepCount(3) })
+      expect(whole.text).toContain(weatherIn('Oslo'))
+      const streamed = streamText({ model: recorded, tools, messages, stopWhen: isStepCount(3) })
+      expect(await streamed.text).toContain(weatherIn('Oslo'))
+      expect(sent).toHaveLength(5)
+      for (const body of sent.slice(1)) expect(body).toContain('"item_reference"')
+    })
+
+    test("another account's items are not there", async () => {
+      const stranger = await service.addAccount(`stranger of ${format} with ${name}`, 'max')
+      const first = await generateText({ model: recordingModel([]), messages: [asked] })
       const messages: ModelMessage[] = [asked, ...first.response.messages, { role: 'user', content: 'And again.' }]
-      const second = generateText({ model, messages })
-      if (format === 'openai-responses') {
-        // The provider is handed the reference as it is: whether it is known there is not ours to say.
-        expect((await second).text).toContain('And again.')
-        expect(service.providers[0]!.captured().at(-1)!.body).toContain('"item_reference"')
-        return
-      }
-      const error = await second.then(
+      const error = await generateText({ model: recordingModel([], stranger.key), messages }).then(
         () => undefined,
         (reason: unknown) => reason,
       )
       if (!ai.APICallError.isInstance(error)) throw new Error('not refused', { cause: error })
-      expect(JSON.stringify(error.requestBodyValues)).toContain('"item_reference"')
       expect(error.statusCode).toBe(404)
       expect(JSON.parse(error.responseBody ?? '')).toMatchObject({ error: { code: 'item_not_found', param: 'input' } })
+      expect(error.message).toMatch(/^Item with id '\w+' not found\./)
       expect(error.isRetryable).toBe(false)
     })
   })

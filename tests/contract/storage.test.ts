@@ -1,55 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Account, StoredKey, Upstream } from '../../src/domain/accounts.ts'
 import { lowestIdAt } from '../../src/domain/ids.ts'
 import { migrate, type Migration, migrations, SchemaMismatch } from '../../src/storage/migrations.ts'
-import { openPostgres } from '../../src/storage/open-postgres.ts'
-import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import type { RequestRow, Tables } from '../../src/storage/schema.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
-import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+import { enginesFor } from './engines.ts'
 
-/** What opens the same fresh database, as often as it is called. */
-interface Engine {
-  start(): Promise<void>
-  stop(): Promise<void>
-  fresh(): Promise<() => Promise<Kysely<Tables>>>
-}
-
-function sqliteEngine(): Engine {
-  const folders: string[] = []
-  return {
-    start: async () => {},
-    stop: async () => {
-      for (const folder of folders) rmSync(folder, { recursive: true })
-    },
-    fresh: async () => {
-      const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
-      folders.push(folder)
-      return () => openSqlite(join(folder, 'data'))
-    },
-  }
-}
-
-function postgresEngine(): Engine {
-  let server: TestPostgres
-  return {
-    start: async () => {
-      server = await startPostgres()
-    },
-    stop: () => server.stop(),
-    fresh: async () => {
-      const url = await server.createDatabase()
-      return () => openPostgres(url)
-    },
-  }
-}
-
-const engines: [string, Engine][] = [['SQLite', sqliteEngine()]]
-if (hasPostgres('storage')) engines.push(['PostgreSQL', postgresEngine()])
+const engines = enginesFor('storage')
 
 const account: Account = { id: 'acc_1', name: 'Ada', planId: 'free', suspended: false, createdAtMs: 1000 }
 const digestOf = (id: string) => `digest of ${id}`

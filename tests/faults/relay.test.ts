@@ -99,7 +99,7 @@ const messagesBlocks = named(messagesEvents)
 
 const formats = [
   ['openai-chat', '/chat/completions', { messages: [{ role: 'user', content: 'Hi' }] }, oddChat, chatBlocks],
-  ['openai-responses', '/responses', { input: 'Hi' }, oddResponse, responsesBlocks],
+  ['openai-responses', '/responses', { input: 'Hi', store: false }, oddResponse, responsesBlocks],
   [
     'anthropic-messages',
     '/messages',
@@ -258,6 +258,62 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
       response.end(`${all.slice(3).join('')}data: {"error":{"message":"m","code":"server_error"}}\n\n`)
     }
     expect(await (await askStream()).text()).toBe(expected)
+  })
+})
+
+describe('a relayed answer that is stored', () => {
+  /** As the backend sent it, but for the model, the id, and that it is stored. */
+  const stored = (text: string, id: string): string =>
+    renamed(text)
+      .replaceAll('"resp_x"', `"${id}"`)
+      .replace('"output":[]}', '"output":[],"store":true}')
+      .replace('"total_tokens":3}}', '"total_tokens":3},"store":true}')
+
+  test('is byte for byte the backend’s in all else, streamed and whole', async () => {
+    await start('openai-responses')
+    upstream.answer = stream(responsesBlocks)
+    const streamed = await (await service.responses({ stream: true })).text()
+    const id = /resp_\w{24}/.exec(streamed)![0]
+    expect(streamed).toBe(`${stored(responsesBlocks, id)}data: [DONE]\n\n`)
+    upstream.answer = (_request, response) => sendJson(response, oddResponse)
+    const whole = await (await service.responses()).text()
+    expect(whole).toBe(stored(oddResponse, /resp_\w{24}/.exec(whole)![0]))
+  })
+
+  test('arrives as the same when it comes byte by byte, and what is kept is what was sent', async () => {
+    await start('openai-responses')
+    upstream.answer = async (_request, response) => {
+      openEventStream(response)
+      for (const byte of Buffer.from(responsesBlocks)) {
+        response.write(Buffer.of(byte))
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      response.end()
+    }
+    const streamed = await (await service.responses({ stream: true })).text()
+    const id = /resp_\w{24}/.exec(streamed)![0]
+    expect(streamed).toBe(`${stored(responsesBlocks, id)}data: [DONE]\n\n`)
+    const kept = await fetch(`${service.baseUrl}/responses/${id}`, {
+      headers: { authorization: `Bearer ${service.key}`, 'user-agent': 'svc-router-tests/1.0' },
+    })
+    expect(jsonUpToDone(streamed).at(-1)).toMatchObject({ response: await kept.json() })
+  })
+
+  test('keeps its id and its numbers when the stream had to be kept alive', async () => {
+    await start('openai-responses', undefined, { keep_alive: '100ms' })
+    const [first = '', ...rest] = responsesBlocks.split(/(?<=\n\n)/)
+    upstream.answer = async (_request, response) => {
+      openEventStream(response)
+      response.write(first + rest.slice(0, 2).join(''))
+      await delay(350)
+      response.end(rest.slice(2).join(''))
+    }
+    const events = jsonUpToDone(await (await service.responses({ stream: true })).text())
+    const ids = new Set(events.flatMap(({ response }) => (response as { id: string } | undefined)?.id ?? []))
+    expect(ids.size).toBe(1)
+    expect([...ids][0]).toMatch(/^resp_\w{24}$/)
+    expect(events.filter(({ type }) => type === 'response.in_progress').length).toBeGreaterThan(0)
+    expect(events.map((event) => event['sequence_number'])).toEqual(events.map((_, index) => index))
   })
 })
 

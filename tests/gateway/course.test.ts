@@ -190,7 +190,7 @@ describe('what none of the backends could be asked', () => {
 
   test('goes to the one that can be', async () => {
     const gateway = new FakeGateway(['openai-chat', 'openai-responses'])
-    const ended = gateway.answer('openai-responses', { input: 'Hi', background: true })
+    const ended = gateway.answer('openai-responses', { input: 'Hi', prompt: { id: 'pmpt_1' } })
     await settled()
     expect(gateway.backends.map(({ requests }) => requests.length)).toEqual([0, 1])
     gateway.sink.leave()

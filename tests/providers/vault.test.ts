@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { systemRandom } from '../../src/domain/random.ts'
+import { SealError, type SealingKey } from '../../src/domain/sealing.ts'
 import { Secret } from '../../src/domain/secret.ts'
-import { createVault, VaultError } from '../../src/providers/vault.ts'
-import type { SealingKey } from '../../src/providers/vault.ts'
+import { createVault } from '../../src/providers/vault.ts'
 
 const random = systemRandom()
 const keyOf = (id: string): SealingKey => ({ id, key: new Secret<Uint8Array>(randomBytes(32)) })
@@ -15,7 +15,7 @@ function reasonOf(run: () => unknown): string {
   try {
     run()
   } catch (error) {
-    if (error instanceof VaultError) return error.reason
+    if (error instanceof SealError) return error.reason
     throw error
   }
   return 'opened'

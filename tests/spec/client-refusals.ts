@@ -107,6 +107,12 @@ export const clientRefusals: readonly RefusalRow[] = [
   },
   {
     ...refused,
+    code: 'response_not_found',
+    status: 404,
+    provoke: (service) => ask(service, { path: '/responses/resp_0123456789ABCDEFGHIJKLMN', method: 'DELETE' }),
+  },
+  {
+    ...refused,
     code: 'context_length_exceeded',
     provoke: (service) => askScripted(service, { do: 'context_length_exceeded', body: contextBody() }),
   },

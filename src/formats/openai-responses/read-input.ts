@@ -3,11 +3,14 @@ import { invalidRequest } from '../../domain/errors.ts'
 import { arrayField, isArray, isObject, requiredString, stringField, wrongType } from '../fields.ts'
 import { readAssistantParts, readInputParts } from '../openai/read-parts.ts'
 import { addTools, type DeclaredTools } from '../openai/read-tools.ts'
+import { isBareReasoning } from './stored-items.ts'
 
 /** The turns of an input, and the ids of the items in it that stand elsewhere (`item_reference`). */
 export interface ReadInput {
   readonly turns: readonly Turn[]
   readonly references: readonly string[]
+  readonly compactions?: boolean
+  readonly bareReasoning?: boolean
 }
 
 /**
@@ -32,6 +35,8 @@ export function readInput(input: Json | undefined, declared: DeclaredTools): Rea
 class InputReader implements ReadInput {
   readonly turns: Turn[] = []
   readonly references: string[] = []
+  compactions = false
+  bareReasoning = false
   readonly #declared: DeclaredTools
   /** The parts of the model's turn that is still open. */
   #parts: AssistantPart[] | undefined
@@ -59,6 +64,9 @@ class InputReader implements ReadInput {
       case 'item_reference':
         this.references.push(requiredString(item, 'id', place))
         return
+      case 'compaction':
+        this.compactions = true
+        return
       case 'additional_tools':
         return addTools(this.#declared, arrayField(item, 'tools', place) ?? [], `${place}tools`)
       default:
@@ -78,6 +86,7 @@ class InputReader implements ReadInput {
   #readReasoning(item: JsonObject): void {
     const text = joinTexts(item['summary']) || joinTexts(item['content'])
     const sealed = item['encrypted_content']
+    if (isBareReasoning(item)) this.bareReasoning = true
     if (typeof sealed === 'string' && sealed !== '') this.#assistant().push({ type: 'reasoning', text, sealed })
     else if (text !== '') this.#assistant().push({ type: 'reasoning', text })
   }

@@ -14,7 +14,7 @@ import {
 import { readOutputFormat } from '../openai/read-output-format.ts'
 import { addTools, type DeclaredTools, readToolChoice } from '../openai/read-tools.ts'
 import { hintNames, includeLogprobs, penaltyNames, samplingNames } from './fields.ts'
-import { readInput } from './read-input.ts'
+import { readInput, type ReadInput } from './read-input.ts'
 
 /** Reads the body of a Responses request (wire 1, 6.1). @throws ServiceError `invalid_request` with `param` */
 export function readRequest(body: JsonObject): Conversation {
@@ -22,16 +22,16 @@ export function readRequest(body: JsonObject): Conversation {
   const declared: DeclaredTools = { tools: [] }
   const tools = arrayField(body, 'tools')
   if (tools !== undefined) addTools(declared, tools, 'tools')
-  const { turns, references } = readInput(body['input'], declared)
+  const input = readInput(body['input'], declared)
   const text = objectField(body, 'text')
   const conversation: Draft<Conversation> = {
     profile,
     stream: booleanField(body, 'stream') ?? false,
-    turns,
+    turns: input.turns,
     tools: declared.tools,
     sampling: readSampling(body),
     streamUsage: false,
-    hints: readHints(body, text, references),
+    hints: readHints(body, text, input),
   }
   if (declared.fusionTool !== undefined) conversation.fusionTool = declared.fusionTool
   const toolChoice = readToolChoice(body['tool_choice'])
@@ -61,7 +61,7 @@ function readReasoning(reasoning: JsonObject | undefined): Conversation['reasoni
   return { ...(effort !== undefined && { effort }), ...(summary !== undefined && { summary }) }
 }
 
-function readHints(body: JsonObject, text: JsonObject | undefined, references: readonly string[]): Hints {
+function readHints(body: JsonObject, text: JsonObject | undefined, input: ReadInput): Hints {
   const hints: Draft<Hints> = stringFields(body, hintNames)
   const metadata = objectField(body, 'metadata')
   if (metadata !== undefined) hints.metadata = metadata
@@ -71,7 +71,9 @@ function readHints(body: JsonObject, text: JsonObject | undefined, references: r
   if (previous !== undefined) hints.previousResponseId = previous
   const verbosity = text === undefined ? undefined : stringField(text, 'verbosity', 'text.')
   if (verbosity !== undefined) hints.verbosity = verbosity
-  if (references.length > 0) hints.references = references
+  if (input.references.length > 0) hints.references = input.references
+  if (input.compactions === true) hints.compactions = true
+  if (input.bareReasoning === true) hints.bareReasoning = true
   const untranslatable = ['background', 'conversation', 'prompt'].filter((name) => isMeant(body[name]))
   if (untranslatable.length > 0) hints.untranslatable = untranslatable
   return hints

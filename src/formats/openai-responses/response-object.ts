@@ -14,6 +14,11 @@ export interface ResponseState {
   readonly error?: { readonly code: string; readonly message: string }
 }
 
+/** The id of the answer to a request of ours: the same in every event, and under which it is kept (wire 7.1). */
+export function responseIdFor(requestId: string): string {
+  return `resp_${requestId.replace(/^req_/, '')}`
+}
+
 /** The response object with all of its fields, which repeats what the caller asked for (wire 1.2). */
 export function responseObject(id: string, context: AnswerContext, state: ResponseState): JsonObject {
   const { conversation, createdAt } = context
@@ -29,6 +34,7 @@ export function responseObject(id: string, context: AnswerContext, state: Respon
     model: conversation.profile,
     output: state.output,
     ...repeatHints(conversation.hints),
+    previous_response_id: context.previousResponseId ?? null,
     store: context.isStored,
     ...repeatSampling(conversation.sampling),
     ...repeatChoices(conversation),
@@ -39,7 +45,6 @@ export function responseObject(id: string, context: AnswerContext, state: Respon
 function repeatHints(hints: Hints): JsonObject {
   const repeated: Draft<JsonObject> = {
     instructions: hints.instructions ?? null,
-    previous_response_id: hints.previousResponseId ?? null,
     prompt_cache_key: hints.promptCacheKey ?? null,
     safety_identifier: hints.safetyIdentifier ?? null,
     service_tier: hints.serviceTier ?? 'default',

@@ -8,7 +8,7 @@ import { CallItem } from './call-item.ts'
 import { Frames } from './frames.ts'
 import { MessageItem } from './message-item.ts'
 import { ReasoningItem } from './reasoning-item.ts'
-import { responseObject, type ResponseState } from './response-object.ts'
+import { responseIdFor, responseObject, type ResponseState } from './response-object.ts'
 
 const done = 'data: [DONE]\n\n'
 
@@ -30,7 +30,7 @@ export class ResponsesWriter implements AnswerWriter {
 
   constructor(context: AnswerContext) {
     this.#context = context
-    this.#id = `resp_${context.requestId.replace(/^req_/, '')}`
+    this.#id = responseIdFor(context.requestId)
     this.#callIds = new CallIds(context.mintId)
   }
 

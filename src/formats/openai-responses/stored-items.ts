@@ -1,0 +1,94 @@
+import type { Json, JsonObject } from '../../domain/conversation.ts'
+import { toBase62 } from '../../domain/ids.ts'
+import { invalidRequest } from '../../domain/errors.ts'
+import { isArray, isObject } from '../fields.ts'
+import type { Draft } from '../fields.ts'
+
+/** How the ids of items begin, by their type (wire 1.2); others have the last. */
+const prefixes: Readonly<Record<string, string>> = {
+  message: 'msg',
+  reasoning: 'rs',
+  function_call: 'fc',
+  function_call_output: 'fco',
+  custom_tool_call: 'ctc',
+  custom_tool_call_output: 'ctco',
+  compaction: 'cmp',
+}
+const otherPrefix = 'item'
+const positionWidth = 3
+/** An id that `withIds` gave: the response that it belongs to can be read from it. */
+const givenId = /^[a-z]+_([0-9A-Za-z]{8,40})([0-9A-Za-z]{3})x$/
+
+/** An input as a list of items, each with its type; a plain text is a user's message. @throws ServiceError `invalid_request` */
+export function inputItems(input: Json | undefined): readonly JsonObject[] {
+  if (input === undefined || input === null) return []
+  if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }]
+  if (!isArray(input)) throw invalidRequest('input', 'input must be a string or an array of items.')
+  return input.map((item, index) => {
+    if (!isObject(item)) throw invalidRequest(`input[${index}]`, `input[${index}] must be an object.`)
+    if (item['type'] !== undefined && item['type'] !== null) return item
+    return { ...item, type: item['role'] === undefined ? 'item_reference' : 'message' }
+  })
+}
+
+/** The items as they are kept and listed: complete messages, and an id for each that has none, made from its response's. */
+export function withIds(items: readonly JsonObject[], responseId: string): readonly JsonObject[] {
+  const tail = responseId.replace(/^resp_/, '')
+  return items.map((item, index) => {
+    const { type, id } = item
+    const shown = type === 'message' ? wholeMessage(item) : item
+    if (typeof id === 'string' && id !== '') return shown
+    const prefix = (typeof type === 'string' ? prefixes[type] : undefined) ?? otherPrefix
+    return { ...shown, id: `${prefix}_${tail}${toBase62(index, positionWidth)}x` }
+  })
+}
+
+/** The response that an id given by `withIds` belongs to; undefined for every other id. */
+export function responseIdOf(itemId: string): string | undefined {
+  const tail = givenId.exec(itemId)?.[1]
+  return tail === undefined ? undefined : `resp_${tail}`
+}
+
+function wholeMessage(item: JsonObject): JsonObject {
+  const { content, role, status } = item
+  const text = role === 'assistant' ? { type: 'output_text', annotations: [] } : { type: 'input_text' }
+  return {
+    ...item,
+    status: status ?? 'completed',
+    content: typeof content === 'string' ? [{ ...text, text: content }] : (content ?? []),
+  }
+}
+
+/** Whether a piece of reasoning says anything to a provider that keeps nothing: one that is only named by its id does not. */
+export function isBareReasoning(item: JsonObject): boolean {
+  if (item['type'] !== 'reasoning') return false
+  const { encrypted_content: sealed, content } = item
+  return !(typeof sealed === 'string' && sealed !== '') && !(isArray(content) && content.length > 0)
+}
+
+/**
+ * Kept items as they are told again: without the ids that mean nothing to a provider which keeps nothing, and without
+ * reasoning that is sealed for another. `ownReasoning` says whether the backend that is asked made it.
+ */
+export function replayed(items: readonly JsonObject[], ownReasoning: boolean): readonly JsonObject[] {
+  const told: JsonObject[] = []
+  for (const item of items) {
+    const { type, summary } = item
+    // A provider's own compaction opens nowhere else.
+    if (type === 'compaction' && !ownReasoning) continue
+    const isKnown = typeof type === 'string' && Object.hasOwn(prefixes, type)
+    const open = without(item, [
+      ...(isKnown ? ['id', 'status'] : []),
+      ...(type === 'reasoning' && !ownReasoning ? ['encrypted_content'] : []),
+    ])
+    const isSilent = isBareReasoning(open) && !(isArray(summary) && summary.length > 0)
+    if (!isSilent) told.push(open)
+  }
+  return told
+}
+
+function without(item: JsonObject, names: readonly string[]): JsonObject {
+  const kept: Draft<JsonObject> = { ...item }
+  for (const name of names) delete kept[name]
+  return kept
+}

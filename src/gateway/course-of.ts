@@ -1,0 +1,17 @@
+import type { AnswerContext } from '../formats/format.ts'
+import type { Keeping } from './keeping.ts'
+import type { Admission, AnswerSink, Backend, ModelRequest } from './ports.ts'
+
+/** One admitted request and everything that it owns. */
+export interface CourseOf {
+  readonly request: ModelRequest
+  readonly context: AnswerContext
+  readonly backends: readonly Backend[]
+  readonly admission: Admission
+  readonly units: number
+  readonly sink: AnswerSink
+  /** Milliseconds for the whole request (contract 5.5). */
+  readonly totalMs: number
+  /** What keeps the answer, where it is kept. */
+  readonly keeping: Keeping | undefined
+}

@@ -1,0 +1,74 @@
+import type { JsonObject } from '../domain/conversation.ts'
+import type { EventLog } from '../domain/events.ts'
+import type { Sealer } from '../domain/sealing.ts'
+import { itemDigest } from '../domain/stored-responses.ts'
+import { responseIdOf, withIds } from '../formats/openai-responses/stored-items.ts'
+import type { ResponseStore } from './response-store.ts'
+import { readItems } from './sealed-texts.ts'
+
+/** Items that one request may refer to. */
+export const maxReferences = 1_000
+/** An item that was told again and again stands in as many answers: the newest of these are looked at. */
+const maxPlaces = 5_000
+
+export interface FoundItem {
+  readonly item: JsonObject
+  /** The backend of the answer that the item was found with. */
+  readonly backendId: string
+}
+
+interface FindParts {
+  readonly store: ResponseStore
+  readonly sealer: Sealer
+  readonly log: EventLog
+}
+
+/**
+ * The account's own items of these ids, by id; those that are not there are left out. An item stands in the answer that
+ * made it and in every later request that told it again, so the fewest answers that hold all are opened, newest first.
+ */
+export async function findItems(
+  parts: FindParts,
+  accountId: string,
+  ids: ReadonlySet<string>,
+  sinceMs: number,
+): Promise<ReadonlyMap<string, FoundItem>> {
+  const idOf = new Map(Array.from(ids, (id) => [itemDigest(accountId, id), id]))
+  const holders = new Set<string>()
+  const covered = new Set<string>()
+  const places = await parts.store.places(accountId, [...idOf.keys()], sinceMs, maxPlaces)
+  for (const [responseId, digests] of grouped(places)) {
+    if (digests.every((digest) => covered.has(digest))) continue
+    holders.add(responseId)
+    for (const digest of digests) covered.add(digest)
+  }
+  for (const [digest, id] of idOf) {
+    const owner = covered.has(digest) ? undefined : responseIdOf(id)
+    if (owner !== undefined) holders.add(owner)
+  }
+  const found = new Map<string, FoundItem>()
+  for (const responseId of holders) {
+    const stored = await parts.store.find(accountId, responseId, sinceMs)
+    if (stored === undefined) continue
+    const { backendId } = stored
+    const input = withIds(await readItems(parts, accountId, responseId, 'input', stored.sealedInput), responseId)
+    const output = await readItems(parts, accountId, responseId, 'output', stored.sealedOutput)
+    for (const item of [...output, ...input]) {
+      const id = item['id']
+      if (typeof id === 'string' && ids.has(id) && !found.has(id)) found.set(id, { item, backendId })
+    }
+  }
+  return found
+}
+
+function grouped(
+  places: readonly { readonly digest: string; readonly responseId: string }[],
+): ReadonlyMap<string, readonly string[]> {
+  const groups = new Map<string, string[]>()
+  for (const { digest, responseId } of places) {
+    const group = groups.get(responseId)
+    if (group === undefined) groups.set(responseId, [digest])
+    else group.push(digest)
+  }
+  return groups
+}

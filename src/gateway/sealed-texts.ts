@@ -1,0 +1,58 @@
+import type { JsonObject } from '../domain/conversation.ts'
+import { ServiceError } from '../domain/errors.ts'
+import type { EventLog } from '../domain/events.ts'
+import { SealError, type Sealer } from '../domain/sealing.ts'
+import { giveWay } from './turns.ts'
+
+/** What a sealed text of a stored answer is: sealed for one, it does not open as another. */
+export type TextPurpose = 'response' | 'input' | 'output'
+
+interface ReadParts {
+  readonly sealer: Sealer
+  readonly log: EventLog
+}
+
+/** What a stored text is bound to: moved to another account, answer or place it does not open. */
+export function textBinding(accountId: string, responseId: string, purpose: TextPurpose): readonly string[] {
+  return [accountId, responseId, purpose]
+}
+
+/** Opens a list of items. @throws ServiceError `response_not_found` where the key that sealed it is gone */
+export async function readItems(
+  parts: ReadParts,
+  accountId: string,
+  responseId: string,
+  purpose: TextPurpose,
+  sealed: string,
+): Promise<readonly JsonObject[]> {
+  return (await open(parts, accountId, responseId, purpose, sealed)) as readonly JsonObject[]
+}
+
+/** Opens an object. @throws as `readItems` */
+export async function readObject(
+  parts: ReadParts,
+  accountId: string,
+  responseId: string,
+  purpose: TextPurpose,
+  sealed: string,
+): Promise<JsonObject> {
+  return (await open(parts, accountId, responseId, purpose, sealed)) as JsonObject
+}
+
+async function open(
+  { sealer, log }: ReadParts,
+  accountId: string,
+  responseId: string,
+  purpose: TextPurpose,
+  sealed: string,
+): Promise<unknown> {
+  try {
+    const text = sealer.open(textBinding(accountId, responseId, purpose), sealed)
+    await giveWay(text)
+    return JSON.parse(text)
+  } catch (cause) {
+    if (!(cause instanceof SealError)) throw cause
+    log({ event: 'store_failing', reason: `sealed text: ${cause.reason}` })
+    throw new ServiceError('response_not_found', { cause })
+  }
+}

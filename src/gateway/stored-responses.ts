@@ -1,0 +1,205 @@
+import type { Clock } from '../domain/clock.ts'
+import type { Conversation, JsonObject } from '../domain/conversation.ts'
+import { invalidRequest, itemNotFound, ServiceError } from '../domain/errors.ts'
+import type { EventLog } from '../domain/events.ts'
+import type { Sealer } from '../domain/sealing.ts'
+import type { StoredTurn } from '../domain/stored-responses.ts'
+import { bodyShape, JsonScan, patchMembers } from '../formats/json-scan.ts'
+import { inputItems, replayed, withIds } from '../formats/openai-responses/stored-items.ts'
+import { type Compacted, openCompaction, sealCompaction } from './compaction.ts'
+import { Keeping } from './keeping.ts'
+import type { ModelRequest } from './ports.ts'
+import { findItems, type FoundItem, maxReferences } from './referenced-items.ts'
+import type { ResponseStore } from './response-store.ts'
+import { readItems, readObject } from './sealed-texts.ts'
+import { giveWay } from './turns.ts'
+
+/** Answers that one request may go on from, one behind the other. */
+const maxLinks = 1_000
+
+export interface StoredResponsesParts {
+  readonly store: ResponseStore
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly log: EventLog
+  /** How long answers are kept; 0 keeps none. */
+  readonly retentionMs: number
+  /** The largest answer that is kept, and the largest conversation that a request may go on with, in bytes of JSON. */
+  readonly maxBytes: number
+}
+
+/** What a request has behind it, and what it brought itself. */
+export interface Resolved {
+  readonly previousId: string | undefined
+  readonly links: number
+  readonly bytes: number
+  /** The items of this request alone; where it referred to one, that item. */
+  readonly own: readonly JsonObject[]
+}
+
+/** Whether a conversation names something that only we can know: a stored answer, a stored item, a compaction. */
+export function refersToStored({ hints }: Conversation): boolean {
+  return hints.previousResponseId !== undefined || hints.references !== undefined || hints.compactions === true
+}
+
+/** Answers that callers may go on from and look at again (contract 2.5). Whatever is not the account's own is not there. */
+export class StoredResponses {
+  readonly #parts: StoredResponsesParts
+
+  constructor(parts: StoredResponsesParts) {
+    this.#parts = parts
+  }
+
+  /** What will keep the answer to this request, or undefined where it is not kept. */
+  keeping(
+    accountId: string,
+    request: ModelRequest,
+    conversation: Conversation,
+    resolved?: Resolved,
+  ): Keeping | undefined {
+    const { retentionMs, maxBytes } = this.#parts
+    if (request.format !== 'openai-responses' || conversation.hints.store === false || retentionMs === 0)
+      return undefined
+    const from = resolved ?? { previousId: undefined, links: 0, bytes: 0, own: inputItems(request.body['input']) }
+    return new Keeping({ ...this.#parts, accountId, requestId: request.id, from, maxBytes })
+  }
+
+  /**
+   * The request with everything that it refers to in its place: what every backend can answer, whatever it speaks.
+   * `onlyBackendId` is the one backend that can answer, if there is but one: only it reads its own sealed reasoning.
+   * @throws ServiceError `previous_response_not_found`, `item_not_found`, `invalid_request`, `store_unavailable`
+   */
+  async resolve(
+    accountId: string,
+    request: ModelRequest,
+    { hints }: Conversation,
+    onlyBackendId: string | undefined,
+  ): Promise<{ readonly request: ModelRequest; readonly resolved: Resolved }> {
+    const { previousResponseId, references = [] } = hints
+    const told: JsonObject[] = []
+    let bytes = 0
+    let links = 0
+    if (previousResponseId !== undefined) {
+      const chain = await this.#chain(accountId, previousResponseId)
+      bytes = chain.at(-1)!.chainBytes
+      links = chain.length
+      for (const turn of chain) {
+        const isOwn = turn.backendId === onlyBackendId
+        const input = await readItems(this.#parts, accountId, turn.id, 'input', turn.sealedInput)
+        const output = await readItems(this.#parts, accountId, turn.id, 'output', turn.sealedOutput)
+        told.push(...this.#tell(accountId, input, isOwn), ...replayed(output, isOwn))
+        await giveWay(turn.sealedInput)
+      }
+    }
+    const found = await this.#items(accountId, references)
+    const own: JsonObject[] = []
+    for (const item of inputItems(request.body['input'])) {
+      const { type, id } = item
+      const stored = type === 'item_reference' && typeof id === 'string' ? found.get(id) : undefined
+      own.push(stored?.item ?? item)
+      if (stored !== undefined) told.push(...this.#tell(accountId, [stored.item], stored.backendId === onlyBackendId))
+      else if (type === 'compaction') told.push(...openCompaction(this.#parts.sealer, accountId, item))
+      else told.push(item)
+    }
+    return {
+      request: await this.#rewritten(request, told),
+      resolved: { previousId: previousResponseId, links, bytes, own },
+    }
+  }
+
+  /** The response object as its caller saw it. @throws ServiceError `response_not_found`, `store_unavailable` */
+  async find(accountId: string, id: string): Promise<JsonObject> {
+    const stored = await this.#ask(() => this.#parts.store.find(accountId, id, this.#sinceMs()))
+    if (stored === undefined) throw new ServiceError('response_not_found')
+    const response = await readObject(this.#parts, accountId, id, 'response', stored.sealedResponse)
+    return { ...response, output: await readItems(this.#parts, accountId, id, 'output', stored.sealedOutput) }
+  }
+
+  /** What was asked for an answer, every item with an id. @throws ServiceError as `find` */
+  async inputOf(accountId: string, id: string): Promise<readonly JsonObject[]> {
+    const stored = await this.#ask(() => this.#parts.store.find(accountId, id, this.#sinceMs()))
+    if (stored === undefined) throw new ServiceError('response_not_found')
+    return withIds(await readItems(this.#parts, accountId, id, 'input', stored.sealedInput), id)
+  }
+
+  /** Forgets an answer and its items. @throws ServiceError as `find` */
+  async remove(accountId: string, id: string): Promise<void> {
+    const isGone = await this.#ask(() => this.#parts.store.remove(accountId, id, this.#sinceMs()))
+    if (!isGone) throw new ServiceError('response_not_found')
+  }
+
+  /** The opaque text of a compaction for this account. */
+  seal(accountId: string, compacted: Compacted): string {
+    return sealCompaction(this.#parts.sealer, accountId, compacted)
+  }
+
+  async #chain(accountId: string, id: string): Promise<readonly StoredTurn[]> {
+    const { store, maxBytes } = this.#parts
+    const turns = await this.#ask(() => store.chain(accountId, id, this.#sinceMs(), maxLinks))
+    const [last] = turns
+    if (last !== undefined && (last.links >= maxLinks || last.chainBytes > maxBytes)) throw tooLong(maxBytes)
+    // A link that is gone takes with it what came after: half a conversation would be answered as if it were all.
+    if (last === undefined || turns.at(-1)!.previousId !== undefined) {
+      throw new ServiceError('previous_response_not_found', { param: 'previous_response_id' })
+    }
+    return turns.toReversed()
+  }
+
+  async #items(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, FoundItem>> {
+    if (ids.length === 0) return new Map()
+    if (ids.length > maxReferences) {
+      throw invalidRequest(
+        'input',
+        `input has more than ${maxReferences} item_reference items. Send the items themselves.`,
+      )
+    }
+    const found = await this.#ask(() => findItems(this.#parts, accountId, new Set(ids), this.#sinceMs()))
+    const missing = ids.find((id) => !found.has(id))
+    if (missing !== undefined) throw itemNotFound(missing)
+    return found
+  }
+
+  #tell(accountId: string, items: readonly JsonObject[], ownReasoning: boolean): readonly JsonObject[] {
+    const open = items.flatMap((item) =>
+      item['type'] === 'compaction' ? openCompaction(this.#parts.sealer, accountId, item) : [item],
+    )
+    return replayed(open, ownReasoning)
+  }
+
+  /** The same request with `input` told in full; all other bytes stay as they were. */
+  async #rewritten(request: ModelRequest, input: readonly JsonObject[]): Promise<ModelRequest> {
+    const { maxBytes } = this.#parts
+    const json = JSON.stringify(input)
+    await giveWay(json)
+    const bytes = patchMembers(request.bytes, request.members, { input: json, previous_response_id: undefined })
+    if (bytes.length > maxBytes) throw tooLong(maxBytes)
+    await giveWay(bytes)
+    const scan = new JsonScan(bodyShape)
+    scan.push(bytes)
+    await giveWay(bytes)
+    const { previous_response_id: _, ...rest } = request.body
+    return { ...request, bytes, members: scan.members(bytes), body: { ...rest, input } }
+  }
+
+  /** Reads give nothing that was made at or before this time. */
+  #sinceMs(): number {
+    return this.#parts.clock.nowMs() - this.#parts.retentionMs
+  }
+
+  async #ask<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await read()
+    } catch (cause) {
+      if (cause instanceof ServiceError) throw cause
+      this.#parts.log({ event: 'store_failing', reason: cause instanceof Error ? cause.name : 'unknown' })
+      throw new ServiceError('store_unavailable', { retryAfterSeconds: 1, cause })
+    }
+  }
+}
+
+function tooLong(maxBytes: number): ServiceError {
+  return invalidRequest(
+    'previous_response_id',
+    `With all that came before, this request is larger than ${Math.floor(maxBytes / 1024 / 1024)} MiB or goes on from more than ${maxLinks} answers. Compact the conversation, or begin a new one.`,
+  )
+}

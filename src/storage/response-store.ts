@@ -1,0 +1,123 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Kysely } from 'kysely'
+import type { StoredResponse } from '../domain/stored-responses.ts'
+import type { ResponseStore } from '../gateway/response-store.ts'
+import {
+  addResponses,
+  deleteResponsesUntil,
+  findResponse,
+  listChain,
+  listPlaces,
+  removeResponse,
+  type ResponseToSave,
+} from './responses.ts'
+import type { Tables } from './schema.ts'
+
+/** One transaction holds the event loop on SQLite, so it takes no more than this. */
+const maxBatchBytes = 512 * 1024
+const maxBatchRows = 32
+/** As many of the largest are deleted without being noticed. */
+const rowsPerDeletion = 5
+/** What may wait for its turn: beyond it an answer is not kept rather than that memory fills. */
+const maxWaitingBytes = 64 * 1024 * 1024
+
+/** Stored answers on either engine, with their retention. `close` ends the database that it was made from. */
+export interface RetainedResponses extends ResponseStore {
+  /** Forgets at most `limit` of the oldest answers made at or before `timeMs` and says how many. */
+  deleteUntil(timeMs: number, limit: number): Promise<number>
+  close(): Promise<void>
+}
+
+/** More answers wait to be saved than are held. */
+export class TooManySaves extends Error {
+  override readonly name = 'TooManySaves'
+}
+
+/** Joins the queries of one open database to the port. What is to be saved meanwhile goes into one transaction. */
+export function createResponseStore(db: Kysely<Tables>): RetainedResponses {
+  const saves = new GroupedSaves(db)
+  return {
+    save: (response, itemDigests) => saves.add({ response, itemDigests }),
+    find: (accountId, id, sinceMs) => findResponse(db, accountId, id, sinceMs),
+    chain: (accountId, id, sinceMs, maxLinks) => listChain(db, accountId, id, sinceMs, maxLinks),
+    places: (accountId, digests, sinceMs, limit) => listPlaces(db, accountId, digests, sinceMs, limit),
+    remove: (accountId, id, sinceMs) => removeResponse(db, accountId, id, sinceMs),
+    deleteUntil: (timeMs, limit) => deleteInSteps(db, timeMs, limit),
+    close: () => db.destroy(),
+  }
+}
+
+async function deleteInSteps(db: Kysely<Tables>, timeMs: number, limit: number): Promise<number> {
+  let deleted = 0
+  while (deleted < limit) {
+    const step = Math.min(rowsPerDeletion, limit - deleted)
+    const gone = await deleteResponsesUntil(db, timeMs, step)
+    deleted += gone
+    if (gone < step) break
+    await nextTurn()
+  }
+  return deleted
+}
+
+interface Waiting {
+  readonly save: ResponseToSave
+  readonly bytes: number
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+/** One transaction after the other: another writer's lock is waited for once for all that have gathered. */
+class GroupedSaves {
+  readonly #db: Kysely<Tables>
+  readonly #waiting: Waiting[] = []
+  #waitingBytes = 0
+  #isWriting = false
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db
+  }
+
+  add(save: ResponseToSave): Promise<void> {
+    const bytes = bytesOf(save.response)
+    if (this.#waitingBytes + bytes > maxWaitingBytes) return Promise.reject(new TooManySaves())
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#waiting.push({ save, bytes, resolve, reject })
+    this.#waitingBytes += bytes
+    if (!this.#isWriting) void this.#write()
+    return promise
+  }
+
+  async #write(): Promise<void> {
+    this.#isWriting = true
+    while (this.#waiting.length > 0) {
+      const batch = this.#take()
+      try {
+        await addResponses(
+          this.#db,
+          batch.map(({ save }) => save),
+        )
+        for (const { resolve } of batch) resolve()
+      } catch (error) {
+        for (const { reject } of batch) reject(error)
+      }
+    }
+    this.#isWriting = false
+  }
+
+  #take(): Waiting[] {
+    let count = 0
+    let bytes = 0
+    while (count < Math.min(maxBatchRows, this.#waiting.length)) {
+      bytes += this.#waiting[count]!.bytes
+      if (count > 0 && bytes > maxBatchBytes) break
+      count += 1
+    }
+    const batch = this.#waiting.splice(0, count)
+    for (const waiting of batch) this.#waitingBytes -= waiting.bytes
+    return batch
+  }
+}
+
+function bytesOf({ sealedResponse, sealedInput, sealedOutput }: StoredResponse): number {
+  return sealedResponse.length + sealedInput.length + sealedOutput.length
+}

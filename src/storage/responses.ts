@@ -1,0 +1,159 @@
+import { type Kysely, sql } from 'kysely'
+import type { ItemPlace, StoredResponse, StoredTurn } from '../domain/stored-responses.ts'
+import type { StoredResponseRow, Tables } from './schema.ts'
+
+/** Rows of one statement, well below what SQLite binds in one. */
+const rowsPerInsert = 500
+
+/** An answer to be saved, with the digests of the items by which it may be found. */
+export interface ResponseToSave {
+  readonly response: StoredResponse
+  readonly itemDigests: readonly string[]
+}
+
+/** Saves several answers in one transaction. */
+export async function addResponses(db: Kysely<Tables>, saves: readonly ResponseToSave[]): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    for (const { response, itemDigests } of saves) {
+      await transaction.insertInto('stored_responses').values(rowOf(response)).execute()
+      const items = [...new Set(itemDigests)].map((digest) => ({ digest, response_id: response.id }))
+      for (let from = 0; from < items.length; from += rowsPerInsert) {
+        await transaction
+          .insertInto('stored_items')
+          .values(items.slice(from, from + rowsPerInsert))
+          .execute()
+      }
+    }
+  })
+}
+
+/** One answer of an account that was made after `sinceMs`. */
+export async function findResponse(
+  db: Kysely<Tables>,
+  accountId: string,
+  id: string,
+  sinceMs: number,
+): Promise<StoredResponse | undefined> {
+  const row = await db
+    .selectFrom('stored_responses')
+    .selectAll()
+    .where('id', '=', id)
+    .where('account_id', '=', accountId)
+    .where('created_at_ms', '>', sinceMs)
+    .executeTakeFirst()
+  return row === undefined
+    ? undefined
+    : { ...readTurn(row), accountId: row.account_id, sealedResponse: row.sealed_response }
+}
+
+/** An answer and those behind it, newest first; it ends where one is missing, another account's or too old. */
+export async function listChain(
+  db: Kysely<Tables>,
+  accountId: string,
+  id: string,
+  sinceMs: number,
+  maxLinks: number,
+): Promise<readonly StoredTurn[]> {
+  const columns = sql.raw('id, previous_id, backend_id, created_at_ms, links, chain_bytes, sealed_input, sealed_output')
+  const { rows } = await sql<ChainRow>`
+    with recursive chain (id, previous_id, depth) as (
+      select id, previous_id, 1 from stored_responses
+        where id = ${id} and account_id = ${accountId} and created_at_ms > ${Math.floor(sinceMs)}
+      union all
+      select behind.id, behind.previous_id, chain.depth + 1
+        from chain join stored_responses as behind on behind.id = chain.previous_id
+        where behind.account_id = ${accountId} and behind.created_at_ms > ${Math.floor(sinceMs)}
+          and chain.depth < ${maxLinks}
+    )
+    select ${columns} from (
+      select stored_responses.*, chain.depth from chain join stored_responses on stored_responses.id = chain.id
+    ) as found order by depth
+  `.execute(db)
+  return rows.map(readTurn)
+}
+
+type ChainRow = Omit<StoredResponseRow, 'account_id' | 'sealed_response'>
+
+/** Where items stand, newest answers first. */
+export async function listPlaces(
+  db: Kysely<Tables>,
+  accountId: string,
+  itemDigests: readonly string[],
+  sinceMs: number,
+  limit: number,
+): Promise<readonly ItemPlace[]> {
+  if (itemDigests.length === 0) return []
+  const rows = await db
+    .selectFrom('stored_items')
+    .innerJoin('stored_responses', 'stored_responses.id', 'stored_items.response_id')
+    .select(['stored_items.digest', 'stored_items.response_id', 'stored_responses.created_at_ms'])
+    .where('stored_items.digest', 'in', itemDigests)
+    .where('stored_responses.account_id', '=', accountId)
+    .where('stored_responses.created_at_ms', '>', Math.floor(sinceMs))
+    .orderBy('stored_responses.created_at_ms', 'desc')
+    .orderBy('stored_items.response_id', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map((row) => ({ digest: row.digest, responseId: row.response_id, createdAtMs: row.created_at_ms }))
+}
+
+/** Forgets one answer and its items; false where the account has none of that id. */
+export function removeResponse(db: Kysely<Tables>, accountId: string, id: string, sinceMs: number): Promise<boolean> {
+  return db.transaction().execute(async (transaction) => {
+    const removed = await transaction
+      .deleteFrom('stored_responses')
+      .where('id', '=', id)
+      .where('account_id', '=', accountId)
+      .where('created_at_ms', '>', Math.floor(sinceMs))
+      .executeTakeFirstOrThrow()
+    if (removed.numDeletedRows === 0n) return false
+    await transaction.deleteFrom('stored_items').where('response_id', '=', id).execute()
+    return true
+  })
+}
+
+/** Forgets at most `limit` of the oldest answers made at or before `timeMs` and says how many. */
+export function deleteResponsesUntil(db: Kysely<Tables>, timeMs: number, limit: number): Promise<number> {
+  return db.transaction().execute(async (transaction) => {
+    const old = await transaction
+      .selectFrom('stored_responses')
+      .select('id')
+      .where('created_at_ms', '<=', Math.floor(timeMs))
+      .orderBy('created_at_ms')
+      .limit(limit)
+      .execute()
+    if (old.length === 0) return 0
+    const ids = old.map(({ id }) => id)
+    await transaction.deleteFrom('stored_items').where('response_id', 'in', ids).execute()
+    await transaction.deleteFrom('stored_responses').where('id', 'in', ids).execute()
+    return ids.length
+  })
+}
+
+function rowOf(response: StoredResponse): StoredResponseRow {
+  return {
+    id: response.id,
+    account_id: response.accountId,
+    previous_id: response.previousId ?? null,
+    backend_id: response.backendId,
+    created_at_ms: Math.floor(response.createdAtMs),
+    links: response.links,
+    chain_bytes: response.chainBytes,
+    sealed_response: response.sealedResponse,
+    sealed_input: response.sealedInput,
+    sealed_output: response.sealedOutput,
+  }
+}
+
+function readTurn(row: ChainRow): StoredTurn {
+  return {
+    id: row.id,
+    previousId: row.previous_id ?? undefined,
+    backendId: row.backend_id,
+    createdAtMs: row.created_at_ms,
+    links: row.links,
+    chainBytes: row.chain_bytes,
+    sealedInput: row.sealed_input,
+    sealedOutput: row.sealed_output,
+  }
+}
