@@ -30,6 +30,10 @@ export interface ExpectedRefusal {
   readonly usage: boolean
   /** Whether it answers a request below /v1/. */
   readonly model?: boolean
+  /** Whose clients read it; the compatible API's where absent. */
+  readonly shape?: 'messages'
+  /** What Anthropic's SDK calls it, where that is not our own code. */
+  readonly errorCode?: string
 }
 
 /** The names of the signals of spec 2 that every known account's answer carries. */
@@ -68,6 +72,7 @@ export function expectRefusal(answer: Answer, expected: ExpectedRefusal, links: 
     'retryable',
     'request_id',
   ])
+  expectShape(answer, error, expected)
   expectMessage(error.message, expected.link)
   expect(error.request_id).toMatch(/^req_[0-9A-Za-z]{24}$/)
   expect(headers.get('x-request-id')).toBe(error.request_id)
@@ -78,6 +83,24 @@ export function expectRefusal(answer: Answer, expected: ExpectedRefusal, links: 
   if (expected.usage) expectUsage(headers)
   else for (const name of usageHeaderNames) expect(headers.has(name), name).toBe(false)
   if (expected.model !== false) expect(headers.get('x-svc-router-retry-count')).toMatch(/^[0-2]$/)
+}
+
+/** What each shape has around the error, and nothing of the other. */
+function expectShape(
+  { headers, text }: Answer,
+  error: RefusalBody,
+  { shape, code, errorCode = code }: ExpectedRefusal,
+): void {
+  const { error: _, ...around } = JSON.parse(text) as Record<string, unknown>
+  if (shape === undefined) {
+    expect(around).toEqual({})
+    expect(headers.has('request-id')).toBe(false)
+    expect(error['details']).toBeUndefined()
+    return
+  }
+  expect(around).toEqual({ type: 'error', request_id: error.request_id, message: error.message })
+  expect(headers.get('request-id')).toBe(error.request_id)
+  expect(error['details']).toEqual({ error_code: errorCode })
 }
 
 function expectMessage(message: string, link: string | undefined): void {

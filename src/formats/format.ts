@@ -1,5 +1,6 @@
 import type { AnswerEvent, Conversation, JsonObject } from '../domain/conversation.ts'
 import type { ClientFormatId, FormatId } from '../domain/format-id.ts'
+import type { ClientManners } from './manners.ts'
 
 export type { ClientFormatId, FormatId } from '../domain/format-id.ts'
 
@@ -22,6 +23,8 @@ export interface Format extends ProviderFormat {
   readonly id: ClientFormatId
   /** Where clients ask, below our base URL: `/chat/completions`. */
   readonly path: string
+  /** What its clients expect of HTTP besides. */
+  readonly manners: ClientManners
   /** A client's body. Lenient: what is not understood is kept or passed over. @throws ServiceError `invalid_request` with `param` */
   readRequest(body: JsonObject): Conversation
   /** Writes one answer to a client, streamed or whole. One writer for each answer. */

@@ -4,6 +4,7 @@ import { answerFault } from './answer-faults.ts'
 import { isArray, requiredString, wrongType } from './fields.ts'
 import type { AnswerReader, Format } from './format.ts'
 import { openaiChatRelay } from './openai-chat-relay.ts'
+import { openaiManners } from './openai/manners.ts'
 import { readUsage } from './openai-chat/usage.ts'
 import type { RelayRules } from './relay.ts'
 
@@ -14,6 +15,7 @@ import type { RelayRules } from './relay.ts'
 export const openaiEmbeddings: Format = {
   id: 'openai-embeddings',
   path: '/embeddings',
+  manners: openaiManners,
   upstreamPath: () => '/embeddings',
   readRequest,
   writeRequest: () => neverTranslated(),

@@ -1,4 +1,4 @@
-import { ServiceError } from '../domain/errors.ts'
+import { invalidRequest, ServiceError } from '../domain/errors.ts'
 import { isWellFormedKey, keyLength } from '../domain/keys.ts'
 import { describeMalformedKey } from '../domain/malformed-key.ts'
 import type { Plan } from '../domain/plans.ts'
@@ -18,21 +18,40 @@ export interface AuthenticationParts {
 }
 
 /**
- * Who is asking, from the value of the `Authorization` header. Shape and checksum are decided offline (contract 3.3).
- * Answers at once where the key is remembered. @throws ServiceError `key_missing`, `key_malformed`, `key_inactive`, `key_revoked`, `auth_unavailable`
+ * Who is asking, from the values of the headers `Authorization` and `x-api-key`; Anthropic's clients send the latter.
+ * Shape and checksum are decided offline (contract 3.3). Answers at once where the key is remembered.
+ * @throws ServiceError `key_missing`, `key_malformed`, `key_inactive`, `key_revoked`, `auth_unavailable`; `invalid_request` for two keys that differ
  */
-export function authenticate(header: string | undefined, parts: AuthenticationParts): Principal | Promise<Principal> {
-  const key = readKey(header)
+export function authenticate(
+  authorization: string | undefined,
+  apiKey: string | undefined,
+  parts: AuthenticationParts,
+): Principal | Promise<Principal> {
+  const key = apiKey === undefined ? readBearer(authorization) : readEither(authorization, apiKey)
   const digests = parts.digests.recall(key)
   const found = digests === undefined ? discover(wellFormed(key), parts) : lookUp(digests, parts, 0)
   if (found instanceof Promise) return found.then((entry) => admitEntry(entry, parts), unavailable)
   return admitEntry(found, parts)
 }
 
-function readKey(header: string | undefined): string {
+/** One key may be sent in both ways; of two we cannot know which is meant, as with two `Authorization` headers. */
+function readEither(authorization: string | undefined, apiKey: string): string {
+  const key = apiKey.trim()
+  if (key === '') return readBearer(authorization)
+  if (!isBlank(authorization) && readBearer(authorization) !== key) {
+    throw invalidRequest('x-api-key', 'Two different keys were sent, in authorization and in x-api-key. Send only one.')
+  }
+  return key
+}
+
+function isBlank(header: string | undefined): boolean {
+  return header === undefined || header.trim() === '' || /^bearer *$/i.test(header)
+}
+
+function readBearer(header: string | undefined): string {
   if (header?.startsWith('Bearer ') === true && header.length === wholeHeaderChars)
     return header.slice('Bearer '.length)
-  if (header === undefined || header.trim() === '' || /^bearer *$/i.test(header)) throw new ServiceError('key_missing')
+  if (header === undefined || isBlank(header)) throw new ServiceError('key_missing')
   const match = bearer.exec(header)
   if (match === null) throw malformed('The Authorization header is not "Bearer" and one key.')
   return match[1]!

@@ -8,11 +8,12 @@ import { embeddingsFormatId } from '../domain/format-id.ts'
 import { fusionId, fusionToolType, type Profile } from '../domain/profiles.ts'
 import type { RequestOpening } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
-import type { Conversation } from '../domain/conversation.ts'
+import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import type { ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import { authenticate, type AuthenticationParts } from './authenticate.ts'
 import { assertSayable, assertServed } from './backend-body.ts'
+import { estimateTokens } from './estimate-tokens.ts'
 import { Course, type CourseParts } from './course.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
@@ -65,9 +66,9 @@ export class Gateway {
     this.#course = { ...parts, health, budget: new RetryBudget() }
   }
 
-  /** Who is asking. @throws ServiceError of the authentication rows of contract 3.3 */
-  authenticate(authorization: string | undefined): Principal | Promise<Principal> {
-    return authenticate(authorization, this.#parts.authentication)
+  /** Who is asking, by either of the headers `authorization` and `x-api-key`. @throws ServiceError of the authentication rows of contract 3.3 */
+  authenticate(authorization: string | undefined, apiKey: string | undefined): Principal | Promise<Principal> {
+    return authenticate(authorization, apiKey, this.#parts.authentication)
   }
 
   /** Ends every request that is under way, because the server stops; each is told so and recorded. */
@@ -87,6 +88,13 @@ export class Gateway {
       return { profile, backends, count: countBackends(profile.id, backends, this.#course.health) }
     }
     return Promise.all(this.#parts.profiles.map(serve))
+  }
+
+  /** How many tokens a request has, about: nothing is admitted and nobody asked. @throws ServiceError as `answer` before it admits */
+  countTokens(principal: Principal, format: ClientFormatId, body: JsonObject): number {
+    const conversation = this.#parts.formats(format).readRequest(body)
+    this.#profileOf(principal, conversation, format)
+    return estimateTokens(conversation)
   }
 
   /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */

@@ -7,30 +7,30 @@ import type { Links } from '../domain/links.ts'
 import type { UsageSignals } from '../domain/usage.ts'
 import { clientFormatIds, embeddingsFormatId, type ClientFormatId } from '../domain/format-id.ts'
 import { formatById, relayById } from '../formats/formats.ts'
+import type { TokenCount } from '../formats/manners.ts'
+import { openaiManners } from '../formats/openai/manners.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { ModelRequest, Principal } from '../gateway/ports.ts'
 import type { StoredResponses } from '../gateway/stored-responses.ts'
 import { AttemptLimiter } from './attempt-limiter.ts'
 import type { Catalog } from './catalog.ts'
+import { discardRest } from './discard-rest.ts'
 import { passEdgeGate } from './edge-gate.ts'
+import { baseUrlFor, isModelPath, mannersAt, modelNameOf, pathOf } from './paths.ts'
 import { readJsonBody } from './read-body.ts'
 import { refusalBody, writeRefusal } from './refusals.ts'
 import { checkHeaders, passedHeaders, statedTimeoutMs } from './request-headers.ts'
-import { sendJson, sendPublic } from './respond.ts'
+import { sendEmpty, sendJson, sendPublic } from './respond.ts'
+import { keyRoute, modelRoute, probeRoute, publicRoute, type Exchange, type Route } from './route.ts'
 import { ResponseSink } from './response-sink.ts'
 import { ResponsesApi } from './responses-api.ts'
-import type { Exchange, Route } from './route.ts'
-import { backendsHeader, usageHeaders } from './signals.ts'
+import { backendsHeader, usageHeaders, type HeaderList } from './signals.ts'
 import { isStreamProbe, StreamProbes } from './stream-probe.ts'
 
 /** Requests of one key to the endpoints that are not counted (contract 4.3), a minute. */
 const uncountedPerMinute = 300
 /** Requests with a bad key from one address, a minute (contract 4.3). */
 const badKeysPerMinute = 120
-/** Where single models are found. */
-const modelsPrefix = '/v1/models/'
-/** Of a refused request's body this much is read and thrown away, so that its sender gets to read the refusal. */
-const maxDiscardedBytes = 128 * 1024 * 1024
 
 export interface ApiParts {
   readonly gateway: Gateway
@@ -69,6 +69,15 @@ export class Api {
         modelRoute((exchange) => this.#answer(exchange, id)),
       ]),
     ),
+    ...Object.fromEntries(
+      clientFormatIds.flatMap((id) => {
+        const { tokenCount } = formatById(id).manners
+        if (tokenCount === undefined) return []
+        return [[`/v1${tokenCount.path}`, modelRoute((exchange) => this.#countTokens(exchange, id, tokenCount))]]
+      }),
+    ),
+    // Agents ask for this before their first request, to see whether anybody is there.
+    'HEAD /': { ...probeRoute(({ response, requestId }) => sendEmpty(response, requestId)), method: 'HEAD' },
     '/v1/models': keyRoute((exchange) => this.#models(exchange)),
     '/model-catalog': publicRoute(({ response, requestId }) =>
       sendPublic(response, requestId, this.#parts.catalog.modelCatalog()),
@@ -87,13 +96,13 @@ export class Api {
   }
 
   /** Below `/v1/models/`, where the rest of the path is the name of one. */
-  readonly #model: Route = keyRoute((exchange) => this.#models(exchange, modelNameOf(exchange.request)))
+  readonly #model: Route = keyRoute((exchange) => this.#models(exchange, modelNameOf(pathOf(exchange.request))))
 
   constructor(parts: ApiParts) {
     this.#parts = parts
     this.#uncounted = new AttemptLimiter(
       uncountedPerMinute,
-      'requests for lists and stored answers of one key',
+      'lists, stored answers and token counts of one key',
       parts.nowMs,
     )
     this.#streamProbes = new StreamProbes(parts.clock)
@@ -103,7 +112,7 @@ export class Api {
       uncounted: this.#uncounted,
       signalsOf: (principal) => this.#signalsOf(principal),
       readRequest: (exchange) => this.#readRequest(exchange, 'openai-responses'),
-      sinkFor: ({ response, requestId }) => new ResponseSink(response, requestId, parts.nowMs),
+      sinkFor: ({ response, requestId }) => new ResponseSink(response, requestId, parts.nowMs, undefined),
     })
   }
 
@@ -120,7 +129,7 @@ export class Api {
   /** What answers the bytes of a connection that are no request: there is nothing to route yet. */
   refusalOf(error: ServiceError): { readonly requestId: string; readonly body: string } {
     const requestId = this.#parts.mintRequestId()
-    return { requestId, body: refusalBody(error, { requestId, links: this.#parts.links }) }
+    return { requestId, body: refusalBody(error, { requestId, links: this.#parts.links, manners: openaiManners }) }
   }
 
   /** Answers one request. Never throws: what is thrown inside becomes its response. */
@@ -145,20 +154,22 @@ export class Api {
   async #serve(exchange: Exchange): Promise<void> {
     const { request } = exchange
     const path = pathOf(request)
-    const route = this.#routeOf(path, request.method)
+    const route = this.#routeAt(path, request.method)
     checkHeaders(request)
     if ((route?.gated ?? true) && this.#parts.edgeGate) passEdgeGate(request.headers['user-agent'])
     // Below /v1/ even what is not there asks for a key first (spec 5.4).
     if (route?.access === 'key' || path.startsWith('/v1/')) exchange.principal = await this.#authenticate(request)
-    if (route === undefined) throw new ServiceError('not_found', { words: { baseUrl: this.#parts.baseUrl } })
+    if (route === undefined) {
+      throw new ServiceError('not_found', { words: { baseUrl: baseUrlFor(path, this.#parts.baseUrl) } })
+    }
     this.#checkMethod(request, route)
     await route.handle(exchange)
   }
 
-  #routeOf(path: string, method: string | undefined): Route | undefined {
+  #routeAt(path: string, method: string | undefined): Route | undefined {
     if (Object.hasOwn(this.#routes, path)) return this.#routes[path]
-    if (path.startsWith(modelsPrefix) && path.length > modelsPrefix.length) return this.#model
-    return this.#responses.routeOf(path, method)
+    if (isModelPath(path)) return this.#model
+    return this.#responses.routeOf(path, method) ?? (method === 'HEAD' ? this.#routes[`HEAD ${path}`] : undefined)
   }
 
   #checkMethod({ method }: IncomingMessage, route: Route): void {
@@ -171,7 +182,8 @@ export class Api {
 
   async #authenticate(request: IncomingMessage): Promise<Principal> {
     try {
-      return await this.#parts.gateway.authenticate(request.headers.authorization)
+      const { authorization, 'x-api-key': apiKey } = request.headers
+      return await this.#parts.gateway.authenticate(authorization, apiKey as string | undefined)
     } catch (error) {
       // Only bad keys are counted and held back: a good one behind the same address is not made to pay for them.
       if (error instanceof ServiceError && error.status === 401) this.#badKeys.take(request.socket.remoteAddress ?? '')
@@ -184,7 +196,8 @@ export class Api {
     const { gateway, nowMs } = this.#parts
     if (principal === undefined) throw new Error('a model route without a principal')
     const request = await this.#readRequest(exchange, format)
-    await gateway.answer(principal, request, new ResponseSink(response, requestId, nowMs))
+    const sink = new ResponseSink(response, requestId, nowMs, formatById(format).manners.requestIdHeader)
+    await gateway.answer(principal, request, sink)
   }
 
   async #readRequest({ request, requestId }: Exchange, format: ClientFormatId): Promise<ModelRequest> {
@@ -196,22 +209,39 @@ export class Api {
     return { id: requestId, format, ...body, timeoutMs: statedTimeoutMs(request), passedHeaders: passed }
   }
 
+  /** Not counted and not admitted (contract 4.3). Nobody is asked: it is an estimate, and says so. */
+  async #countTokens(exchange: Exchange, format: ClientFormatId, count: TokenCount): Promise<void> {
+    const { response, requestId, principal } = exchange
+    if (principal === undefined) throw new Error('a model route without a principal')
+    this.#uncounted.take(principal.keyId)
+    const { body } = await this.#readRequest(exchange, format)
+    const inputTokens = this.#parts.gateway.countTokens(principal, format, body)
+    const idHeader = formatById(format).manners.requestIdHeader
+    sendJson(response, requestId, 200, count.write(inputTokens), [
+      'X-Svc-Router-Estimated',
+      'true',
+      ...(idHeader === undefined ? [] : [idHeader, requestId]),
+      ...(await this.#uncountedHeaders(principal)),
+    ])
+  }
+
   /** The list of models, or the one of that name. */
   async #models({ response, requestId, principal }: Exchange, name?: string): Promise<void> {
-    const { catalog, gateway, nowMs } = this.#parts
+    const { catalog, gateway } = this.#parts
     if (principal === undefined) throw new Error('a key route without a principal')
     this.#uncounted.take(principal.keyId)
-    const signals = await this.#signalsOf(principal)
-    if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
+    const headers = await this.#uncountedHeaders(principal)
     const served = await gateway.profilesFor(principal)
     const { plan } = principal
     const body = name === undefined ? catalog.models(served, plan) : catalog.model(name, served, plan)
-    sendJson(response, requestId, 200, body, [
-      'Cache-Control',
-      'no-store',
-      ...usageHeaders(signals, nowMs()),
-      ...backendsHeader(served.map(({ count }) => count)),
-    ])
+    sendJson(response, requestId, 200, body, [...headers, ...backendsHeader(served.map(({ count }) => count))])
+  }
+
+  /** What a well answered request carries that took nothing (contract 4.1). */
+  async #uncountedHeaders(principal: Principal): Promise<HeaderList> {
+    const signals = await this.#signalsOf(principal)
+    if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
+    return ['Cache-Control', 'no-store', ...usageHeaders(signals, this.#parts.nowMs())]
   }
 
   async #refuse(exchange: Exchange, thrown: unknown): Promise<void> {
@@ -225,12 +255,14 @@ export class Api {
     }
     const signals = principal === undefined ? undefined : await this.#signalsOf(principal)
     const isLate = error.code === 'request_timeout'
+    const path = pathOf(request)
     const context = {
       requestId,
       links,
+      manners: mannersAt(path),
       nowMs: nowMs(),
       signals,
-      model: pathOf(request).startsWith('/v1/'),
+      model: path.startsWith('/v1/'),
       close: isLate,
     }
     writeRefusal(response, error, context)
@@ -251,45 +283,4 @@ export class Api {
       return undefined
     }
   }
-}
-
-function pathOf({ url = '' }: IncomingMessage): string {
-  const query = url.indexOf('?')
-  return query < 0 ? url : url.slice(0, query)
-}
-
-/** The name behind `/v1/models/`: its slash may be encoded or not. What cannot be decoded is no name of ours. */
-function modelNameOf(request: IncomingMessage): string {
-  const name = pathOf(request).slice(modelsPrefix.length)
-  try {
-    return decodeURIComponent(name)
-  } catch {
-    return name
-  }
-}
-
-/** Callers write their whole body before they read: it is taken, so that they get to read why it was refused. */
-function discardRest(request: IncomingMessage): void {
-  let discarded = 0
-  request.on('data', (chunk: Buffer) => {
-    discarded += chunk.length
-    if (discarded > maxDiscardedBytes) request.destroy()
-  })
-  request.resume()
-}
-
-function modelRoute(handle: Route['handle']): Route {
-  return { method: 'POST', access: 'key', gated: true, handle }
-}
-
-function keyRoute(handle: Route['handle']): Route {
-  return { method: 'GET', access: 'key', gated: true, handle }
-}
-
-function publicRoute(handle: Route['handle']): Route {
-  return { method: 'GET', access: 'public', gated: true, handle }
-}
-
-function probeRoute(handle: Route['handle']): Route {
-  return { method: 'GET', access: 'public', gated: false, handle }
 }

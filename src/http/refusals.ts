@@ -4,11 +4,14 @@ import type { ServiceError } from '../domain/errors.ts'
 import { errorMessage } from '../domain/error-text.ts'
 import type { Links } from '../domain/links.ts'
 import type { UsageSignals } from '../domain/usage.ts'
+import type { ClientManners } from '../formats/manners.ts'
 import { reliabilityHeaders, usageHeaders, type HeaderList } from './signals.ts'
 
 export interface RefusalContext {
   readonly requestId: string
   readonly links: Links
+  /** How the clients of this path read a refusal. */
+  readonly manners: ClientManners
   readonly nowMs: number
   /** The account's counters, where it is known who asks. */
   readonly signals: UsageSignals | undefined
@@ -21,24 +24,18 @@ export interface RefusalContext {
 /** The body of a refusal (contract 3.1). Clients show `message` and nothing else of it. */
 export function refusalBody(
   error: ServiceError,
-  { requestId, links }: Pick<RefusalContext, 'requestId' | 'links'>,
+  { requestId, links, manners }: Pick<RefusalContext, 'requestId' | 'links' | 'manners'>,
 ): string {
   const { entry, facts, code } = error
   const { param = null, resetsAt, attempts } = facts
-  return JSON.stringify({
-    error: {
-      message: errorMessage(error, links),
-      type: entry.type,
-      param,
-      code,
-      source: entry.source,
-      retryable: entry.retryable,
-      request_id: requestId,
-      ...(resetsAt === undefined ? {} : { resets_at: resetsAt }),
-      ...(attempts === undefined ? {} : { attempts }),
-      ...signalFields(error, links),
-    },
-  })
+  const { type, source, retryable } = entry
+  const signals = {
+    ...(resetsAt === undefined ? {} : { resets_at: resetsAt }),
+    ...(attempts === undefined ? {} : { attempts }),
+    ...signalFields(error, links),
+  }
+  const message = errorMessage(error, links)
+  return JSON.stringify(manners.writeRefusal({ message, type, param, code, source, retryable, requestId, signals }))
 }
 
 /** Writes a refusal: the one place where anything that was thrown becomes a response (architecture 4.8). */
@@ -58,6 +55,8 @@ export function writeRefusal(response: ServerResponse, error: ServiceError, cont
     'X-Content-Type-Options',
     'nosniff',
   ]
+  const { requestIdHeader } = context.manners
+  if (requestIdHeader !== undefined) headers.push(requestIdHeader, context.requestId)
   if (error.entry.signals === 'authentication') headers.push('WWW-Authenticate', challenge(error))
   const retryAfter = error.facts.retryAfterSeconds
   if (retryAfter !== undefined) headers.push('Retry-After', String(retryAfter))

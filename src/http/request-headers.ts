@@ -4,7 +4,7 @@ import { invalidRequest, ServiceError } from '../domain/errors.ts'
 /** More headers than any client sends. */
 const maxHeaders = 200
 /** Headers of which a second one could mean something else than the first: Node keeps only one of them. */
-const once = ['host', 'user-agent', 'content-type', 'authorization', 'content-length']
+const once = ['host', 'user-agent', 'content-type', 'authorization', 'x-api-key', 'content-length']
 
 /** Refuses headers that two readers could understand differently. @throws ServiceError `duplicate_header`, `headers_too_large`, `invalid_request` */
 export function checkHeaders({ rawHeaders, headers, httpVersion }: IncomingMessage): void {

@@ -35,3 +35,9 @@ export function sendPublic(response: ServerResponse, requestId: string, body: un
   }
   sendJson(response, requestId, 200, body, headers)
 }
+
+/** Says that somebody is here, and nothing else. */
+export function sendEmpty(response: ServerResponse, requestId: string): void {
+  response.writeHead(200, ['Content-Length', '0', 'X-Request-Id', requestId, 'Cache-Control', 'no-store'])
+  response.end()
+}

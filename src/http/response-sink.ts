@@ -7,14 +7,17 @@ export class ResponseSink implements AnswerSink {
   readonly #response: ServerResponse
   readonly #requestId: string
   readonly #nowMs: () => number
+  readonly #idHeader: string | undefined
   #head: AnswerHead | undefined
   #isHeld = false
   #endsOnRelease = false
 
-  constructor(response: ServerResponse, requestId: string, nowMs: () => number) {
+  /** `idHeader`: where this caller looks for the request's id besides `X-Request-Id`. */
+  constructor(response: ServerResponse, requestId: string, nowMs: () => number, idHeader: string | undefined) {
     this.#response = response
     this.#requestId = requestId
     this.#nowMs = nowMs
+    this.#idHeader = idHeader
   }
 
   open(head: AnswerHead): void {
@@ -80,6 +83,7 @@ export class ResponseSink implements AnswerSink {
       'Cache-Control',
       'no-store',
     ]
+    if (this.#idHeader !== undefined) headers.push(this.#idHeader, this.#requestId)
     // Proxies in front hold streams back unless they are told not to.
     if (length === undefined) headers.push('X-Accel-Buffering', 'no')
     else headers.push('Content-Length', String(length))

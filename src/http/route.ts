@@ -3,7 +3,7 @@ import type { Principal } from '../gateway/ports.ts'
 
 /** What is served at a path. */
 export interface Route {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE'
   /** All methods of the path, where it has several: `GET, DELETE`. */
   readonly allowed?: string
   /** Who may call it: anybody, or the holder of an active key. */
@@ -19,4 +19,24 @@ export interface Exchange {
   readonly response: ServerResponse
   readonly requestId: string
   principal: Principal | undefined
+}
+
+/** For an answer of a model: a POST, with a key. */
+export function modelRoute(handle: Route['handle']): Route {
+  return { method: 'POST', access: 'key', gated: true, handle }
+}
+
+/** For what is read with a key. */
+export function keyRoute(handle: Route['handle']): Route {
+  return { method: 'GET', access: 'key', gated: true, handle }
+}
+
+/** For what everybody may read who says what they are. */
+export function publicRoute(handle: Route['handle']): Route {
+  return { method: 'GET', access: 'public', gated: true, handle }
+}
+
+/** For probes and load balancers, which do not say what they are. */
+export function probeRoute(handle: Route['handle']): Route {
+  return { method: 'GET', access: 'public', gated: false, handle }
 }

@@ -28,12 +28,12 @@ function environment(): NodeJS.ProcessEnv {
   return { ...process.env, SVC_ROUTER_BASE_URL: service.baseUrl, SVC_ROUTER_API_KEY: service.key }
 }
 
-const scripts = ['OpenAI SDK for JavaScript', 'AI SDK'].flatMap((heading) =>
+const scripts = ['OpenAI SDK for JavaScript', 'AI SDK', 'Anthropic SDK for JavaScript'].flatMap((heading) =>
   documentedBlocks(heading, 'js').map((code, index) => ({ name: `${heading}, ${index + 1}`, code })),
 )
 
-test('the page has three programs and two commands to try', () => {
-  expect(scripts).toHaveLength(3)
+test('the page has five programs and two commands to try', () => {
+  expect(scripts).toHaveLength(5)
   expect(documentedBlocks('curl', 'sh')).toHaveLength(2)
 })
 
@@ -44,9 +44,9 @@ test.each(scripts)('the program of docs/clients.md runs as it stands there: $nam
   expect(stdout).toContain(says)
 })
 
-test('the program for the OpenAI SDK answers twice: whole and streamed', async () => {
+test.each([scripts[0]!, scripts.at(-1)!])('$name answers twice: whole and streamed', async ({ code }) => {
   const path = join(folder, 'twice.mjs')
-  writeFileSync(path, scripts[0]!.code)
+  writeFileSync(path, code)
   const { stdout } = await run(process.execPath, [path], { env: environment(), timeout: timeoutMs })
   expect(stdout).toBe(`${says}\n${says}`)
 })
@@ -77,5 +77,17 @@ const { output_text } = await new OpenAI().responses.create({ model: 'svc-router
 console.log(output_text)`,
   )
   const env = { ...process.env, OPENAI_BASE_URL: service.baseUrl, OPENAI_API_KEY: service.key }
+  expect((await run(process.execPath, [path], { env, timeout: timeoutMs })).stdout).toContain(says)
+})
+
+test('with ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY alone a program that knows nothing of us works', async () => {
+  const path = join(folder, 'unchanged-anthropic.mjs')
+  writeFileSync(
+    path,
+    `import Anthropic from '@anthropic-ai/sdk'
+const request = { model: 'svc-router/frontier', max_tokens: 100, messages: [{ role: 'user', content: 'Hello!' }] }
+console.log((await new Anthropic().messages.create(request)).content[0].text)`,
+  )
+  const env = { ...process.env, ANTHROPIC_BASE_URL: service.origin, ANTHROPIC_API_KEY: service.key }
   expect((await run(process.execPath, [path], { env, timeout: timeoutMs })).stdout).toContain(says)
 })

@@ -142,8 +142,8 @@ describe.each(all)('the format $id', (format) => {
       expect(text).toContain('It broke off.')
       expect(text).not.toMatch(/message_stop|"finish_reason":"|response\.completed/)
       const errors = dataOf(text).flatMap(({ type, error }) => (type === 'response.failed' || !error ? [] : [error]))
-      const type = format.id === 'anthropic-messages' ? 'api_error' : failure.type
-      expect(errors).toEqual([{ ...failure, ...about, type, request_id: 'req_1' }])
+      const own = format.id === 'anthropic-messages' ? { type: 'api_error', details: { error_code: failure.code } } : {}
+      expect(errors).toEqual([{ ...failure, ...about, ...own, request_id: 'req_1' }])
       expect(() => readStream(format, text)).toThrow(UpstreamError)
     }
   })

@@ -48,7 +48,14 @@ async function opened() {
   await keys.start()
   const digests = new DigestMemory(peppers)
   const parts: AuthenticationParts = { keys, digests, planById: () => plan, nowMs: () => clock.nowMs() }
-  return { key, digest, asked, digests, clock, present: (text: string) => authenticate(`Bearer ${text}`, parts) }
+  return {
+    key,
+    digest,
+    asked,
+    digests,
+    clock,
+    present: (text: string) => authenticate(`Bearer ${text}`, undefined, parts),
+  }
 }
 
 test('a key that exists is remembered with the digest under which it is known first, and then found at once', async () => {

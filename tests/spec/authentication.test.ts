@@ -60,6 +60,49 @@ describe('what is no key of ours is told from what is one, without asking the st
   })
 })
 
+describe('a key in x-api-key, as Anthropic’s clients send it', () => {
+  const sent = (headers: Record<string, string>): Promise<Answer> => models(null, headers)
+
+  test('is as good as a Bearer', async () => {
+    expect((await sent({ 'x-api-key': service.key })).status).toBe(200)
+    expect((await sent({ 'x-api-key': `  ${service.key} ` })).status).toBe(200)
+  })
+
+  test.each(['sk-ant-api03-0123456789', 'sk_svc_mistyped'])('%s there is malformed', async (key) => {
+    const answer = await sent({ 'x-api-key': key })
+    expect(answer.status).toBe(401)
+    expect(errorOf(answer).code).toBe('key_malformed')
+  })
+
+  test('an empty one is none', async () => {
+    expect(errorOf(await sent({ 'x-api-key': ' ' })).code).toBe('key_missing')
+    expect((await sent({ 'x-api-key': '', authorization: `Bearer ${service.key}` })).status).toBe(200)
+  })
+
+  test.each(['Bearer KEY', 'bearer  KEY', 'Bearer', ''])(
+    'beside the authorization "%s" nothing is unclear',
+    async (header) => {
+      const authorization = header.replace('KEY', service.key)
+      expect((await sent({ 'x-api-key': service.key, authorization })).status).toBe(200)
+    },
+  )
+
+  test('another key beside it is refused, whichever of them is good, without a word of either', async () => {
+    const other = await service.addKey(service.account.id)
+    for (const [apiKey, bearer] of [
+      [service.key, other],
+      ['sk-ant-api03-0123456789', service.key],
+      [service.key, 'sk-ant-api03-0123456789'],
+    ] as const) {
+      const answer = await sent({ 'x-api-key': apiKey, authorization: `Bearer ${bearer}` })
+      expect(answer.status).toBe(400)
+      expect(errorOf(answer)).toMatchObject({ code: 'invalid_request', param: 'x-api-key', source: 'client' })
+      expect(errorOf(answer).message).toContain('Two different keys were sent')
+      for (const key of [apiKey, bearer]) expect(answer.text).not.toContain(key.slice(0, 20))
+    }
+  })
+})
+
 describe('the states of a key', () => {
   test.each([
     ['disabled', `update keys set state = 'disabled'`, 'key_inactive'],
@@ -115,9 +158,9 @@ describe('who tries many keys is held back, and nobody else', () => {
 })
 
 /** Asks for the list of models with the good key, or with the header given; null sends none. */
-async function models(given?: string | null): Promise<Answer> {
+async function models(given?: string | null, more: Record<string, string> = {}): Promise<Answer> {
   const authorization = given === undefined ? `Bearer ${service.key}` : given
-  const headers: Record<string, string> = { 'user-agent': 'svc-router-tests/1.0' }
+  const headers: Record<string, string> = { 'user-agent': 'svc-router-tests/1.0', ...more }
   if (authorization !== null) headers['authorization'] = authorization
   return readAnswer(await fetch(`${service.baseUrl}/models`, { headers }))
 }

@@ -70,6 +70,22 @@ export const clientRefusals: readonly RefusalRow[] = [
     usage: false,
     provoke: (service) => send(service, { authorization: [`Bearer ${service.key}`, `Bearer ${service.key}`] }),
   },
+  {
+    ...refused,
+    code: 'duplicate_header',
+    how: 'in the other header for a key',
+    param: 'x-api-key',
+    usage: false,
+    provoke: (service) => send(service, { 'x-api-key': [service.key, service.key] }),
+  },
+  {
+    ...refused,
+    code: 'invalid_request',
+    how: 'two keys',
+    param: 'x-api-key',
+    usage: false,
+    provoke: (service) => send(service, { 'x-api-key': [`${service.key}x`] }),
+  },
   { ...refused, code: 'invalid_json', provoke: (service) => ask(service, { body: `{"messages": "${prompt}` }) },
   {
     ...refused,

@@ -56,6 +56,20 @@ describe('GET /v1/models', () => {
   })
 })
 
+describe('HEAD /, by which agents see whether anybody is there', () => {
+  test('is answered with nothing but an id, to whoever asks', async () => {
+    const answer = await readAnswer(await fetch(service.origin, { method: 'HEAD', headers: { 'user-agent': '' } }))
+    expect(answer).toMatchObject({ status: 200, text: '' })
+    expect(answer.headers.get('x-request-id')).toMatch(/^req_/)
+  })
+
+  test.each(['GET', 'POST'])('%s / is not there', async (method) => {
+    const answer = await readAnswer(await fetch(service.origin, { method, headers: { 'user-agent': 'test/1.0' } }))
+    expect(answer.status).toBe(404)
+    expect(errorOf(answer).code).toBe('not_found')
+  })
+})
+
 describe('the public endpoints (spec 4)', () => {
   test('GET /model-catalog says what there is and that using it takes a key', async () => {
     const answer = await get('/model-catalog', {}, undefined)

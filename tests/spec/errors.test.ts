@@ -5,10 +5,17 @@ import { linksFor } from '../../src/domain/links.ts'
 import { expectRefusal } from '../refusals.ts'
 import { Service } from '../service.ts'
 import { clientRefusals } from './client-refusals.ts'
+import { messagesRefusals } from './messages-refusals.ts'
 import { ask, canaries, expectNoCanary, failingRecords, prompt, withDatabase } from './provoke.ts'
+import type { RefusalRow } from './refusal-row.ts'
 import { serviceRefusals } from './service-refusals.ts'
 
-const rows = [...clientRefusals, ...serviceRefusals]
+const formatsByPath = {
+  '/chat/completions': 'openai-chat',
+  '/responses': 'openai-responses',
+  '/messages': 'anthropic-messages',
+} as const
+const rows = [...clientRefusals, ...serviceRefusals, ...messagesRefusals]
 /** Codes that a stream which has begun carries: provoked below, and `restarting` in faults/drain. */
 const inStream: readonly ErrorCode[] = ['upstream_broken', 'restarting']
 
@@ -16,23 +23,24 @@ let service: Service
 
 afterEach(() => service.stop())
 
+function nameOf({ code, how, shape }: RefusalRow): string {
+  return `${code}${how === undefined ? '' : `: ${how}`}${shape === undefined ? '' : ', to a client of Anthropic’s'}`
+}
+
 describe('every refusal over HTTP is complete, and shows nothing that is secret', () => {
-  test.each(rows.map((row) => [row.how === undefined ? row.code : `${row.code}: ${row.how}`, row] as const))(
-    '%s',
-    async (_name, row) => {
-      service = await Service.start({ formats: ['openai-chat', 'openai-chat'], ...row.options })
-      await service.connectOwn(canaries.credential)
-      const answer = await row.provoke(service)
-      const { link } = row
-      const filled = link?.replace('APP', service.config.appUrl).replace('BASE', service.baseUrl)
-      expectRefusal(
-        answer,
-        { ...row, ...(filled === undefined ? {} : { link: filled }) },
-        linksFor(service.config.appUrl),
-      )
-      expectNoCanary(service, answer)
-    },
-  )
+  test.each(rows.map((row) => [nameOf(row), row] as const))('%s', async (_name, row) => {
+    service = await Service.start({ formats: ['openai-chat', 'openai-chat'], ...row.options })
+    await service.connectOwn(canaries.credential)
+    const answer = await row.provoke(service)
+    const { link } = row
+    const filled = link?.replace('APP', service.config.appUrl).replace('BASE', service.baseUrl)
+    expectRefusal(
+      answer,
+      { ...row, ...(filled === undefined ? {} : { link: filled }) },
+      linksFor(service.config.appUrl),
+    )
+    expectNoCanary(service, answer)
+  })
 
   test('the table has a row for every code of the catalogue', async () => {
     service = await Service.start({ formats: [] })
@@ -53,12 +61,13 @@ describe('a stream that broke ends with an error', () => {
   test.each([
     ['/chat/completions', { messages: [{ role: 'user', content: prompt }] }],
     ['/responses', { input: prompt }],
+    ['/messages', { messages: [{ role: 'user', content: prompt }], max_tokens: 100 }],
   ] as const)('%s carries upstream_broken and nothing of the provider', async (path, body) => {
-    service = await Service.start({ formats: [path === '/responses' ? 'openai-responses' : 'openai-chat'] })
+    service = await Service.start({ formats: [formatsByPath[path]] })
     service.providers[0]!.script([{ do: 'cut', afterEvents: 5, text: 'one two three four five six seven' }])
     const answer = await ask(service, { path, body: { model: 'svc-router/frontier', stream: true, ...body } })
     expect(answer.status).toBe(200)
-    expect(answer.text.endsWith('data: [DONE]\n\n')).toBe(true)
+    expect(answer.text.endsWith('data: [DONE]\n\n')).toBe(path !== '/messages')
     const errors = answer.text
       .split('\n')
       .filter((line) => line.startsWith('data: {'))
@@ -74,13 +83,19 @@ describe('a stream that broke ends with an error', () => {
       .filter(({ type, error }) => type === 'error' || (type === undefined && error != null))
     expect(errors).toHaveLength(1)
     const [event] = errors
-    expect(event?.error).toMatchObject({ code: 'upstream_broken', type: 'server_error', param: null })
+    expect(event?.error).toMatchObject({ code: 'upstream_broken', param: null })
+    expect(event?.error?.['type']).toBe(path === '/messages' ? 'api_error' : 'server_error')
     const requestId = answer.headers.get('x-request-id')
     expect(event?.error).toMatchObject({ source: 'provider', retryable: true, request_id: requestId })
     expect(String(event?.error?.['message']).length).toBeLessThanOrEqual(240)
     if (path === '/responses') {
       expect(event).toMatchObject({ code: 'upstream_broken', message: event?.error?.['message'] })
       expect(answer.text).toContain('event: response.failed\n')
+    }
+    if (path === '/messages') {
+      expect(event?.message).toBe(event?.error?.['message'])
+      expect(answer.text).toMatch(/event: error\ndata: .*\n\n$/)
+      expect(answer.text).not.toContain('message_stop')
     }
     expectNoCanary(service, answer)
   })

@@ -24,9 +24,10 @@ export const upstreamBody = JSON.stringify({
   },
 })
 
-/** Good questions in both conventions. */
+/** Good questions in each convention. */
 export const chat = { model: 'svc-router/frontier', messages: [{ role: 'user', content: prompt }] }
 export const response = { model: 'svc-router/frontier', input: prompt }
+export const messages = { ...chat, max_tokens: 100 }
 
 /** A change of the database after which nothing can be recorded. */
 export const failingRecords = `create trigger failing before insert on requests begin select raise(abort, 'no'); end`

@@ -1,7 +1,6 @@
 import type { JsonObject } from '../../domain/conversation.ts'
-import { errorFields } from '../error-fields.ts'
 import type { StreamFailure } from '../format.ts'
-import { errorTypeOf } from './faults.ts'
+import { errorBody } from './error-body.ts'
 
 /** What keeps a stream alive: clients pass it over wherever it stands. */
 export const pingFrame = 'event: ping\ndata: {"type":"ping"}\n\n'
@@ -13,6 +12,5 @@ export function frame(type: string, fields: JsonObject): string {
 
 /** Ends a stream that broke: nothing that looks like success may follow it (contract 3.4). */
 export function failureFrame(failure: StreamFailure): string {
-  const error = { ...errorFields(failure), type: errorTypeOf(failure) }
-  return frame('error', { error, request_id: failure.requestId })
+  return frame('error', errorBody(failure))
 }

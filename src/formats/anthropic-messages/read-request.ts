@@ -15,6 +15,7 @@ import {
 import { samplingNames } from './fields.ts'
 import { readMessages } from './read-messages.ts'
 import { readTools, readToolChoice } from './read-tools.ts'
+import { refuseThread } from './threads.ts'
 
 /** Other vendors take no longer names of users; what is longer here is no name but a client's notes about itself. */
 const maxUserCharacters = 64
@@ -26,8 +27,9 @@ const budgets = [
   [12_000, 'medium'],
 ] as const
 
-/** Reads the body of a messages request. @throws ServiceError `invalid_request` with `param` */
+/** Reads the body of a messages request. @throws ServiceError `invalid_request` and, for threads, `unsupported_parameter`, with `param` */
 export function readRequest(body: JsonObject): Conversation {
+  refuseThread(body)
   const profile = requiredString(body, 'model')
   const messages = body['messages']
   if (!isArray(messages)) throw wrongType('messages', 'an array')

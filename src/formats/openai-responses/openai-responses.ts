@@ -1,4 +1,5 @@
 import type { Format } from '../format.ts'
+import { openaiManners } from '../openai/manners.ts'
 import { ResponsesReader } from './read-answer.ts'
 import { readRequest } from './read-request.ts'
 import { ResponsesWriter } from './write-answer.ts'
@@ -8,6 +9,7 @@ import { writeRequest } from './write-request.ts'
 export const openaiResponses: Format = {
   id: 'openai-responses',
   path: '/responses',
+  manners: openaiManners,
   upstreamPath: () => '/responses',
   readRequest,
   writeRequest,

@@ -1,0 +1,10 @@
+import type { ClientManners } from '../manners.ts'
+import { errorBody } from './error-body.ts'
+
+/** As Anthropic's own API behaves towards its SDKs and Claude Code (wire 5). */
+export const anthropicManners: ClientManners = {
+  writeRefusal: (refusal) => errorBody(refusal, refusal.signals),
+  requestIdHeader: 'request-id',
+  addVersion: true,
+  tokenCount: { path: '/messages/count_tokens', write: (inputTokens) => ({ input_tokens: inputTokens }) },
+}
