@@ -2,7 +2,7 @@ import { rootOf, type Wiring } from './service-address.ts'
 
 /** The id of this service among the providers of Codex and opencode: the same wherever it is written. */
 const providerId = 'svc-router'
-/** What opencode plans with where nothing better is known, in tokens. */
+/** What opencode and Claude Code plan with where nothing better is known, in tokens. */
 const assumedContextTokens = 200_000
 const outputTokens = 32_000
 
@@ -61,6 +61,12 @@ export function claudeVariables({ baseUrl, model }: Wiring): Readonly<Record<str
     ANTHROPIC_DEFAULT_OPUS_MODEL: model,
     ANTHROPIC_DEFAULT_SONNET_MODEL: model,
     ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
+    // It would take a model that it does not know for one of a million tokens.
+    CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(assumedContextTokens),
+    // Another backend is tried here; it would try ten times more, without a word.
+    CLAUDE_CODE_MAX_RETRIES: '2',
+    // Else only Anthropic's models can find the tools of tool servers.
+    ENABLE_TOOL_SEARCH: 'false',
   }
 }
 
