@@ -38,6 +38,8 @@ export interface Hints {
   readonly verbosity?: string
   /** Responses only: whether the caller wants the answer kept (contract 2.5). */
   readonly store?: boolean
+  /** Responses only: whether the caller wants reasoning in its sealed form, for sending it back. */
+  readonly sealedReasoning?: boolean
   readonly instructions?: string
   readonly previousResponseId?: string
   readonly truncation?: string
@@ -107,7 +109,7 @@ export type InputPart =
 export type AssistantPart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'refusal'; readonly text: string }
-  /** `sealed` is a provider's encrypted reasoning; it goes back only to the backend that issued it. */
+  /** `sealed` is a provider's encrypted reasoning: as it was read with the mark of its issuer, as it is written only what that backend issued (formats/sealed.ts). */
   | { readonly type: 'reasoning'; readonly text: string; readonly sealed?: string }
   | ToolCall
 
@@ -167,7 +169,7 @@ export type AnswerEvent =
   | { readonly type: 'text'; readonly text: string; readonly logprobs?: readonly Json[] }
   | { readonly type: 'refusal'; readonly text: string }
   | { readonly type: 'reasoning'; readonly text: string }
-  /** Ends the current piece of reasoning; `sealed` is its encrypted form. */
+  /** Ends the current piece of reasoning; `sealed` is its encrypted form, as its issuer gave it until a lane marks it. */
   | { readonly type: 'reasoning_end'; readonly sealed?: string }
   | { readonly type: 'annotation'; readonly annotation: JsonObject }
   /** Opens call number `index`, counted from 0 in the order of opening. */

@@ -16,12 +16,24 @@ export const anthropicMessagesRelay: RelayRules = {
     return changes
   },
 
-  notable: [/"type"\s*:\s*"(?:message_(?:start|delta|stop)|error)"|"error"\s*:\s*\{/g, '[DONE]', '\n:'],
+  notable: [
+    /"type"\s*:\s*"(?:message_(?:start|delta|stop)|signature_delta|(?:redacted_)?thinking|error)"|"error"\s*:\s*\{/g,
+    '[DONE]',
+    '\n:',
+  ],
 
   // Fields that are not for everybody yet are refused without it; Claude Code sends such in every request.
   passedHeaders: ['anthropic-beta'],
 
   ending: '',
+
+  sealing: {
+    member: 'messages',
+    opening: /(?<!\\)"(?:signature|data)"\s*:\s*"/g,
+    needles: ['"signature"', '"redacted_thinking"'],
+    sealedMember,
+    dropsEmptied: true,
+  },
 
   numbered: false,
 
@@ -32,6 +44,14 @@ export const anthropicMessagesRelay: RelayRules = {
   keepAlive: () => pingFrame,
 
   failure: failureFrame,
+}
+
+/** Only of thoughts: tools have members of these names, and images have data. A thought that nobody signed has an empty signature. */
+function sealedMember({ type, signature, data }: JsonObject): string | undefined {
+  if (type === 'thinking' || type === 'signature_delta') {
+    return typeof signature === 'string' && signature !== '' ? 'signature' : undefined
+  }
+  return type === 'redacted_thinking' && typeof data === 'string' ? 'data' : undefined
 }
 
 /**

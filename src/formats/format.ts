@@ -41,6 +41,12 @@ export interface Dialect {
   readonly streamUsage: boolean
   /** Whether the model wants its earlier reasoning back (`reasoning_content` on chat); where absent it is left out. */
   readonly replaysReasoning?: boolean
+  /**
+   * On responses, for an endpoint that knows functions and nothing else of OpenAI's client tools: the types of hosted tools
+   * that it runs. Custom tools and those of a namespace are sent as functions there, other hosted ones are left out.
+   * Absent where all types of tools are taken.
+   */
+  readonly hostedTools?: readonly string[]
   /** Top-level request fields that this endpoint refuses: left out even in the relay lane. */
   readonly refusedFields: readonly string[]
 }

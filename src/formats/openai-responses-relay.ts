@@ -1,6 +1,7 @@
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import { errorFields } from './error-fields.ts'
 import { isArray, isObject } from './fields.ts'
+import { takesTools } from './openai-responses/tool-types.ts'
 import { withoutFusionTool } from './openai-chat-relay.ts'
 import { responseIdFor } from './openai-responses/response-object.ts'
 import { isBareReasoning } from './openai-responses/stored-items.ts'
@@ -11,6 +12,8 @@ const sealedReasoning = 'reasoning.encrypted_content'
 
 /** Responses, relayed. The stream's own response object ends it and keeps it alive, so that its id never changes. */
 export const openaiResponsesRelay: RelayRules = {
+  fits: (body, dialect) => takesTools(body, dialect),
+
   requestChanges(body, conversation, target) {
     const changes: Record<string, string | undefined> = { model: JSON.stringify(target.model) }
     Object.assign(changes, withoutFusionTool(body, conversation.fusionTool !== undefined))
@@ -27,11 +30,21 @@ export const openaiResponsesRelay: RelayRules = {
 
   notable: [
     /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|cancelled|created)|error)"|"error"\s*:\s*\{/g,
+    '"encrypted_content"',
     '[DONE]',
     '\n:',
   ],
 
   ending: 'data: [DONE]\n\n',
+
+  sealing: {
+    member: 'input',
+    // Inside a string a quote has a backslash before it: only a member's own name is found.
+    opening: /(?<!\\)"encrypted_content"\s*:\s*"/g,
+    needles: ['"encrypted_content"'],
+    sealedMember: (object) => (typeof object['encrypted_content'] === 'string' ? 'encrypted_content' : undefined),
+    dropsEmptied: false,
+  },
 
   numbered: true,
 

@@ -1,23 +1,31 @@
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import type { Wanted } from './earliest.ts'
-import type { AnswerContext, StreamFailure, WriteTarget } from './format.ts'
+import type { AnswerContext, Dialect, StreamFailure, WriteTarget } from './format.ts'
+import type { Sealing } from './sealed.ts'
 
 /**
  * What the relay lane must know of a format (architecture 5.3): how to touch as little as possible of a request and
  * of an answer that stay in the same format.
  */
 export interface RelayRules {
+  /**
+   * Whether an endpoint takes such a request as it is, but for the changes below; where not it is translated, in its own
+   * format too. Absent where every endpoint does.
+   */
+  fits?(body: JsonObject, dialect: Dialect): boolean
   /** The members of the request's outermost object to replace, as JSON text; `undefined` leaves a member out. */
   requestChanges(body: JsonObject, conversation: Conversation, target: WriteTarget): Record<string, string | undefined>
   /**
    * Finds, in the text of several events, what must be looked at one event at a time once content flows: ends, errors,
-   * usage and comments. It may find too much, never too little.
+   * usage, comments and what is sealed. It may find too much, never too little.
    */
   readonly notable: readonly Wanted[]
   /** Headers of the request, in lower case, that say how its body is to be read and so go with it. Absent where there are none. */
   readonly passedHeaders?: readonly string[]
   /** What follows the last event of every stream, such as `data: [DONE]`; empty where the format has no such thing. */
   readonly ending: string
+  /** Where the format has what providers seal for themselves; absent where it has nothing such. */
+  readonly sealing?: Sealing
   /** Whether events carry a `sequence_number`, which events of our own must go on from. */
   readonly numbered: boolean
   /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */

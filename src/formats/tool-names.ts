@@ -47,6 +47,13 @@ export class ToolNames {
     return this.#flat.get(keyOf(name, namespace)) ?? flatName(name, namespace, 0)
   }
 
+  /** The name there of a tool that a choice names; a namespace may be left out where the name alone says which it is. */
+  choose(name: string, namespace: string | undefined): string {
+    if (namespace !== undefined || this.#tools.has(name)) return this.flatten(name, namespace)
+    for (const [flat, tool] of this.#tools) if (tool.name === name) return flat
+    return name
+  }
+
   /** The tool that a backend called, as its caller declared it; an unknown one stays as it was called. */
   identify(call: CallEvent): CallIdentity {
     const tool = call.kind === 'function' && call.namespace === undefined ? this.#tools.get(call.name) : undefined

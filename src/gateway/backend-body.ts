@@ -4,6 +4,7 @@ import type { ClientFormatId, FormatId, Formats } from '../formats/format.ts'
 import { patchMembers } from '../formats/json-scan.ts'
 import { unsupported } from '../formats/translatable.ts'
 import type { RelayRules } from '../formats/relay.ts'
+import { mayBeSealed, unsealConversation, unsealMember } from '../formats/sealed.ts'
 import type { Backend, ModelRequest } from './ports.ts'
 
 export interface BodyParts {
@@ -24,12 +25,15 @@ export function writeBody(
   conversation: Conversation,
   { formats, relays }: BodyParts,
 ): Uint8Array | string {
-  const { bytes, members, body, format } = request
-  const target = { model: backend.model, stream: conversation.stream, dialect: backend.dialect }
-  if (backend.format === format) {
-    return patchMembers(bytes, members, relays(format).requestChanges(body, conversation, target))
+  const { bytes, members, body } = request
+  const { model, dialect, issuer } = backend
+  const target = { model, stream: conversation.stream, dialect }
+  const relay = relayFor(backend, request, relays)
+  if (relay !== undefined) {
+    const changes = relay.requestChanges(body, conversation, target)
+    return patchMembers(bytes, members, withoutForeignSeals(relay, request, changes, issuer))
   }
-  return JSON.stringify(formats(backend.format).writeRequest(conversation, target))
+  return JSON.stringify(formats(backend.format).writeRequest(unsealConversation(conversation, issuer), target))
 }
 
 /** What would be kept at a provider, where no other backend and no other request could find it. */
@@ -39,6 +43,30 @@ const keptElsewhere = ['background', 'conversation']
 export function assertServed({ hints }: Conversation): void {
   const field = hints.untranslatable?.find((name) => keptElsewhere.includes(name))
   if (field !== undefined) throw unsupported(field, `${field} is not served here. Send the request without it.`)
+}
+
+/** The rules for passing a request on to that backend as it is; undefined where it is translated. */
+export function relayFor(
+  backend: Backend,
+  { format, body }: ModelRequest,
+  relays: BodyParts['relays'],
+): RelayRules | undefined {
+  if (backend.format !== format) return undefined
+  const rules = relays(format)
+  return rules.fits?.(body, backend.dialect) === false ? undefined : rules
+}
+
+/** What only another backend can read does not go to this one, after a failover as little as in a later request (wire 7.14). */
+function withoutForeignSeals(
+  { sealing }: RelayRules,
+  { bytes, members }: ModelRequest,
+  changes: Record<string, string | undefined>,
+  issuer: string,
+): Record<string, string | undefined> {
+  if (sealing === undefined || !mayBeSealed(sealing, bytes)) return changes
+  const place = members.find(({ key }) => key === sealing.member)
+  const json = changes[sealing.member] ?? (place && bytes.toString('utf8', place.valueStart, place.valueEnd))
+  return json === undefined ? changes : { ...changes, [sealing.member]: unsealMember(sealing, json, issuer) }
 }
 
 /**
@@ -52,7 +80,7 @@ export function assertSayable(
   backends: readonly Backend[],
   parts: BodyParts,
 ): WrittenBody | undefined {
-  if (backends.some(({ format }) => format === request.format)) return undefined
+  if (backends.some((backend) => relayFor(backend, request, parts.relays) !== undefined)) return undefined
   const tried = new Set<FormatId>()
   let refusal: ServiceError | undefined
   for (const backend of backends) {

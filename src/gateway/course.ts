@@ -7,7 +7,7 @@ import type { RequestOutcome } from '../domain/requests.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { StreamFailure } from '../formats/format.ts'
 import type { AttemptRun } from './attempt.ts'
-import type { WrittenBody } from './backend-body.ts'
+import { relayFor, type WrittenBody } from './backend-body.ts'
 import type { CourseOf } from './course-of.ts'
 import { Delivery, type DeliveryEnd } from './delivery.ts'
 import { Failover, type FailoverParts } from './failover.ts'
@@ -208,7 +208,7 @@ export class Course {
     const { request, context } = this.#of
     const writer = this.#parts.formats(request.format).writeAnswer(context)
     const lane = (backend: Backend): Lane => {
-      return new TranslationLane(this.#parts.formats(backend.format).readAnswer(), writer)
+      return new TranslationLane(this.#parts.formats(backend.format).readAnswer(), writer, backend.issuer)
     }
     this.#failover.current?.changeLane(lane(this.#failover.current.backend))
     return lane
@@ -221,7 +221,7 @@ export class Course {
       backend,
       client: this.#parts.formats(request.format),
       backendFormat: this.#parts.formats(backend.format),
-      relay: backend.format === request.format ? this.#parts.relays(request.format) : undefined,
+      relay: relayFor(backend, request, this.#parts.relays),
     })
   }
 

@@ -6,12 +6,9 @@ import { WholeLane } from './whole-lane.ts'
 export function openLane(choice: LaneChoice): Lane {
   if (!choice.context.conversation.stream) return new WholeLane(choice)
   if (choice.relay === undefined) {
-    return new TranslationLane(choice.backendFormat.readAnswer(), choice.client.writeAnswer(choice.context))
+    const { backend, backendFormat, client, context } = choice
+    return new TranslationLane(backendFormat.readAnswer(), client.writeAnswer(context), backend.issuer)
   }
-  return new RelayLane(
-    choice.relay,
-    choice.backendFormat.readAnswer(),
-    choice.context,
-    choice.backend.dialect.streamUsage,
-  )
+  const { relay, backend, backendFormat, context } = choice
+  return new RelayLane(relay, backendFormat.readAnswer(), context, backend.dialect.streamUsage, backend.issuer)
 }

@@ -79,6 +79,11 @@ export interface Backend extends ModelFacts {
   readonly model: string
   /** Whether it only pretends to be a model; said in every answer's headers. */
   readonly simulated: boolean
+  /**
+   * Who seals reasoning there: the same for two backends only where one reads what the other sealed. A digest of the
+   * endpoint and its credential, which callers may see.
+   */
+  readonly issuer: string
   readonly timeouts: BackendTimeouts
   /** What this endpoint wants written differently from the plain format. */
   readonly dialect: Dialect

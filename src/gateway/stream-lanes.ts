@@ -5,6 +5,7 @@ import { isObject } from '../formats/fields.ts'
 import type { AnswerContext, AnswerReader, AnswerWriter, StreamFailure } from '../formats/format.ts'
 import { asBytes } from '../formats/json-scan.ts'
 import { Earliest } from '../formats/earliest.ts'
+import { sealEvent, sealText } from '../formats/sealed.ts'
 import { modelMember, sequenceMember, type RelayMemory, type RelayRules } from '../formats/relay.ts'
 import { restateEvent } from '../formats/restate.ts'
 import { SseReader, type SseEvent } from '../formats/sse.ts'
@@ -38,6 +39,7 @@ export class RelayLane implements Lane {
   readonly #conversation: Conversation
   readonly #model: string
   readonly #backendCounts: boolean
+  readonly #issuer: string
   readonly #memory: RelayMemory = { sequence: -1, inserted: 0 }
   #rest = ''
   #hasCarriageReturns = false
@@ -45,7 +47,8 @@ export class RelayLane implements Lane {
   /** The events that were last passed on without being read. */
   #passedOn = ''
 
-  constructor(rules: RelayRules, reader: AnswerReader, context: AnswerContext, backendCounts: boolean) {
+  /** `issuer` is who seals what is sealed in the answer (`Backend.issuer`). */
+  constructor(rules: RelayRules, reader: AnswerReader, context: AnswerContext, backendCounts: boolean, issuer: string) {
     this.#rules = rules
     this.#notable = new Earliest(rules.notable)
     this.#reader = reader
@@ -53,6 +56,7 @@ export class RelayLane implements Lane {
     this.#conversation = context.conversation
     this.#model = `"model":${JSON.stringify(context.conversation.profile)}`
     this.#backendCounts = backendCounts
+    this.#issuer = issuer
   }
 
   get finished(): boolean {
@@ -85,7 +89,8 @@ export class RelayLane implements Lane {
 
   end(): string {
     // Some endpoints leave out the empty line behind their last event.
-    const last = this.finished || this.#rest.trim() === '' ? '' : this.#readEvents(`${this.#rest}\n\n`)
+    const rest = this.#rest.replace(/[\r\n]+$/, '')
+    const last = this.finished || rest === '' ? '' : this.#readEvents(`${rest}\n\n`)
     this.#rest = ''
     if (!this.finished) throw new UpstreamError('broken')
     return last + this.#rules.ending
@@ -183,7 +188,10 @@ export class RelayLane implements Lane {
     if (wasFinished && (parsed['error'] != null || parsed['type'] === 'error')) return ''
     const shown = this.#restate(block, parsed)
     this.#rules.observe(shown.data, this.#memory)
-    return this.#rules.isUnasked(parsed, this.#conversation) ? '' : `${this.#rename(shown.block)}\n\n`
+    if (this.#rules.isUnasked(parsed, this.#conversation)) return ''
+    const { sealing } = this.#rules
+    const renamed = this.#rename(shown.block)
+    return `${sealing === undefined ? renamed : sealText(sealing, renamed, shown.data, this.#issuer)}\n\n`
   }
 
   /** What the provider says of the response as a whole, where it is not so here. */
@@ -219,10 +227,13 @@ export class TranslationLane implements Lane {
   readonly #sse = new SseReader()
   readonly #reader: AnswerReader
   readonly #writer: AnswerWriter
+  readonly #issuer: string
 
-  constructor(reader: AnswerReader, writer: AnswerWriter) {
+  /** `issuer` is who seals what is sealed in the answer (`Backend.issuer`). */
+  constructor(reader: AnswerReader, writer: AnswerWriter, issuer: string) {
     this.#reader = reader
     this.#writer = writer
+    this.#issuer = issuer
   }
 
   get finished(): boolean {
@@ -260,7 +271,7 @@ export class TranslationLane implements Lane {
     for (const { data } of read) {
       try {
         const events = this.#reader.readEvent(data)
-        for (const event of events) all.push(event)
+        for (const event of events) all.push(sealEvent(event, this.#issuer))
       } catch (error) {
         // Nothing of this was written yet: another backend can go on with the same writer.
         if (!hadContent && !this.finished) throw error

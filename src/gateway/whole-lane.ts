@@ -2,6 +2,7 @@ import type { AnswerEvent, JsonObject, Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { StreamFailure } from '../formats/format.ts'
 import { restate } from '../formats/restate.ts'
+import { mayBeSealed, sealEvent, sealText } from '../formats/sealed.ts'
 import type { Lane, LaneChoice } from './lane.ts'
 import { charsPerToken } from './stream-lanes.ts'
 
@@ -38,7 +39,7 @@ export class WholeLane implements Lane {
 
   end(): Buffer {
     const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
-    const { client, context, backendFormat, relay } = this.#choice
+    const { client, context, backend, backendFormat, relay } = this.#choice
     const body = parse(bytes)
     const events = backendFormat.readAnswer().readWhole(body)
     for (const event of events) this.#note(event)
@@ -47,9 +48,13 @@ export class WholeLane implements Lane {
     if (relay !== undefined) {
       const renamed = renameModel(bytes, context.conversation.profile)
       const changes = relay.restated?.(body, context)
-      return changes === undefined ? renamed : restate(renamed, changes)
+      const shown = changes === undefined ? renamed : restate(renamed, changes)
+      const { sealing } = relay
+      if (sealing === undefined || !mayBeSealed(sealing, shown)) return shown
+      return Buffer.from(sealText(sealing, shown.toString('latin1'), body, backend.issuer), 'latin1')
     }
-    return Buffer.from(JSON.stringify(client.writeAnswer(context).writeWhole(events)))
+    const marked = events.map((event) => sealEvent(event, backend.issuer))
+    return Buffer.from(JSON.stringify(client.writeAnswer(context).writeWhole(marked)))
   }
 
   keepAlive(): undefined {

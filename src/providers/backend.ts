@@ -14,6 +14,8 @@ import { SignedCall } from './signed-call.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 
 const longestCredential = 8192
+/** Enough that two issuers never have the same, too little to be mistaken for a credential. */
+const issuerCharacters = 12
 
 /** What one backend is made of. @see Backend */
 export interface BackendSpec {
@@ -72,6 +74,7 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
     connectMs: spec.timeouts.connectMs,
     publicOnly: spec.publicOnly ?? false,
   }
+  const issuer = issuerOf(spec, whole.origin, credential)
   let pool = pools.pool(key)
   const open = (route: Route, request: UpstreamRequest, listener: UpstreamListener): UpstreamCall => {
     if (pool.retired) pool = pools.pool(key)
@@ -86,11 +89,13 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
   if (authenticator === undefined) {
     return {
       ...describe(spec),
+      issuer,
       call: (request, listener) => open(request.stream ? routes.streamed : routes.whole, request, listener),
     }
   }
   return {
     ...describe(spec),
+    issuer,
     call(request, listener) {
       const { body, stream } = request
       const endpoint = stream ? streamed : whole
@@ -113,6 +118,7 @@ export function createUnusableBackend(
 ): Backend {
   return {
     ...describe(spec),
+    issuer: digestOf('unusable', spec.id),
     call(_request, listener) {
       let gone = false
       queueMicrotask(() => {
@@ -129,7 +135,7 @@ export function createUnusableBackend(
   }
 }
 
-function describe(spec: DescribedBackend): Omit<Backend, 'call'> {
+function describe(spec: DescribedBackend): Omit<Backend, 'call' | 'issuer'> {
   return {
     id: spec.id,
     failureDomain: spec.failureDomain,
@@ -194,4 +200,19 @@ const unsendable = new Set([
 function identityOf(how: string | null, credential: string | undefined): string {
   if (credential === undefined || how === null) return ''
   return createHash('sha256').update(`${how}\n${credential}`).digest('base64url')
+}
+
+/**
+ * Providers seal for the organisation that asked, whichever of its models did: the same endpoint and credential, in the same
+ * format, read each other's. An endpoint without a credential is known by our own name for it, which is public anyway.
+ */
+function issuerOf({ format, id }: BackendSpec, origin: string, credential: string | undefined): string {
+  return credential === undefined ? digestOf('backend', format, id) : digestOf('credential', format, origin, credential)
+}
+
+function digestOf(...parts: readonly string[]): string {
+  const digest = createHash('sha256')
+    .update(`svc-router issuer\n${JSON.stringify(parts)}`)
+    .digest('base64url')
+  return digest.slice(0, issuerCharacters)
 }

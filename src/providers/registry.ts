@@ -44,8 +44,14 @@ const current = {
   streamUsage: true,
   refusedFields: [],
 } as const
-/** Servers that render chat templates: most templates know neither `developer` nor the newer limit. */
-const classic = { maxTokensField: 'max_tokens', developerRole: false, streamUsage: true, refusedFields: [] } as const
+/** Servers that render chat templates: most templates know neither `developer` nor the newer limit, and of tools only functions. */
+const classic = {
+  maxTokensField: 'max_tokens',
+  developerRole: false,
+  streamUsage: true,
+  hostedTools: [],
+  refusedFields: [],
+} as const
 const chat = ['openai-chat'] as const
 const chatFirst = ['openai-chat', 'openai-responses'] as const
 const everyFormat = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
@@ -113,7 +119,8 @@ export const vendors = {
     name: 'OpenRouter',
     baseUrl: 'https://openrouter.ai/api/v1',
     formats: chatFirst,
-    dialect: current,
+    // Finds no endpoint for a request with a namespace.
+    dialect: { ...current, hostedTools: ['web_search', 'web_search_preview', 'openrouter:web_search'] },
     exampleModel: 'anthropic/claude-sonnet-4.5',
     keyVariable: 'OPENROUTER_API_KEY',
   },
@@ -122,7 +129,12 @@ export const vendors = {
     name: 'Groq',
     baseUrl: 'https://api.groq.com/openai/v1',
     formats: chatFirst,
-    dialect: { ...current, developerRole: false, refusedFields: ['logprobs', 'top_logprobs', 'logit_bias'] },
+    dialect: {
+      ...current,
+      developerRole: false,
+      hostedTools: ['browser_search', 'code_interpreter', 'mcp'],
+      refusedFields: ['logprobs', 'top_logprobs', 'logit_bias'],
+    },
     exampleModel: 'openai/gpt-oss-120b',
     keyVariable: 'GROQ_API_KEY',
   },
@@ -178,7 +190,22 @@ export const vendors = {
     name: 'xAI',
     baseUrl: 'https://api.x.ai/v1',
     formats: chatFirst,
-    dialect: { ...current, developerRole: false },
+    dialect: {
+      ...current,
+      developerRole: false,
+      // All that its own refusal of a namespace names.
+      hostedTools: [
+        'web_search',
+        'x_search',
+        'image_generation',
+        'collections_search',
+        'file_search',
+        'code_execution',
+        'code_interpreter',
+        'mcp',
+        'shell',
+      ],
+    },
     exampleModel: 'grok-4',
     keyVariable: 'XAI_API_KEY',
   },
@@ -231,7 +258,7 @@ export const vendors = {
     name: 'vLLM',
     baseUrl: 'http://127.0.0.1:8000/v1',
     formats: chatFirst,
-    dialect: classic,
+    dialect: { ...classic, hostedTools: ['web_search_preview', 'code_interpreter', 'mcp'] },
     exampleModel: 'Qwen/Qwen3-8B',
   },
   'llama-cpp': {
@@ -247,7 +274,7 @@ export const vendors = {
     name: 'LM Studio',
     baseUrl: 'http://127.0.0.1:1234/v1',
     formats: chatFirst,
-    dialect: classic,
+    dialect: { ...classic, hostedTools: ['mcp'] },
     exampleModel: 'openai/gpt-oss-20b',
   },
   custom: {

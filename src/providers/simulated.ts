@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { JsonObject } from '../domain/conversation.ts'
 import { isObject } from '../formats/fields.ts'
 import { behave, sendStatus } from './simulated/behave.ts'
+import { hasForeignSeal } from './simulated/sealed.ts'
 import { chatErrorBody } from './simulated/chat.ts'
 import { unsignedStep, withPath } from './simulated/gemini.ts'
 import { readScript, Script } from './simulated/script.ts'
@@ -107,6 +108,9 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
     const given = parseObject(text)
     if (given === undefined) return sendStatus(response, 400, speaker.errorBody)
     const body = withPath(given, request.url ?? '')
+    if (hasForeignSeal(name, body)) {
+      return sendStatus(response, 400, speaker.errorBody, {}, 'invalid_encrypted_content')
+    }
     const step = unsignedStep(body) ?? script.next()
     const stamp = {
       id: `${idPrefix}${requests.toString(36).padStart(5, '0')}`,

@@ -1,61 +1,31 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
-import { documentedBlocks, writtenBaseUrl } from '../clients/docs.ts'
-import { installAgent, runAgent, type Finished } from './programme.ts'
+import { CodexHome, weatherServer } from './codex-home.ts'
 import { RunningService } from './running-service.ts'
 
-const version = '0.169.0'
-const withinMs = 90_000
+beforeAll(() => void CodexHome.install())
 
-let programme: string
-beforeAll(() => {
-  programme = join(installAgent('@openai/codex', version), 'bin', 'codex.js')
-})
-
-let folder: string
+let home: CodexHome
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-router-codex-'))
+  home = new CodexHome()
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
-
-/** The configuration of docs/clients.md with this service's address; `top` goes before its tables and `end` behind them. */
-function writeConfig(service: RunningService, { top = '', end = '' } = {}): void {
-  const config = documentedBlocks('Codex', 'toml')[0]!
-  expect(config).toContain(writtenBaseUrl)
-  mkdirSync(join(folder, 'home', '.codex'), { recursive: true })
-  const text = `${top}\n${config.replace(writtenBaseUrl, service.baseUrl)}\n${end}`
-  writeFileSync(join(folder, 'home', '.codex', 'config.toml'), text)
-}
-
-function codex(args: readonly string[], key: string | undefined): Promise<Finished> {
-  return runAgent(process.execPath, [programme, 'exec', '--skip-git-repo-check', '--sandbox', 'read-only', ...args], {
-    folder,
-    withinMs,
-    env: { CODEX_HOME: join(folder, 'home', '.codex'), ...(key === undefined ? {} : { SVC_ROUTER_API_KEY: key }) },
-  })
-}
-
-const weatherServer = `
-[mcp_servers.weather]
-command = ${JSON.stringify(process.execPath)}
-args = [${JSON.stringify(join(import.meta.dirname, 'weather-mcp.mjs'))}]
-`
+afterEach(() => home[Symbol.dispose]())
 
 describe.each([
-  ['openai-chat', '/v1/chat/completions', 'translated'],
-  ['openai-responses', '/v1/responses', 'relayed'],
-] as const)('Codex, with a backend that speaks %s', (format, upstreamPath, lane) => {
+  ['openai-chat', '/v1/chat/completions', 'translated', 'custom'],
+  ['openai-responses', '/v1/responses', 'relayed', 'openai'],
+] as const)('Codex, with a backend that speaks %s', (format, upstreamPath, lane, preset) => {
   let provider: SimulatedProvider
   let service: RunningService
   beforeEach(async () => {
     provider = await startSimulatedProvider({ name: 'alpha', capture: true })
-    service = await RunningService.start(`
-providers: { simulation: { preset: custom, base_url: '${provider.baseUrl}', format: ${format} } }
-backends: { alpha: { provider: simulation, model: model-of-alpha } }
-`)
+    const config = `
+providers: { simulation: { preset: ${preset}, base_url: '${provider.baseUrl}', format: ${format} } }
+backends: { alpha: { provider: simulation, model: model-of-alpha, credential_env: SIMULATED_KEY } }
+`
+    service = await RunningService.start(config, { SIMULATED_KEY: 'made-up-for-this-test' })
   })
   afterEach(async () => {
     await service[Symbol.asyncDispose]()
@@ -82,8 +52,8 @@ backends: { alpha: { provider: simulation, model: model-of-alpha } }
   }
 
   test(`finishes a prompt, ${lane}, served and charged once`, async () => {
-    writeConfig(service)
-    const { code, stdout, stderr } = await codex(['Say hello.'], service.key)
+    home.configure(service)
+    const { code, stdout, stderr } = await home.run(['Say hello.'], service.key)
     expect(code, stderr).toBe(0)
     expect(stdout.trim()).toBe('This is a simulated answer from alpha. You said: "Say hello.".')
     expect(stderr).not.toMatch(/ERROR|Reconnecting/)
@@ -91,8 +61,8 @@ backends: { alpha: { provider: simulation, model: model-of-alpha } }
   })
 
   test('calls a tool of a tool server, which it declares in a namespace, and answers with its result', async () => {
-    writeConfig(service, { end: weatherServer })
-    const { code, stdout, stderr } = await codex(['What is the weather in Oslo?'], service.key)
+    home.configure(service, { end: weatherServer })
+    const { code, stdout, stderr } = await home.run(['What is the weather in Oslo?'], service.key)
     expect(code, stderr).toBe(0)
     expect(stderr).toContain('weather/get_weather (completed)')
     expect(stdout).toContain('It is 7 degrees in Oslo.')
@@ -100,9 +70,9 @@ backends: { alpha: { provider: simulation, model: model-of-alpha } }
   })
 
   test('goes on with a conversation that it kept', async () => {
-    writeConfig(service)
-    expect((await codex(['Say hello.'], service.key)).code).toBe(0)
-    const { code, stdout, stderr } = await codex(['resume', '--last', 'And again.'], service.key)
+    home.configure(service)
+    expect((await home.run(['Say hello.'], service.key)).code).toBe(0)
+    const { code, stdout, stderr } = await home.run(['resume', '--last', 'And again.'], service.key)
     expect(code, stderr).toBe(0)
     expect(stdout).toContain('You said: "And again.".')
     expect(provider.captured().at(-1)!.body).toContain('This is a simulated answer from alpha.')
@@ -110,25 +80,20 @@ backends: { alpha: { provider: simulation, model: model-of-alpha } }
   })
 
   test('gives an object of a schema', async () => {
-    writeConfig(service)
-    const path = join(folder, 'schema.json')
+    home.configure(service)
+    const path = join(home.folder, 'schema.json')
     const properties = { city: { type: 'string' }, degrees: { type: 'integer' } }
     const schema = { type: 'object', properties, required: ['city', 'degrees'], additionalProperties: false }
     writeFileSync(path, JSON.stringify(schema))
-    const { code, stdout, stderr } = await codex(['--output-schema', path, 'The weather?'], service.key)
+    const { code, stdout, stderr } = await home.run(['--output-schema', path, 'The weather?'], service.key)
     expect(code, stderr).toBe(0)
     expect(JSON.parse(stdout)).toEqual({ city: 'simulated by alpha', degrees: expect.any(Number) as number })
     await expectServed(1)
   })
 
   test('reads the list of models that the service has for it, and has nothing more to warn of', async () => {
-    const list = await fetch(`${service.baseUrl}/models`, {
-      headers: { authorization: `Bearer ${service.key}`, 'user-agent': 'svc-router-tests/1.0' },
-    })
-    const path = join(folder, 'models.json')
-    writeFileSync(path, await list.text())
-    writeConfig(service, { top: documentedBlocks('Codex', 'toml')[1]!.replace(/".*"/, JSON.stringify(path)) })
-    const { code, stdout, stderr } = await codex(['Say hello.'], service.key)
+    await home.configureWithModels(service)
+    const { code, stdout, stderr } = await home.run(['Say hello.'], service.key)
     expect(code, stderr).toBe(0)
     expect(stdout).toContain('This is a simulated answer from alpha.')
     expect(stderr).not.toContain('Model metadata')
@@ -136,9 +101,9 @@ backends: { alpha: { provider: simulation, model: model-of-alpha } }
   })
 
   test('does not take an answer that breaks off for a whole one', async () => {
-    writeConfig(service)
+    home.configure(service)
     provider.script([{ do: 'cut', afterEvents: 9, repeat: true }])
-    const { code, stdout, stderr } = await codex(['Say hello.'], service.key)
+    const { code, stdout, stderr } = await home.run(['Say hello.'], service.key)
     expect(code).toBe(1)
     expect(stdout.trim()).toBe('')
     expect(stderr).toContain('The answer broke off before it was complete.')
@@ -153,8 +118,8 @@ describe('Codex, with the service as it comes', () => {
   afterAll(() => service[Symbol.asyncDispose]())
 
   test('finishes a prompt', async () => {
-    writeConfig(service)
-    const { code, stdout, stderr } = await codex(['Say hello.'], service.key)
+    home.configure(service)
+    const { code, stdout, stderr } = await home.run(['Say hello.'], service.key)
     expect(code, stderr).toBe(0)
     expect(stdout).toContain('This is a simulated answer from simulated-alpha.')
     expect(await service.requests()).toHaveLength(1)
@@ -164,10 +129,10 @@ describe('Codex, with the service as it comes', () => {
     ['a revoked key', 'revoked', 'This API key was revoked and will not work again.'],
     ['a mistyped key', 'mistyped', 'The key is incomplete or mistyped'],
   ] as const)('shows our sentence and its link for %s, and nothing is admitted', async (_, kind, sentence) => {
-    writeConfig(service)
+    home.configure(service)
     const before = await service.requests()
     const key = kind === 'revoked' ? await revokedKey(service) : service.key.slice(0, -1)
-    const { code, stdout, stderr } = await codex(['Say hello.'], key)
+    const { code, stdout, stderr } = await home.run(['Say hello.'], key)
     expect(code).toBe(1)
     expect(stdout).toBe('')
     expect(stderr).toContain(sentence)
@@ -178,8 +143,8 @@ describe('Codex, with the service as it comes', () => {
   })
 
   test('without a key says where it is', async () => {
-    writeConfig(service)
-    const { code, stderr } = await codex(['Say hello.'], undefined)
+    home.configure(service)
+    const { code, stderr } = await home.run(['Say hello.'], undefined)
     expect(code).toBe(1)
     expect(stderr).toContain('Your first key is in the file first-key')
   })

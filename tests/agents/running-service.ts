@@ -21,24 +21,27 @@ export class RunningService implements AsyncDisposable {
   readonly key: string
   readonly folder: string
   readonly #process: ChildProcess
+  readonly #environment: NodeJS.ProcessEnv
 
-  private constructor(child: ChildProcess, folder: string, baseUrl: string) {
+  private constructor(child: ChildProcess, folder: string, baseUrl: string, environment: NodeJS.ProcessEnv) {
+    this.#environment = environment
     this.#process = child
     this.folder = folder
     this.baseUrl = baseUrl
     this.key = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
   }
 
-  /** `config` is the text of a configuration file; without one everything is as it comes. */
-  static async start(config = ''): Promise<RunningService> {
+  /** `config` is the text of a configuration file; without one everything is as it comes. `variables` are those that it names. */
+  static async start(config = '', variables: Readonly<Record<string, string>> = {}): Promise<RunningService> {
     const folder = mkdtempSync(join(tmpdir(), 'svc-router-agents-'))
     writeFileSync(join(folder, 'svc-router.yaml'), config)
+    const environment = { ...cleanEnvironment(), ...variables }
     const child = spawn(process.execPath, [main, 'start', '--port', '0', '--json', ...shared(folder)], {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: cleanEnvironment(),
+      env: environment,
     })
     try {
-      return new RunningService(child, folder, await firstLine(child))
+      return new RunningService(child, folder, await firstLine(child), environment)
     } catch (error) {
       child.kill('SIGKILL')
       rmSync(folder, { recursive: true, force: true })
@@ -49,7 +52,7 @@ export class RunningService implements AsyncDisposable {
   /** Runs another command of the program on the same data folder and gives what it prints as JSON. */
   async command(...args: readonly string[]): Promise<unknown> {
     const { stdout } = await run(process.execPath, [main, ...args, '--json', ...shared(this.folder)], {
-      env: cleanEnvironment(),
+      env: this.#environment,
       timeout: commandWithinMs,
     })
     return JSON.parse(stdout)

@@ -191,7 +191,7 @@ describe('fields of wrong types are named (contract 3.3)', () => {
     ['tools', response({ tools: 'x' })],
     ['tools[0]', response({ tools: [null] })],
     ['tools[0].name', response({ tools: [{ type: 'function' }] })],
-    ['tools[0].tools', response({ tools: [{ type: 'namespace', name: 'n' }] })],
+    ['tools[0].tools', response({ tools: [{ type: 'namespace', name: 'n', tools: 1 }] })],
     ['tool_choice', response({ tool_choice: 1 })],
     ['instructions', response({ instructions: 1 })],
     ['include', response({ include: 'x' })],

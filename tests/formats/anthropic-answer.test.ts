@@ -165,7 +165,11 @@ describe('an answer of Anthropic', () => {
   test('has begun with a thought that is not shown, or a tool that runs at Anthropic: nothing is retried behind it', () => {
     for (const type of ['thinking', 'server_tool_use']) {
       const conversation = openaiChat.readRequest({ model, messages: [], stream: true })
-      const lane = new TranslationLane(anthropicMessages.readAnswer(), openaiChat.writeAnswer(contextOf(conversation)))
+      const lane = new TranslationLane(
+        anthropicMessages.readAnswer(),
+        openaiChat.writeAnswer(contextOf(conversation)),
+        'someone',
+      )
       lane.push(Buffer.from(started))
       expect(lane.hasContent).toBe(false)
       lane.push(Buffer.from(frame('content_block_start', { index: 0, content_block: { type } })))
@@ -247,8 +251,8 @@ describe.each(Object.values(clientFormats))('a stream of Anthropic to a client o
   function lane(): TranslationLane | RelayLane {
     const context = contextOf(asked)
     return client.id === 'anthropic-messages'
-      ? new RelayLane(relayById('anthropic-messages'), anthropicMessages.readAnswer(), context, true)
-      : new TranslationLane(anthropicMessages.readAnswer(), client.writeAnswer(context))
+      ? new RelayLane(relayById('anthropic-messages'), anthropicMessages.readAnswer(), context, true, 'someone')
+      : new TranslationLane(anthropicMessages.readAnswer(), client.writeAnswer(context), 'someone')
   }
 
   function bytesOf(text: string, { encoding }: { encoding: 'latin1' | 'utf8' }): string {

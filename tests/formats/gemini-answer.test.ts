@@ -201,7 +201,7 @@ describe('a whole answer of Gemini', () => {
 
 describe.each(Object.values(clientFormats))('a stream of Gemini for a client of $id', (client) => {
   const open = (): TranslationLane =>
-    new TranslationLane(gemini.readAnswer(), client.writeAnswer(contextOf(conversation)))
+    new TranslationLane(gemini.readAnswer(), client.writeAnswer(contextOf(conversation)), 'someone')
 
   test.each(good)('%s says the same there', (name) => {
     const lane = open()

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { AnswerEvent, JsonObject } from '../../src/domain/conversation.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
+import { relayById } from '../../src/formats/formats.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
+import { vendors } from '../../src/providers/registry.ts'
 import { contextOf, dataOf, parseSse, targetOf, writeStream } from './exchange.ts'
 
 /** The keys that the Open Responses suite asks of every response object (wire 1.2), `completed_at` to `metadata`. */
@@ -159,6 +161,191 @@ describe('pitfall 3: text and calls are one choice', () => {
   })
 })
 
+const apply = { type: 'grammar', syntax: 'lark', definition: 'start: "x"' }
+const codexTools: JsonObject[] = [
+  { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } },
+  { type: 'custom', name: 'apply_patch', description: 'Patches.', format: apply },
+  {
+    type: 'namespace',
+    name: 'agents',
+    description: 'Agents.',
+    tools: [
+      { type: 'function', name: 'wait', parameters: { type: 'object', properties: {} } },
+      { type: 'custom', name: 'run' },
+    ],
+  },
+  { type: 'web_search', external_web_access: false },
+]
+/** What an endpoint that knows only functions calls. */
+const flatCalls: AnswerEvent[] = [
+  { type: 'call', index: 0, kind: 'function', id: 'c0', name: 'apply_patch' },
+  { type: 'call_arguments', index: 0, text: '{"input":"*** Begin' },
+  { type: 'call_arguments', index: 0, text: ' Patch\\n"}' },
+  { type: 'call', index: 1, kind: 'function', id: 'c1', name: 'agents__wait' },
+  { type: 'call_arguments', index: 1, text: '{"s":1}' },
+  { type: 'call', index: 2, kind: 'function', id: 'c2', name: 'agents__run' },
+  { type: 'call_arguments', index: 2, text: '{"input":"ls"}' },
+  { type: 'finish', reason: 'tool_calls' },
+]
+const restored = [
+  { type: 'custom_tool_call', call_id: 'c0', name: 'apply_patch', input: '*** Begin Patch\n', status: 'completed' },
+  { type: 'function_call', call_id: 'c1', name: 'wait', namespace: 'agents', arguments: '{"s":1}' },
+  { type: 'custom_tool_call', call_id: 'c2', name: 'run', namespace: 'agents', input: 'ls', status: 'completed' },
+]
+const functionsOnly = { hostedTools: [] }
+
+describe('pitfalls 4 and 5: custom tools and namespaces', () => {
+  const conversation = openaiResponses.readRequest({ model, input: 'hi', stream: true, tools: codexTools })
+
+  test.each([
+    ['chat', openaiChat, {}],
+    ['responses that know only functions', openaiResponses, functionsOnly],
+  ] as const)('are functions for %s, none of them dropped', (_, format, dialect) => {
+    const { tools } = format.writeRequest(conversation, targetOf(conversation, dialect))
+    const declared = (tools as JsonObject[]).map((tool) => (tool['function'] ?? tool) as JsonObject)
+    expect(declared.map(({ name }) => name)).toEqual(['look', 'apply_patch', 'agents__wait', 'agents__run'])
+    expect((tools as JsonObject[]).every(({ type }) => type === 'function')).toBe(true)
+    expect(declared[1]).toMatchObject({
+      description: expect.stringContaining('start: "x"') as string,
+      parameters: { required: ['input'] },
+    })
+  })
+
+  test('are called back as what they are, streamed and whole', () => {
+    const frames = streamed(flatCalls, { tools: codexTools })
+    expect(frames.at(-1)!['response']).toMatchObject({ output: restored })
+    const done = frames.filter(({ type }) => type === 'response.output_item.done')
+    expect(done.map(({ item }) => item)).toMatchObject(restored)
+    const added = frames.filter(({ type }) => type === 'response.output_item.added')
+    expect(added.map(({ item }) => (item as JsonObject)['namespace'])).toEqual([undefined, 'agents', 'agents'])
+    const input = frames.filter(({ type }) => type === 'response.custom_tool_call_input.delta')
+    expect(input.map(({ delta }) => delta)).toEqual(['*** Begin Patch\n', 'ls'])
+    expect(openaiResponses.writeAnswer(contextOf(conversation)).writeWhole(flatCalls)).toMatchObject({
+      output: restored,
+    })
+  })
+
+  test('keep their names, their kinds and their results when they come back', () => {
+    const results = restored.map(({ type, call_id: id }) => ({ type: `${type}_output`, call_id: id, output: 'ok' }))
+    const input = [user, ...restored, ...results]
+    const history = openaiResponses.readRequest({ model, input, tools: codexTools })
+    const flat = ['apply_patch', 'agents__wait', 'agents__run']
+    const { messages } = openaiChat.writeRequest(history, targetOf(history))
+    const calls = (messages as JsonObject[])[1]!['tool_calls'] as { function: JsonObject }[]
+    expect(calls.map((one) => one.function)).toEqual([
+      { name: flat[0], arguments: '{"input":"*** Begin Patch\\n"}' },
+      { name: flat[1], arguments: '{"s":1}' },
+      { name: flat[2], arguments: '{"input":"ls"}' },
+    ])
+    const functions = openaiResponses.writeRequest(history, targetOf(history, functionsOnly))['input'] as JsonObject[]
+    expect(functions.slice(1, 4).map(({ type, name }) => [type, name])).toEqual(
+      flat.map((name) => ['function_call', name]),
+    )
+    expect(functions.slice(4).map(({ type }) => type)).toEqual(flat.map(() => 'function_call_output'))
+    const native = openaiResponses.writeRequest(history, targetOf(history))
+    expect(native['input']).toMatchObject([
+      { role: 'user' },
+      ...restored.map(({ type, call_id: id, name }) => ({ type, call_id: id, name })),
+      ...results,
+    ])
+    expect((native['tools'] as JsonObject[]).slice(0, 2)).toMatchObject(codexTools.slice(0, 2))
+  })
+
+  test.each([
+    [{ type: 'custom', name: 'apply_patch' }, 'apply_patch'],
+    [{ type: 'function', name: 'wait', namespace: 'agents' }, 'agents__wait'],
+    [{ type: 'custom', name: 'run', namespace: 'agents' }, 'agents__run'],
+    [{ type: 'function', name: 'wait' }, 'agents__wait'],
+  ])('can be chosen: %j', (choice, flat) => {
+    const chosen = openaiResponses.readRequest({ model, input: 'hi', tools: codexTools, tool_choice: choice })
+    expect(openaiChat.writeRequest(chosen, targetOf(chosen))['tool_choice']).toEqual({
+      type: 'function',
+      function: { name: flat },
+    })
+    expect(openaiResponses.writeRequest(chosen, targetOf(chosen, functionsOnly))['tool_choice']).toEqual({
+      type: 'function',
+      name: flat,
+    })
+  })
+
+  test('can be the only ones allowed', () => {
+    const allowed = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'custom', name: 'apply_patch' }] }
+    const chosen = openaiResponses.readRequest({ model, input: 'hi', tools: codexTools, tool_choice: allowed })
+    const body = openaiResponses.writeRequest(chosen, targetOf(chosen, functionsOnly))
+    expect(body['tools']).toMatchObject([{ name: 'apply_patch' }])
+    expect(body['tool_choice']).toBe('required')
+  })
+
+  test('of a namespace have a description of it, without which Azure refuses them', () => {
+    const { tools } = openaiResponses.writeRequest(conversation, targetOf(conversation))
+    expect((tools as JsonObject[])[2]).toMatchObject({
+      type: 'namespace',
+      name: 'agents',
+      description: expect.stringMatching(/./) as string,
+    })
+  })
+})
+
+describe('pitfall 6: additional_tools', () => {
+  const item = { type: 'additional_tools', role: 'developer', tools: codexTools }
+
+  test('are tools like any other, and no message', () => {
+    const conversation = openaiResponses.readRequest({ model, input: [item, user] as JsonObject[] })
+    expect(conversation.turns).toHaveLength(1)
+    const direct = openaiResponses.readRequest({ model, input: [user], tools: codexTools })
+    expect(conversation.tools).toEqual(direct.tools)
+    const events = openaiResponses.writeAnswer(contextOf(conversation)).writeWhole(flatCalls)
+    expect(events).toMatchObject({ output: restored })
+  })
+})
+
+describe('what an endpoint of responses knows decides whether a request is relayed to it', () => {
+  const fits = (body: JsonObject, dialect: object = functionsOnly): boolean | undefined =>
+    relayById('openai-responses').fits?.(body, { ...targetOf(plain).dialect, ...dialect })
+  const look = codexTools[0]!
+
+  test.each([
+    ['functions', { tools: [look], input: [user, call('a'), output('a')] }],
+    ['a tool without a type', { tools: [{ name: 'look' }], input: 'hi' }],
+    ['our own tool', { tools: [{ type: 'svc-router:fusion' }] }],
+    ['a result in parts of text', { input: [output('a', [{ type: 'input_text', text: 'x' }])] }],
+    ['messages, reasoning and references', { input: [user, { type: 'reasoning', summary: [] }, { id: 'msg_1' }] }],
+  ])('%s are: they stay as they are', (_, body) => {
+    expect(fits(body as JsonObject)).toBe(true)
+  })
+
+  test.each([
+    ['a custom tool', { tools: [codexTools[1]!] }],
+    ['a namespace', { tools: [codexTools[2]!] }],
+    ['a hosted tool', { tools: [codexTools[3]!] }],
+    ['a tool that is none', { tools: ['x'] }],
+    ['a call of a custom tool', { input: [restored[0]!] }],
+    ['a call in a namespace', { input: [restored[1]!] }],
+    ['tools inside the input', { input: [{ type: 'additional_tools', tools: [] }] }],
+    ['an image in a result', { input: [output('a', [{ type: 'input_image', image_url: 'x' }])] }],
+    ['an item of an unknown type', { input: [{ type: 'web_search_call' }] }],
+  ])('%s is not, but for an endpoint that knows them all', (_, body) => {
+    expect(fits(body as JsonObject)).toBe(false)
+    expect(fits(body as JsonObject, {})).toBe(true)
+  })
+
+  test('a hosted tool is, where the endpoint runs it', () => {
+    const search = { hostedTools: ['web_search'] }
+    expect(fits({ tools: [codexTools[3]!] }, search)).toBe(true)
+    const conversation = openaiResponses.readRequest({ model, input: 'hi', tools: codexTools })
+    const { tools } = openaiResponses.writeRequest(conversation, targetOf(conversation, search))
+    expect((tools as JsonObject[]).at(-1)).toEqual(codexTools[3])
+  })
+
+  test('every vendor that speaks responses says what it knows, but for OpenAI, Azure and the simulation of them', () => {
+    const speaking = Object.entries(vendors).filter(([, { formats }]) =>
+      formats.some((id) => id === 'openai-responses'),
+    )
+    const knowing = speaking.filter(([, { dialect }]) => !('hostedTools' in dialect))
+    expect(knowing.map(([id]) => id)).toEqual(['openai', 'azure-openai', 'simulated'])
+  })
+})
+
 describe('pitfall 7: no type of tool is a 400', () => {
   const tools = [
     { type: 'web_search', external_web_access: false },
@@ -166,10 +353,12 @@ describe('pitfall 7: no type of tool is a 400', () => {
     { type: 'mcp', server_label: 'x' },
     { type: 'vendor:thing', anything: [1] },
     { type: 'namespace', name: 'n', tools: [{ type: 'something_new' }] },
+    { type: 'namespace', name: 'without_tools' },
   ]
 
   test('unknown ones are kept, and dropped where they cannot be served', () => {
     const conversation = openaiResponses.readRequest({ model, input: 'hi', tools, tool_choice: 'required' })
+    // A namespace without tools holds none.
     expect(conversation.tools).toHaveLength(5)
     expect(conversation.tools.every(({ type }) => type === 'hosted')).toBe(true)
     for (const format of [openaiChat, openaiResponses]) {
@@ -427,6 +616,29 @@ describe('pitfall 12: images in tool outputs', () => {
     const conversation = openaiResponses.readRequest({ model, input: [user, call('a'), output('a', [image])] })
     const { input } = openaiResponses.writeRequest(conversation, targetOf(conversation))
     expect((input as JsonObject[])[2]).toEqual({ type: 'function_call_output', call_id: 'a', output: [image] })
+  })
+})
+
+describe('pitfall 12, where an endpoint of responses takes only text as a result', () => {
+  const image = { type: 'input_image', image_url: 'data:image/png;base64,AAAA', detail: 'high' }
+
+  test('images follow the last result as a message of the user', () => {
+    const input = [
+      user,
+      call('a'),
+      call('b'),
+      output('a', [image]),
+      output('b', 'seen'),
+      { role: 'assistant', content: 'Ok.' },
+    ]
+    const conversation = openaiResponses.readRequest({ model, input })
+    const written = openaiResponses.writeRequest(conversation, targetOf(conversation, functionsOnly))['input']
+    expect((written as JsonObject[]).slice(3)).toEqual([
+      { type: 'function_call_output', call_id: 'a', output: '[image]' },
+      { type: 'function_call_output', call_id: 'b', output: 'seen' },
+      { type: 'message', role: 'user', content: [image] },
+      { type: 'message', role: 'assistant', content: 'Ok.' },
+    ])
   })
 })
 

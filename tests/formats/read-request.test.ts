@@ -49,7 +49,6 @@ const both: [JsonObject, string][] = [
   [{ tools: [{ type: 'function', function: { name: 1 } }] }, 'tools[0].function.name'],
   [{ tools: [{ type: 'function', name: 'f', parameters: marker }] }, 'tools[0].parameters'],
   [{ tools: [{ type: 'custom', name: 'f', format: marker }] }, 'tools[0].format'],
-  [{ tools: [{ type: 'namespace', name: 'n' }] }, 'tools[0].tools'],
   [{ tools: [{ type: 'namespace', name: 'n', tools: [{ type: 'function' }] }] }, 'tools[0].tools[0].name'],
   [{ tool_choice: 7 }, 'tool_choice'],
   [{ tool_choice: { type: 'function' } }, 'tool_choice.name'],

@@ -34,6 +34,7 @@ const signals = {
 export class FakeBackend implements Backend {
   readonly id: string
   readonly failureDomain: string
+  readonly issuer: string
   readonly format: FormatId
   readonly model = 'backend-model'
   readonly simulated = false
@@ -50,6 +51,7 @@ export class FakeBackend implements Backend {
   constructor(id: string, format: FormatId) {
     this.id = id
     this.failureDomain = id
+    this.issuer = id
     this.format = format
   }
 

@@ -16,14 +16,22 @@ describe('a translated stream', () => {
     const stream = golden(name)
     const at = stream.indexOf(last)
     const unended = stream.slice(0, at) + stream.slice(at).split('\n\n')[0]!
-    const lane = new TranslationLane(formatById(id).readAnswer(), client.writeAnswer(contextOf(conversation)))
+    const lane = new TranslationLane(
+      formatById(id).readAnswer(),
+      client.writeAnswer(contextOf(conversation)),
+      'someone',
+    )
     const written = lane.push(Buffer.from(unended)) + lane.end()
     expect(readStream(client, written).finished).toBe(true)
   })
 
   test('that stops within its last event is broken', () => {
     const [before = ''] = golden('response-text.sse').split('event: response.completed')
-    const lane = new TranslationLane(openaiResponses.readAnswer(), openaiChat.writeAnswer(contextOf(conversation)))
+    const lane = new TranslationLane(
+      openaiResponses.readAnswer(),
+      openaiChat.writeAnswer(contextOf(conversation)),
+      'someone',
+    )
     lane.push(Buffer.from(`${before}event: response.completed\ndata: {"type":"response.comp`))
     expect(() => lane.end()).toThrow('broken')
   })
@@ -32,7 +40,7 @@ describe('a translated stream', () => {
 test('a relayed response that was cancelled is a fault, and is not passed on', () => {
   const [before = ''] = golden('response-text.sse').split('event: response.completed')
   const context = contextOf({ ...conversation, hints: {} })
-  const lane = new RelayLane(relayById('openai-responses'), openaiResponses.readAnswer(), context, true)
+  const lane = new RelayLane(relayById('openai-responses'), openaiResponses.readAnswer(), context, true, 'someone')
   lane.push(Buffer.from(before))
   expect(lane.hasContent).toBe(true)
   const cancelled = { type: 'response.cancelled', sequence_number: 99, response: { id: 'r', status: 'cancelled' } }

@@ -10,6 +10,7 @@ function backend(id: string, failureDomain = id, contextWindow?: number): Backen
   return {
     id,
     failureDomain,
+    issuer: id,
     ...(contextWindow === undefined ? {} : { contextWindow }),
     format: 'openai-chat',
     model: id,

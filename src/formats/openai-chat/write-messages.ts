@@ -3,6 +3,7 @@ import { invalidRequest } from '../../domain/errors.ts'
 import { wrapInput } from '../custom-tools.ts'
 import type { Draft } from '../fields.ts'
 import type { Dialect } from '../format.ts'
+import { resultText } from '../result-text.ts'
 import type { ToolNames } from '../tool-names.ts'
 import { unsupported } from '../translatable.ts'
 import { ToolResults } from '../tool-results.ts'
@@ -74,19 +75,14 @@ function writeResults(turn: AssistantTurn, results: ToolResults, messages: JsonO
   for (const part of turn.parts) {
     if (part.type !== 'call') continue
     const result = results.take(part.id)
-    const content = result === undefined ? missingResult : writeResult(result.parts)
+    const content = result === undefined ? missingResult : resultText(result.parts)
     messages.push({ role: 'tool', tool_call_id: part.id, content })
     for (const attachment of result?.parts ?? []) if (attachment.type !== 'text') attachments.push(attachment)
   }
   if (attachments.length > 0) messages.push({ role: 'user', content: writeContent(attachments) })
 }
 
-function writeResult(parts: readonly InputPart[]): string {
-  if (parts.some((part) => part.type === 'text')) return joinText(parts)
-  return parts.map((part) => `[${part.type}]`).join('\n')
-}
-
-/** Many providers take only a string where a system or a tool speaks. */
+/** Many providers take only a string where a system speaks. */
 function joinText(parts: readonly InputPart[]): string {
   const first = parts[0]
   if (parts.length === 1 && first?.type === 'text') return first.text

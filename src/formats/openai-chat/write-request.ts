@@ -66,7 +66,7 @@ function writeToolChoice(choice: ToolChoice, names: ToolNames): Json {
   // What is not allowed has been left out of the list.
   if (choice.type === 'allowed') return choice.mode
   if (choice.type !== 'tool') return choice.type
-  return { type: 'function', function: { name: names.flatten(choice.name, choice.namespace) } }
+  return { type: 'function', function: { name: names.choose(choice.name, choice.namespace) } }
 }
 
 function writeOutputFormat(format: OutputFormat): JsonObject {

@@ -23,3 +23,5 @@ export const hintNames = [
 
 /** Asks for the probabilities of an answer's tokens. */
 export const includeLogprobs = 'message.output_text.logprobs'
+/** Asks for reasoning in its sealed form, for sending it back. */
+export const includeSealed = 'reasoning.encrypted_content'

@@ -13,7 +13,7 @@ import {
 } from '../fields.ts'
 import { readOutputFormat } from '../openai/read-output-format.ts'
 import { addTools, type DeclaredTools, readToolChoice } from '../openai/read-tools.ts'
-import { hintNames, includeLogprobs, penaltyNames, samplingNames } from './fields.ts'
+import { hintNames, includeLogprobs, includeSealed, penaltyNames, samplingNames } from './fields.ts'
 import { readInput, type ReadInput } from './read-input.ts'
 
 /** Reads the body of a Responses request (wire 1, 6.1). @throws ServiceError `invalid_request` with `param` */
@@ -67,6 +67,7 @@ function readHints(body: JsonObject, text: JsonObject | undefined, input: ReadIn
   if (metadata !== undefined) hints.metadata = metadata
   const store = booleanField(body, 'store')
   if (store !== undefined) hints.store = store
+  if (arrayField(body, 'include')?.includes(includeSealed) === true) hints.sealedReasoning = true
   const previous = stringField(body, 'previous_response_id')
   if (previous !== undefined) hints.previousResponseId = previous
   const verbosity = text === undefined ? undefined : stringField(text, 'verbosity', 'text.')

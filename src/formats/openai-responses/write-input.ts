@@ -1,25 +1,60 @@
-import type { AssistantTurn, Conversation, InputPart, Json, JsonObject } from '../../domain/conversation.ts'
+import type {
+  AssistantPart,
+  AssistantTurn,
+  Conversation,
+  InputPart,
+  Json,
+  JsonObject,
+} from '../../domain/conversation.ts'
 import type { Draft } from '../fields.ts'
-import type { Dialect } from '../format.ts'
+import { wrapInput } from '../custom-tools.ts'
+import type { WriteTarget } from '../format.ts'
+import { resultText } from '../result-text.ts'
+import type { ToolNames } from '../tool-names.ts'
 import { unsupported } from '../translatable.ts'
 
-/** Writes the turns as input items (wire 6.1). @throws ServiceError where Responses cannot say what was asked */
-export function writeInput(conversation: Conversation, dialect: Dialect): JsonObject[] {
+/**
+ * Writes the turns as input items (wire 6.1). `names` are those of an endpoint that knows only functions: it is sent calls
+ * of functions and results of text. @throws ServiceError where Responses cannot say what was asked
+ */
+export function writeInput(
+  conversation: Conversation,
+  target: WriteTarget,
+  names: ToolNames | undefined,
+): JsonObject[] {
   const items: JsonObject[] = []
+  /** What is not text in results that such an endpoint was sent: it follows the last of them. */
+  let shown: InputPart[] = []
+  const show = (): void => {
+    if (shown.length > 0) items.push({ type: 'message', role: 'user', content: writeContent(shown) })
+    shown = []
+  }
   for (const turn of conversation.turns) {
-    if (turn.role === 'assistant') writeAssistant(turn, dialect, items)
+    if (turn.role !== 'tool') show()
+    if (turn.role === 'assistant') writeAssistant(turn, target, names, items)
     else if (turn.role === 'tool') {
-      const type = turn.kind === 'custom' ? 'custom_tool_call_output' : 'function_call_output'
-      items.push({ type, call_id: turn.callId, output: writeContent(turn.parts) })
+      if (names === undefined) {
+        const type = turn.kind === 'custom' ? 'custom_tool_call_output' : 'function_call_output'
+        items.push({ type, call_id: turn.callId, output: writeContent(turn.parts) })
+      } else {
+        items.push({ type: 'function_call_output', call_id: turn.callId, output: resultText(turn.parts) })
+        shown.push(...turn.parts.filter(({ type }) => type !== 'text'))
+      }
     } else {
-      const role = turn.role === 'developer' && !dialect.developerRole ? 'system' : turn.role
+      const role = turn.role === 'developer' && !target.dialect.developerRole ? 'system' : turn.role
       items.push({ type: 'message', role, content: writeContent(turn.parts) })
     }
   }
+  show()
   return items
 }
 
-function writeAssistant(turn: AssistantTurn, dialect: Dialect, items: JsonObject[]): void {
+function writeAssistant(
+  turn: AssistantTurn,
+  target: WriteTarget,
+  names: ToolNames | undefined,
+  items: JsonObject[],
+): void {
   let content: JsonObject[] = []
   const endMessage = (): void => {
     if (content.length > 0) items.push(writeMessage(content))
@@ -30,9 +65,13 @@ function writeAssistant(turn: AssistantTurn, dialect: Dialect, items: JsonObject
     else if (part.type === 'refusal') content.push({ type: 'refusal', refusal: part.text })
     else if (part.type === 'reasoning') {
       endMessage()
-      // Sealed reasoning goes back only to the backend that issued it, and that is the relay lane's business.
-      if (dialect.replaysReasoning !== true || part.text === '') continue
-      items.push({ type: 'reasoning', summary: [{ type: 'summary_text', text: part.text }] })
+      const item = writeReasoning(part, target)
+      if (item !== undefined) items.push(item)
+    } else if (names !== undefined) {
+      endMessage()
+      const text = part.kind === 'custom' ? wrapInput(part.arguments) : part.arguments || '{}'
+      const name = names.flatten(part.name, part.namespace)
+      items.push({ type: 'function_call', call_id: part.id, name, arguments: text })
     } else {
       endMessage()
       const call: Draft<JsonObject> = { type: '', call_id: part.id, name: part.name }
@@ -44,6 +83,18 @@ function writeAssistant(turn: AssistantTurn, dialect: Dialect, items: JsonObject
     }
   }
   endMessage()
+}
+
+/** Sealed reasoning for its issuer alone; open reasoning where the model wants it back. */
+function writeReasoning(
+  { text, sealed }: Extract<AssistantPart, { readonly type: 'reasoning' }>,
+  { dialect }: WriteTarget,
+): JsonObject | undefined {
+  if (sealed === undefined && (dialect.replaysReasoning !== true || text === '')) return undefined
+  const summary = text === '' ? [] : [{ type: 'summary_text', text }]
+  return sealed === undefined
+    ? { type: 'reasoning', summary }
+    : { type: 'reasoning', summary, encrypted_content: sealed }
 }
 
 function writeMessage(content: readonly JsonObject[]): JsonObject {

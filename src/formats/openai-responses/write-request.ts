@@ -1,8 +1,10 @@
 import type { Conversation, Json, JsonObject, OutputFormat, Tool, ToolChoice } from '../../domain/conversation.ts'
 import { type Draft, writeFields } from '../fields.ts'
-import type { WriteTarget } from '../format.ts'
+import type { Dialect, WriteTarget } from '../format.ts'
+import { customAsFunction } from '../custom-tools.ts'
+import { ToolNames } from '../tool-names.ts'
 import { assertTranslatable, unsupported } from '../translatable.ts'
-import { hintNames, includeLogprobs, penaltyNames, samplingNames } from './fields.ts'
+import { hintNames, includeLogprobs, includeSealed, penaltyNames, samplingNames } from './fields.ts'
 import { writeInput } from './write-input.ts'
 
 /** The body for a provider of Responses (wire 6.1, right to left). @throws ServiceError where Responses cannot say what was asked */
@@ -18,14 +20,15 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   if ((sampling.stop ?? []).length > 0) {
     throw unsupported('stop', 'The backends of this profile have no stop sequences. Send the request without stop.')
   }
+  const names = namesFor(conversation.tools, target.dialect)
   const body: Draft<JsonObject> = {
     model: target.model,
-    input: writeInput(conversation, target.dialect),
+    input: writeInput(conversation, target, names),
     stream: target.stream,
     // Nothing of our callers' is kept at a provider (contract 2.5).
     store: false,
   }
-  writeTools(body, conversation)
+  writeTools(body, conversation, target.dialect, names)
   const format = outputFormat === undefined ? undefined : writeOutputFormat(outputFormat)
   if (format !== undefined || hints.verbosity !== undefined) {
     body['text'] = {
@@ -34,7 +37,10 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
     }
   }
   if (reasoning !== undefined) body['reasoning'] = reasoning
-  if (sampling.logprobs === true) body['include'] = [includeLogprobs]
+  const include: string[] = []
+  if (sampling.logprobs === true) include.push(includeLogprobs)
+  if (hints.sealedReasoning === true) include.push(includeSealed)
+  if (include.length > 0) body['include'] = include
   writeFields(body, samplingNames, sampling)
   for (const [wire, ours] of penaltyNames) if (sampling[ours]) body[wire] = sampling[ours]
   writeFields(body, hintNames, hints)
@@ -43,8 +49,53 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   return body
 }
 
-function writeTools(body: Draft<JsonObject>, conversation: Conversation): void {
+/** The names of tools at an endpoint that knows only functions; undefined where they keep their own. */
+function namesFor(tools: readonly Tool[], { hostedTools }: Dialect): ToolNames | undefined {
+  return hostedTools === undefined ? undefined : new ToolNames(tools)
+}
+
+function writeTools(
+  body: Draft<JsonObject>,
+  conversation: Conversation,
+  dialect: Dialect,
+  names: ToolNames | undefined,
+): void {
   const { toolChoice, parallelToolCalls } = conversation
+  const tools = names === undefined ? writeAllTools(conversation) : writeFunctions(conversation, dialect, names)
+  if (tools.length === 0) return
+  body['tools'] = tools
+  if (toolChoice !== undefined) {
+    body['tool_choice'] =
+      names === undefined ? writeToolChoice(toolChoice, conversation.tools) : chooseFunction(toolChoice, names)
+  }
+  if (parallelToolCalls !== undefined) body['parallel_tool_calls'] = parallelToolCalls
+}
+
+/** Every tool as a function, and the hosted ones that the endpoint runs. */
+function writeFunctions({ tools, toolChoice }: Conversation, { hostedTools }: Dialect, names: ToolNames): Json[] {
+  const written: Json[] = []
+  for (const tool of tools) {
+    if (tool.type === 'hosted') {
+      const { type } = tool.declaration
+      if (typeof type === 'string' && hostedTools?.includes(type) === true) written.push(tool.declaration)
+      continue
+    }
+    if (toolChoice?.type === 'allowed' && !toolChoice.names.includes(tool.name)) continue
+    const name = names.flatten(tool.name, tool.namespace)
+    if (tool.type === 'function') written.push({ ...writeTool(tool), name })
+    else written.push({ type: 'function', name, ...customAsFunction(tool), strict: false })
+  }
+  return written
+}
+
+function chooseFunction(choice: ToolChoice, names: ToolNames): Json {
+  // What is not allowed has been left out of the list.
+  if (choice.type === 'allowed') return choice.mode
+  if (choice.type !== 'tool') return choice.type
+  return { type: 'function', name: names.choose(choice.name, choice.namespace) }
+}
+
+function writeAllTools(conversation: Conversation): Json[] {
   const tools: Json[] = []
   let open: { readonly namespace: string; readonly children: Json[] } | undefined
   for (const tool of conversation.tools) {
@@ -56,14 +107,13 @@ function writeTools(body: Draft<JsonObject>, conversation: Conversation): void {
     }
     if (open?.namespace !== tool.namespace) {
       open = { namespace: tool.namespace, children: [] }
-      tools.push({ type: 'namespace', name: tool.namespace, description: '', tools: open.children })
+      // Azure answers 400 to one without a description.
+      const description = `The tools of ${tool.namespace}.`
+      tools.push({ type: 'namespace', name: tool.namespace, description, tools: open.children })
     }
     open.children.push(writeTool(tool))
   }
-  if (tools.length === 0) return
-  body['tools'] = tools
-  if (toolChoice !== undefined) body['tool_choice'] = writeToolChoice(toolChoice, conversation.tools)
-  if (parallelToolCalls !== undefined) body['parallel_tool_calls'] = parallelToolCalls
+  return tools
 }
 
 function writeTool(tool: Exclude<Tool, { readonly type: 'hosted' }>): JsonObject {

@@ -32,8 +32,7 @@ export function addTools(declared: DeclaredTools, list: readonly Json[], path: s
     else if (type === 'custom') declared.tools.push(readCustom(tool, place, namespace))
     else if (type === fusionToolType) declared.fusionTool ??= tool
     else if (type === 'namespace' && namespace === undefined) {
-      const children = arrayField(tool, 'tools', `${place}.`)
-      if (children === undefined) throw wrongType(`${place}.tools`, 'an array')
+      const children = arrayField(tool, 'tools', `${place}.`) ?? []
       addTools(declared, children, `${place}.tools`, requiredString(tool, 'name', `${place}.`))
     } else declared.tools.push({ type: 'hosted', declaration: tool })
   }

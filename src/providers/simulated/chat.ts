@@ -9,6 +9,8 @@ export interface AnswerStamp {
   readonly id: string
   /** Unix seconds. */
   readonly createdAt: number
+  /** What stands for the sealed form of reasoning, in formats that have it. */
+  readonly sealed?: string
 }
 
 /** A whole `chat.completion`. */

@@ -46,7 +46,7 @@ export function messageErrorBody(type: string, message: string): JsonObject {
 function blocksOf(answer: SimulatedAnswer, prompt: Prompt, stamp: AnswerStamp): JsonObject[] {
   const blocks: JsonObject[] = []
   if (answer.reasoning !== undefined) {
-    const signature = Buffer.from(`simulated ${stamp.id}`).toString('base64')
+    const signature = stamp.sealed ?? ''
     blocks.push({ type: 'thinking', thinking: prompt.hidesReasoning ? '' : answer.reasoning, signature })
   }
   if (answer.text !== undefined) blocks.push({ type: 'text', text: answer.text })

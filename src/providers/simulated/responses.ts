@@ -49,7 +49,7 @@ function itemsOf(answer: SimulatedAnswer, body: JsonObject, stamp: AnswerStamp):
       type: 'reasoning',
       id: `rs_${stamp.id}`,
       summary: [{ type: 'summary_text', text: answer.reasoning }],
-      ...(sealed ? { encrypted_content: Buffer.from(`simulated ${stamp.id}`).toString('base64') } : undefined),
+      ...(sealed && stamp.sealed !== undefined ? { encrypted_content: stamp.sealed } : undefined),
     })
   }
   if (answer.text !== undefined) {

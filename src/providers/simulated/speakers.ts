@@ -9,6 +9,7 @@ import { answerAs } from './model.ts'
 import { readChatPrompt, readMessagesPrompt, readResponsesPrompt } from './prompt.ts'
 import type { Prompt } from './prompt.ts'
 import { streamResponse, streamResponseError, writeResponse } from './responses.ts'
+import { sealAs } from './sealed.ts'
 import type { ScriptStep } from './script.ts'
 
 /** What a format makes of one body. */
@@ -48,10 +49,11 @@ const speakers: Readonly<Record<string, Speaker>> = {
     answers(name, body, step, stamp) {
       const prompt = readResponsesPrompt(body)
       const answer = answerAs(name, prompt, textOf(step))
+      const sealed = { ...stamp, sealed: sealAs(name, stamp.id) }
       return {
         stream: prompt.stream,
-        whole: () => writeResponse(answer, body, stamp),
-        frames: () => streamResponse(answer, body, stamp),
+        whole: () => writeResponse(answer, body, sealed),
+        frames: () => streamResponse(answer, body, sealed),
         errorFrame: (sequence) => streamResponseError(failure, body, stamp, sequence),
         hugeFrame: (bytes) => hugest(streamResponse(hugeAnswer(name, prompt, bytes), body, stamp)),
       }
@@ -64,10 +66,11 @@ const speakers: Readonly<Record<string, Speaker>> = {
     answers(name, body, step, stamp) {
       const prompt = readMessagesPrompt(body)
       const answer = answerAs(name, prompt, textOf(step))
+      const sealed = { ...stamp, sealed: sealAs(name, stamp.id) }
       return {
         stream: prompt.stream,
-        whole: () => writeMessage(answer, prompt, stamp),
-        frames: () => streamMessage(answer, prompt, stamp),
+        whole: () => writeMessage(answer, prompt, sealed),
+        frames: () => streamMessage(answer, prompt, sealed),
         errorFrame: () => streamMessageError(failure),
         hugeFrame: (bytes) => hugest(streamMessage(hugeAnswer(name, prompt, bytes), prompt, stamp)),
       }

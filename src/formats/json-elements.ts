@@ -1,0 +1,32 @@
+/**
+ * The texts of a JSON array's elements, in order and as they were written, so that some of them can be left out without
+ * touching the others. `json` must be valid; undefined where it is not an array.
+ */
+export function elementsOf(json: string): string[] | undefined {
+  const open = json.search(/\S/)
+  if (json[open] !== '[') return undefined
+  const elements: string[] = []
+  let depth = 0
+  let from = open + 1
+  for (let at = open; at < json.length; at++) {
+    const character = json[at]
+    if (character === '"') at = endOfString(json, at)
+    else if (character === '[' || character === '{') depth += 1
+    else if (character === ']' || character === '}') depth -= 1
+    if (depth > 1 || (character !== ',' && depth === 1)) continue
+    if (depth === 1 || json.slice(from, at).trim() !== '') elements.push(json.slice(from, at).trim())
+    from = at + 1
+    if (depth === 0) break
+  }
+  return elements
+}
+
+/** The place of the quote that ends the string which begins at `start`. */
+export function endOfString(json: string, start: number): number {
+  for (let at = json.indexOf('"', start + 1); at >= 0; at = json.indexOf('"', at + 1)) {
+    let slashes = 0
+    while (json[at - slashes - 1] === '\\') slashes += 1
+    if (slashes % 2 === 0) return at
+  }
+  return json.length
+}

@@ -1,0 +1,36 @@
+import type { Json, JsonObject } from '../../domain/conversation.ts'
+import { fusionToolType } from '../../domain/profiles.ts'
+import { isArray, isObject } from '../fields.ts'
+import type { Dialect } from '../format.ts'
+
+/** Items that every endpoint knows. One without a type is a message or a reference. */
+const plainItems = new Set<Json | undefined>([
+  undefined,
+  'message',
+  'reasoning',
+  'item_reference',
+  'function_call',
+  'function_call_output',
+])
+
+/**
+ * Whether an endpoint takes the tools of a request and what was said with them as they are. One that knows only functions
+ * answers 400 to the whole request otherwise, or leaves them out without a word (wire 0.2, 7.7).
+ */
+export function takesTools(body: JsonObject, { hostedTools }: Dialect): boolean {
+  if (hostedTools === undefined) return true
+  const { tools, input } = body
+  if (isArray(tools) && !tools.every((tool) => isObject(tool) && isTaken(tool['type'], hostedTools))) return false
+  return !isArray(input) || input.every((item) => isObject(item) && isPlain(item))
+}
+
+function isTaken(type: Json | undefined, hostedTools: readonly string[]): boolean {
+  if (type === undefined || type === 'function' || type === fusionToolType) return true
+  return typeof type === 'string' && hostedTools.includes(type)
+}
+
+function isPlain(item: JsonObject): boolean {
+  if (!plainItems.has(item['type']) || (item['namespace'] !== undefined && item['namespace'] !== null)) return false
+  const { output } = item
+  return !isArray(output) || output.every((part) => isObject(part) && part['type'] === 'input_text')
+}

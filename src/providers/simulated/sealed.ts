@@ -1,0 +1,27 @@
+import type { Json, JsonObject } from '../../domain/conversation.ts'
+import { isArray, isObject } from '../../formats/fields.ts'
+
+/** Reasoning that only the provider of that name reads back. Only its form is that of a secret. */
+export function sealAs(name: string, id: string): string {
+  return Buffer.from(`${mark(name)}${id}`).toString('base64')
+}
+
+/** Whether a request brings sealed reasoning that another provider made, which a real one answers with 400. */
+export function hasForeignSeal(name: string, { input, messages }: JsonObject): boolean {
+  const items = isArray(input) ? input : []
+  const blocks = isArray(messages) ? messages.flatMap(blocksOf) : []
+  return [...items, ...blocks].some((entry) => {
+    if (!isObject(entry)) return false
+    const sealed = entry['type'] === 'thinking' ? entry['signature'] : entry['encrypted_content']
+    return typeof sealed === 'string' && !Buffer.from(sealed, 'base64').toString().startsWith(mark(name))
+  })
+}
+
+function blocksOf(message: Json): readonly Json[] {
+  const content = isObject(message) ? message['content'] : undefined
+  return isArray(content) ? content : []
+}
+
+function mark(name: string): string {
+  return `simulated by ${name} `
+}

@@ -1,0 +1,45 @@
+import type { AnswerEvent, Conversation, JsonObject } from '../../src/domain/conversation.ts'
+import type { ConversationFormatId } from '../../src/domain/format-id.ts'
+import { formatById } from '../../src/formats/formats.ts'
+import { openEventStream, sendJson, startScriptedUpstream } from '../faults/scripted-upstream.ts'
+
+/** A provider of that format whose model a test plays: it is handed each request as it was read and says the events. */
+export interface ScriptedModel extends AsyncDisposable {
+  readonly baseUrl: string
+  /** What the provider was sent, in order. */
+  readonly bodies: JsonObject[]
+}
+
+export async function startScriptedModel(
+  id: ConversationFormatId,
+  answer: (conversation: Conversation, turn: number) => readonly AnswerEvent[],
+): Promise<ScriptedModel> {
+  const format = formatById(id)
+  const upstream = await startScriptedUpstream()
+  const bodies: JsonObject[] = []
+  let minted = 0
+  upstream.answer = (_request, response) => {
+    const body = JSON.parse(upstream.bodies.at(-1)!) as JsonObject
+    bodies.push(body)
+    const conversation = format.readRequest(body)
+    const nowSeconds = (): number => Math.floor(Date.now() / 1000)
+    const writer = format.writeAnswer({
+      conversation,
+      requestId: `req_scripted${bodies.length}`,
+      createdAt: nowSeconds(),
+      nowSeconds,
+      isStored: false,
+      mintId: () => `scripted${(minted += 1)}`,
+    })
+    const usage = { inputTokens: 9, outputTokens: 9, cachedTokens: 0, reasoningTokens: 0, source: 'counted' } as const
+    const events = [
+      { type: 'start' } as const,
+      ...answer(conversation, bodies.length),
+      { type: 'usage', usage } as const,
+    ]
+    if (!conversation.stream) return sendJson(response, JSON.stringify(writer.writeWhole(events)))
+    openEventStream(response)
+    response.end(writer.writeEvents(events) + writer.writeEnd())
+  }
+  return { baseUrl: upstream.baseUrl, bodies, [Symbol.asyncDispose]: () => upstream.close() }
+}

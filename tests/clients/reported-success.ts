@@ -1,0 +1,92 @@
+import { createOpenAI } from '@ai-sdk/openai'
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { jsonSchema, streamText, tool, type LanguageModel } from 'ai'
+import { streamText as streamText6 } from 'ai-6'
+import { createOpenAI as createOpenAI3 } from 'ai-sdk-openai-3'
+import { createOpenAICompatible as createCompatible2 } from 'ai-sdk-openai-compatible-2'
+import OpenAI6 from 'openai-6'
+import OpenAI7 from 'openai'
+
+/** What is asked, and of whom. */
+interface Question {
+  readonly baseURL: string
+  readonly apiKey: string
+  readonly model: string
+  readonly prompt: string
+}
+
+/** Asks by a real client, streamed, as its documentation shows; true where it tells the person who uses it that all went well. */
+type Client = (question: Question) => Promise<boolean>
+
+const weather = { name: 'get_weather', parameters: { type: 'object', properties: {} } } as const
+
+/** Whether reading a stream to its end did not throw. */
+async function endsWell(open: () => Promise<AsyncIterable<unknown>>): Promise<boolean> {
+  try {
+    for await (const _ of await open());
+    return true
+  } catch {
+    return false
+  }
+}
+
+function openaiChat(OpenAI: typeof OpenAI7): Client {
+  return ({ baseURL, apiKey, model, prompt }) => {
+    const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 })
+    const messages = [{ role: 'user' as const, content: prompt }]
+    const tools = [{ type: 'function' as const, function: weather }]
+    return endsWell(() => client.chat.completions.create({ model, messages, tools, stream: true }))
+  }
+}
+
+function openaiResponses(OpenAI: typeof OpenAI7): Client {
+  return ({ baseURL, apiKey, model, prompt }) => {
+    const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 })
+    const tools = [{ type: 'function' as const, strict: false, ...weather }]
+    return endsWell(() => client.responses.create({ model, input: prompt, tools, stream: true }))
+  }
+}
+
+function aiSdk(stream: typeof streamText, connect: (question: Question) => LanguageModel): Client {
+  return async (question) => {
+    let wentWell = false
+    let failed = false
+    const { fullStream } = stream({
+      model: connect(question),
+      prompt: question.prompt,
+      maxRetries: 0,
+      tools: { get_weather: tool({ inputSchema: jsonSchema({ ...weather.parameters }) }) },
+      onError: () => {
+        failed = true
+      },
+    })
+    for await (const part of fullStream) {
+      if (part.type === 'error') failed = true
+      if (part.type === 'finish') wentWell = part.finishReason === 'stop' || part.finishReason === 'tool-calls'
+    }
+    return wentWell && !failed
+  }
+}
+
+/** The two majors of `ai` under one type: what is used here is the same in both. */
+const stream6 = streamText6 as unknown as typeof streamText
+const openai3 = createOpenAI3 as unknown as typeof createOpenAI
+const compatible2 = createCompatible2 as unknown as typeof createOpenAICompatible
+
+/** Every real client that streams, by what it is called. */
+export const realClients: Readonly<Record<string, Client>> = {
+  'openai 7, chat completions': openaiChat(OpenAI7),
+  'openai 7, responses': openaiResponses(OpenAI7),
+  'openai 6, chat completions': openaiChat(OpenAI6 as unknown as typeof OpenAI7),
+  'openai 6, responses': openaiResponses(OpenAI6 as unknown as typeof OpenAI7),
+  'ai 7, responses': aiSdk(streamText, (question) => createOpenAI(question)(question.model)),
+  'ai 7, chat completions': aiSdk(streamText, (question) => createOpenAI(question).chat(question.model)),
+  'ai 7, openai-compatible': aiSdk(streamText, (question) =>
+    createOpenAICompatible({ ...question, name: 'svc-router', includeUsage: true })(question.model),
+  ),
+  'ai 6, responses': aiSdk(stream6, (question) => openai3(question)(question.model)),
+  'ai 6, chat completions': aiSdk(stream6, (question) => openai3(question).chat(question.model)),
+  'ai 6, openai-compatible': aiSdk(stream6, (question) =>
+    compatible2({ ...question, name: 'svc-router', includeUsage: true })(question.model),
+  ),
+}

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { ConversationFormatId } from '../../src/domain/format-id.ts'
+import { clientSides } from './client-sides.ts'
+import { CuttingService, everyCut, type CutAnswer } from './every-cut.ts'
+import { formatIds, streamsOf } from './recordings.ts'
+
+const withinMs = 120_000
+const clients = Object.keys(clientSides) as ConversationFormatId[]
+
+describe.each(formatIds)('an answer of a provider of %s that is cut at any byte', (format) => {
+  let cutting: CuttingService
+  beforeAll(async () => {
+    cutting = await CuttingService.start(format)
+  })
+  afterAll(() => cutting[Symbol.asyncDispose]())
+
+  test.each(clients)(
+    'is never a success for a client of %s, and always one behind its end',
+    { timeout: withinMs },
+    async (client) => {
+      const { saysSuccess, saysFailure } = clientSides[client]
+      const cuts = everyCut(streamsOf(format))
+      const answers = await cutting.askAll(client, cuts)
+      const wrong = answers.filter(({ recording, bytes, status, text }) => {
+        if (bytes >= recording.completeBytes) return status !== 200 || !saysSuccess(text) || saysFailure(text)
+        if (status === 200) return saysSuccess(text) || !saysFailure(text)
+        return status !== 503 || !text.includes('"server_is_overloaded"')
+      })
+      expect(wrong.slice(0, 3).map(describeCut)).toEqual([])
+      // Each kind was among them: refused, broken in the midst, complete.
+      const kinds = new Set(
+        answers.map(({ recording, bytes, status }) => `${status} ${bytes >= recording.completeBytes}`),
+      )
+      expect([...kinds].sort()).toEqual(['200 false', '200 true', '503 false'])
+      expect(answers.length).toBeGreaterThanOrEqual(cuts.length)
+    },
+  )
+})
+
+function describeCut({ recording, bytes, status, text }: CutAnswer): unknown {
+  return { name: recording.name, bytes, completeBytes: recording.completeBytes, status, text: text.slice(-1_000) }
+}

@@ -1,0 +1,150 @@
+import { describe, expect, test } from 'vitest'
+import type { AnswerEvent, JsonObject } from '../../src/domain/conversation.ts'
+import { UpstreamError } from '../../src/domain/upstream.ts'
+import { clientFormats, formatById, relayById } from '../../src/formats/formats.ts'
+import type { ConversationFormatId } from '../../src/domain/format-id.ts'
+import type { Format } from '../../src/formats/format.ts'
+import { SseReader } from '../../src/formats/sse.ts'
+import { RelayLane, TranslationLane } from '../../src/gateway/stream-lanes.ts'
+import { contentOf, contextOf, readStream } from '../formats/exchange.ts'
+import { clientSides } from './client-sides.ts'
+import { formatIds, streamsOf, wholesOf, type RecordedFormatId, type StreamRecording } from './recordings.ts'
+
+const clients = Object.values(clientFormats) as (Format & { readonly id: ConversationFormatId })[]
+const streams = formatIds.flatMap(streamsOf)
+const wholes = formatIds.flatMap(wholesOf)
+
+function eventsOf(format: RecordedFormatId, chunks: Iterable<Uint8Array | string>): AnswerEvent[] {
+  const sse = new SseReader()
+  const reader = formatById(format).readAnswer()
+  const events: AnswerEvent[] = []
+  const read = (data: string): void => void events.push(...reader.readEvent(data))
+  for (const chunk of chunks) for (const { data } of sse.push(chunk)) read(data)
+  for (const { data } of sse.end()) read(data)
+  expect(reader.finished).toBe(true)
+  return events
+}
+
+function bytesOf(text: string): Uint8Array[] {
+  return Array.from(Buffer.from(text), (byte) => Uint8Array.of(byte))
+}
+
+describe.each(streams)('$name', ({ format, text, completeBytes, boundaries }) => {
+  const bytes = Buffer.from(text)
+  const whole = eventsOf(format, [bytes])
+
+  test('says something, once, and how much it was', () => {
+    const { reasons, usage, text: said, calls } = contentOf(whole)
+    expect(reasons).toHaveLength(1)
+    expect(usage).toMatchObject({ source: 'counted' })
+    expect(said.length + calls.length).toBeGreaterThan(0)
+  })
+
+  test('says the same byte by byte, and in two pieces split anywhere', () => {
+    expect(eventsOf(format, bytesOf(text))).toEqual(whole)
+    for (let at = 0; at <= bytes.length; at++) {
+      expect(eventsOf(format, [bytes.subarray(0, at), bytes.subarray(at)])).toEqual(whole)
+    }
+  })
+
+  test('is finished behind its terminal event and nowhere before, cut behind each event', () => {
+    for (const boundary of [0, ...boundaries]) {
+      const reader = formatById(format).readAnswer()
+      for (const { data } of new SseReader().push(bytes.subarray(0, boundary))) reader.readEvent(data)
+      expect(reader.finished, `behind ${boundary} bytes`).toBe(boundary > completeBytes)
+    }
+  })
+})
+
+describe.each(wholes)('$name', ({ format, text }) => {
+  test('says something, once, and how much it was', () => {
+    const reader = formatById(format).readAnswer()
+    const { reasons, usage, text: said, calls } = contentOf(reader.readWhole(JSON.parse(text) as JsonObject))
+    expect(reader.finished).toBe(true)
+    expect(reasons).toHaveLength(1)
+    expect(usage).toMatchObject({ source: 'counted' })
+    expect(said.length + calls.length).toBeGreaterThan(0)
+  })
+})
+
+/** The lane of a stream between these formats, and whether it relays. */
+function laneOf(format: RecordedFormatId, client: (typeof clients)[number]): RelayLane | TranslationLane {
+  const conversation = client.readRequest(clientSides[client.id].ask('hi', true))
+  const context = contextOf(conversation)
+  const reader = formatById(format).readAnswer()
+  if (format !== client.id) return new TranslationLane(reader, client.writeAnswer(context), 'someone')
+  return new RelayLane(relayById(client.id), reader, context, true, 'someone')
+}
+
+const pairs = streams.flatMap((recording) => clients.map((client) => ({ recording, client })))
+
+describe.each(pairs)('$recording.name for a client of $client.id', ({ recording, client }) => {
+  const { format, text, completeBytes } = recording
+  const bytes = Buffer.from(text)
+
+  test('says the same', () => {
+    const lane = laneOf(format, client)
+    const written = lane.push(bytes) + lane.end()
+    const { sealed, ...said } = contentOf(readStream(client, written).events)
+    const { sealed: given, ...told } = contentOf(eventsOf(format, [bytes]))
+    expect(said).toEqual(withoutForeign(told, client, format))
+    // Only some formats can hold it; who can has it with the mark of its issuer.
+    if (sealed.length > 0) expect(sealed).toEqual(given.map((one) => `svcr1.someone.${one}`))
+    expect(clientSides[client.id].saysSuccess(written)).toBe(true)
+  })
+
+  test('is written the same, however it is split', () => {
+    const lane = laneOf(format, client)
+    const expected = lane.push(bytes) + lane.end()
+    for (let at = 0; at <= bytes.length; at += 7) {
+      const split = laneOf(format, client)
+      const written = split.push(bytes.subarray(0, at)) + split.push(bytes.subarray(at)) + split.end()
+      expect(written, `split at ${at}`).toBe(expected)
+    }
+    const slow = laneOf(format, client)
+    expect(bytesOf(text).reduce((out, byte) => out + slow.push(Buffer.from(byte)), '') + slow.end()).toBe(expected)
+  })
+
+  test('is broken where it is cut, at any byte', () => {
+    for (let at = 0; at <= bytes.length; at++) {
+      const lane = laneOf(format, client)
+      let written = lane.push(bytes.subarray(0, at))
+      let thrown: unknown
+      try {
+        written += lane.end()
+      } catch (error) {
+        thrown = error
+      }
+      const isWhole = at >= completeBytes
+      expect([at, thrown === undefined, clientSides[client.id].saysSuccess(written)]).toEqual([at, isWhole, isWhole])
+      if (!isWhole) expect(thrown).toBeInstanceOf(UpstreamError)
+    }
+  })
+})
+
+describe.each(wholes.flatMap((recording) => clients.map((client) => ({ recording, client }))))(
+  '$recording.name for a client of $client.id',
+  ({ recording: { format, text }, client }) => {
+    test('says the same', () => {
+      const events = formatById(format)
+        .readAnswer()
+        .readWhole(JSON.parse(text) as JsonObject)
+      const conversation = client.readRequest(clientSides[client.id].ask('hi', false))
+      const written = client.writeAnswer(contextOf(conversation)).writeWhole(events)
+      const { sealed: _, ...said } = contentOf(
+        client.readAnswer().readWhole(JSON.parse(JSON.stringify(written)) as JsonObject),
+      )
+      const { sealed: __, ...told } = contentOf(events)
+      expect(said).toEqual(withoutForeign(told, client, format))
+    })
+  },
+)
+
+/** What one format tells and another has no place for. */
+function withoutForeign<Told extends { readonly logprobs: readonly unknown[] }>(
+  told: Told,
+  client: Format,
+  format: StreamRecording['format'],
+): Told {
+  return client.id === format || client.id.startsWith('openai-') ? told : { ...told, logprobs: [] }
+}

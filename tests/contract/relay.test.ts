@@ -1,0 +1,157 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/domain/conversation.ts'
+import { formatById, relayById } from '../../src/formats/formats.ts'
+import type { ConversationFormatId } from '../../src/domain/format-id.ts'
+import type { Dialect } from '../../src/formats/format.ts'
+import { JsonScan } from '../../src/formats/json-scan.ts'
+import { writeBody } from '../../src/gateway/backend-body.ts'
+import type { Backend, ModelRequest } from '../../src/gateway/ports.ts'
+import { RelayLane } from '../../src/gateway/stream-lanes.ts'
+import { WholeLane } from '../../src/gateway/whole-lane.ts'
+import { contextOf, recordedRequests } from '../formats/exchange.ts'
+import { clientSides } from './client-sides.ts'
+import { recordings, streamsOf, wholesOf } from './recordings.ts'
+
+const clients = (Object.keys(clientSides) as ConversationFormatId[]).filter((id) => id in recordings)
+const model = 'svc-router/frontier'
+
+/** JSON in a writing that parsing and writing again would change. */
+const oddTexts = [
+  '1.50',
+  '1e400',
+  '-0',
+  '12345678901234567890',
+  '"\\u00fc☃\\/"',
+  '[ 1 ,\n null]',
+  '{ "deep" : {"a":[{}]} }',
+  '"[DONE]"',
+  '"\\"model\\":\\"x\\""',
+]
+const oddText = fc.constantFrom(...oddTexts)
+/** Where to put unknown members: how many objects to pass by before each. */
+const places = fc.array(fc.record({ skip: fc.nat(12), text: oddText }), { minLength: 1, maxLength: 6 })
+
+/** The same JSON text with members that nobody knows, each right behind the opening of some object. */
+function withUnknown(json: string, added: readonly { readonly skip: number; readonly text: string }[]): string {
+  const openings = [...objectOpenings(json)]
+  let out = json
+  const chosen = new Map<number, string>()
+  let at = 0
+  for (const [index, { skip, text }] of added.entries()) {
+    at = (at + skip) % openings.length
+    chosen.set(openings[at]!, `${chosen.get(openings[at]!) ?? ''}"unknown_${index}":${text},`)
+  }
+  for (const [place, text] of [...chosen].sort(([one], [other]) => other - one)) {
+    const isEmpty = out[place + 1] === '}'
+    out = out.slice(0, place + 1) + (isEmpty ? text.slice(0, -1) : text) + out.slice(place + 1)
+  }
+  return out
+}
+
+/** The places of the braces that open an object outside strings. */
+function* objectOpenings(json: string): Generator<number> {
+  for (const { 0: token, index } of json.matchAll(/"(?:[^"\\]|\\.)*"|\{/g)) if (token === '{') yield index
+}
+
+const dialect: Dialect = { maxTokensField: 'max_tokens', developerRole: true, streamUsage: true, refusedFields: [] }
+
+function backendOf(format: ConversationFormatId): Backend {
+  const unasked = (): never => {
+    throw new Error('nobody calls here')
+  }
+  const timeouts = { connectMs: 1, firstContentMs: 1, wholeAnswerMs: 1, idleMs: 1, totalMs: 1 }
+  const about = { id: 'b', failureDomain: 'b', issuer: 'someone', model: 'backend-model', simulated: false }
+  return { ...about, format, timeouts, dialect, call: unasked }
+}
+
+function requestOf(format: ConversationFormatId, json: string): ModelRequest {
+  const bytes = Buffer.from(json)
+  const scan = new JsonScan({ maxDepth: 128, maxTokens: 300_000, maxMembers: 60_000 })
+  scan.push(bytes)
+  const body = JSON.parse(json) as JsonObject
+  return { id: 'req_1', format, bytes, members: scan.members(bytes), body, timeoutMs: undefined }
+}
+
+describe.each(clients)('%s, relayed', (id) => {
+  const format = formatById(id)
+  const bodies: readonly JsonObject[] = [
+    clientSides[id].ask('hi ☃', true),
+    clientSides[id].ask('hi', false),
+    ...recordedRequests()
+      .filter(({ path, body }) => body !== undefined && path.split('?')[0] === `/v1${format.path}`)
+      // Sealed by nobody here, so left out: tests/spec/sealed-reasoning.test.ts.
+      .filter(({ body }) => !JSON.stringify(body).includes('"encrypted_content":"'))
+      // Our own tool goes to no provider.
+      .filter(({ body }) => !JSON.stringify(body).includes('svc-router:fusion'))
+      .map(({ body }) => body as JsonObject),
+  ]
+
+  test('unknown members anywhere in a request reach the backend, byte for byte', () => {
+    expect(bodies.length).toBeGreaterThan(10)
+    fc.assert(
+      fc.property(fc.constantFrom(...bodies), places, (body, added) => {
+        const whole = { ...body, model, ...(body['stream'] === true && id === 'openai-chat' && usageAsked) }
+        const json = withUnknown(JSON.stringify(whole), added)
+        const request = requestOf(id, json)
+        const conversation = format.readRequest(request.body)
+        const parts = { formats: formatById, relays: relayById }
+        const written = writeBody(backendOf(id), request, conversation, parts)
+        const expected = json.replace(`"model":"${model}"`, '"model":"backend-model"')
+        expect(Buffer.from(written as Uint8Array).toString()).toBe(expected)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('unknown members anywhere in a streamed answer reach the client, byte for byte', () => {
+    const streams = streamsOf(id).map(({ text }) => text)
+    fc.assert(
+      fc.property(fc.constantFrom(...streams), fc.infiniteStream(places), fc.nat(), (text, added, split) => {
+        const events = text
+          .replaceAll(model, 'backend-model')
+          .split(/(?<=\n\n)/)
+          .map((event) => {
+            const [head, json = ''] = event.split(/(?<=data: )/)
+            return json.startsWith('{') ? `${head}${withUnknown(json, oneLine(added.next().value))}` : event
+          })
+        const sent = Buffer.from(events.join(''))
+        const conversation = format.readRequest({ ...clientSides[id].ask('hi', true) })
+        const lane = new RelayLane(relayById(id), format.readAnswer(), contextOf(conversation), true, 'someone')
+        const at = split % sent.length
+        const out = lane.push(sent.subarray(0, at)) + lane.push(sent.subarray(at)) + lane.end()
+        const received = Buffer.from(out, 'latin1').toString().replaceAll('"svcr1.someone.', '"')
+        const expected = events.join('').replaceAll('"model":"backend-model"', `"model":"${model}"`)
+        expect(withoutDone(received)).toBe(withoutDone(expected))
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('unknown members anywhere in a whole answer reach the client, byte for byte', () => {
+    const answers = wholesOf(id).map(({ text }) => JSON.stringify(JSON.parse(text)))
+    fc.assert(
+      fc.property(fc.constantFrom(...answers), places, (answer, added) => {
+        const sent = withUnknown(answer.replaceAll(model, 'backend-model'), added)
+        const context = contextOf(format.readRequest(clientSides[id].ask('hi', false)))
+        const backend = backendOf(id)
+        const lane = new WholeLane({ context, client: format, backend, backendFormat: format, relay: relayById(id) })
+        lane.push(Buffer.from(sent))
+        const expected = sent.replace('"model":"backend-model"', `"model":"${model}"`)
+        expect(lane.end().toString()).toBe(expected)
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+const usageAsked = { stream_options: { include_usage: true } }
+
+/** A member inside an event stays on its line. */
+function oneLine<Added extends { readonly text: string }>(added: readonly Added[]): Added[] {
+  return added.map((one) => ({ ...one, text: one.text.replaceAll('\n', ' ') }))
+}
+
+function withoutDone(text: string): string {
+  return text.replace(/data: \[DONE\]\n\n$/, '')
+}

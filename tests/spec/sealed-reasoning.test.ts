@@ -1,0 +1,118 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/domain/conversation.ts'
+import { Service, type ServiceOptions } from '../service.ts'
+import { jsonUpToDone } from '../faults/event-stream.ts'
+
+let service: Service
+afterEach(() => service.stop())
+
+const asked = { reasoning: { effort: 'low' }, include: ['reasoning.encrypted_content'], store: false }
+const user = { role: 'user', content: 'Say hello.' }
+
+async function start(options: ServiceOptions = {}): Promise<void> {
+  service = await Service.start({ formats: ['openai-responses', 'openai-responses'], ...options })
+}
+
+/** One turn, which must succeed; gives the output as a caller gets it, and who answered. */
+async function take(input: unknown, stream: boolean): Promise<{ output: JsonObject[]; upstream: string | null }> {
+  const response = await service.responses({ ...asked, input, stream })
+  const text = await response.text()
+  expect(response.status, text).toBe(200)
+  const whole = stream ? jsonUpToDone(text).at(-1)!.response! : (JSON.parse(text) as object)
+  const { output } = whole as unknown as { output: JsonObject[] }
+  return { output, upstream: response.headers.get('x-svc-router-upstream') }
+}
+
+function sealedOf(output: readonly JsonObject[]): string {
+  const [item] = output.filter(({ type }) => type === 'reasoning')
+  return item?.['encrypted_content'] as string
+}
+
+/** The items that a provider was sent last. */
+function sentTo(index: number): JsonObject[] {
+  const { body } = service.providers[index]!.captured().at(-1)!
+  return (JSON.parse(body) as { input: JsonObject[] }).input
+}
+
+describe.each([
+  ['streamed', true],
+  ['whole', false],
+])('pitfall 14: sealed reasoning, %s', (_, stream) => {
+  test('goes back to the backend that issued it as that backend gave it', async () => {
+    await start()
+    const { output } = await take([user], stream)
+    expect(sealedOf(output)).toMatch(/^svcr1\.[\w-]{12}\.[\w=+/]+$/)
+    await take([user, ...output, user], stream)
+    const [, reasoning, message] = sentTo(0)
+    expect(Buffer.from(reasoning!['encrypted_content'] as string, 'base64').toString()).toMatch(/^simulated by alpha /)
+    expect({ ...reasoning, encrypted_content: '' }).toEqual({ ...output[0], encrypted_content: '' })
+    expect(message).toEqual(output[1])
+  })
+
+  test('is left out, and all else kept, where another backend has to answer', async () => {
+    await start()
+    const { output } = await take([user], stream)
+    service.providers[0]!.script([{ do: 'status', status: 500 }])
+    const second = await take([user, ...output, user], stream)
+    expect(second.upstream).toBe('beta')
+    expect(sentTo(1)).toEqual([user, output[1], user])
+    expect(service.providers[1]!.counts().requests).toBe(1)
+    // What both have said: each reads its own.
+    await take([user, ...output, user, ...second.output, user], stream)
+    expect(sentTo(0).filter(({ type }) => type === 'reasoning')).toHaveLength(1)
+  })
+
+  test('that nobody here issued is left out and never an error', async () => {
+    await start()
+    const made = ['gAAAAAB', 'svcr1.aaaaaaaaaaaa.gAAA', 'svcr1.', 'svcr1..x', '']
+    const items = made.map((sealed) => ({ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: sealed }))
+    const compaction = { type: 'compaction', id: 'cmp_1', encrypted_content: 'gAAA' }
+    await take([user, ...items, compaction, user], stream)
+    expect(sentTo(0)).toMatchObject([user, user])
+  })
+
+  test('says which backend it is from by a digest alone, which other accounts cannot use against it', async () => {
+    const credential = 'up-made-up-credential'
+    await start()
+    await service.connectOwn(credential)
+    const { output, upstream } = await take([user], stream)
+    expect(upstream).toMatch(/^ups_/)
+    const sealed = sealedOf(output)
+    for (const part of [credential, Buffer.from(credential).toString('base64'), upstream!, service.account.id]) {
+      expect(sealed).not.toContain(part)
+    }
+    await take([user, ...output, user], stream)
+    expect(sentTo(0).filter(({ type }) => type === 'reasoning')).toHaveLength(1)
+  })
+})
+
+test('reasoning is marked where the stream had to be begun by us, and goes back all the same', async () => {
+  await start({ settings: { keep_alive: '100ms' } })
+  service.providers[0]!.script([{ do: 'slow_first', ms: 400 }])
+  const { output } = await take([user], true)
+  expect(sealedOf(output)).toMatch(/^svcr1\./)
+  await take([user, ...output, user], true)
+  expect(sentTo(0).filter(({ type }) => type === 'reasoning')).toHaveLength(1)
+})
+
+test('an endpoint that knows only functions gets its own reasoning back, with a namespace in the request', async () => {
+  await start()
+  const tools = [{ type: 'namespace', name: 'n', description: 'd', tools: [{ type: 'function', name: 'f' }] }]
+  const turn = async (input: unknown): Promise<JsonObject[]> => {
+    const response = await service.responses({ ...asked, input, tools })
+    expect(response.status).toBe(200)
+    return ((await response.json()) as { output: JsonObject[] }).output
+  }
+  const output = await turn([user])
+  expect(sealedOf(output)).toMatch(/^svcr1\./)
+  await turn([user, ...output, user])
+  expect(sentTo(0).map(({ type }) => type)).toEqual(['message', 'reasoning', 'message', 'message'])
+})
+
+test('a request without anything sealed reaches the backend in its own writing', async () => {
+  await start()
+  const text =
+    '{"model":"svc-router/frontier","input" : [ {"role":"user","content":"encrypted_content \\u00fc","n":1.50} ]}'
+  expect((await service.post('/responses', text)).status).toBe(200)
+  expect(service.providers[0]!.captured().at(-1)!.body).toBe(text.replace('svc-router/frontier', 'model-of-alpha'))
+})
