@@ -7,7 +7,7 @@ import { asBytes } from '../formats/json-scan.ts'
 import { Earliest } from '../formats/earliest.ts'
 import { sealEvent, sealText } from '../formats/sealed.ts'
 import { modelMember, sequenceMember, type RelayMemory, type RelayRules } from '../formats/relay.ts'
-import { restateEvent } from '../formats/restate.ts'
+import { dataOfLines, restateEvent } from '../formats/restate.ts'
 import { SseReader, type SseEvent } from '../formats/sse.ts'
 import type { Lane } from './lane.ts'
 
@@ -294,11 +294,6 @@ const colon = 0x3a
 
 /** The data of one event's lines, or undefined where it has none (a comment, an empty line). */
 function dataOf(block: string): string | undefined {
-  let data: string | undefined
-  for (const line of block.split('\n')) {
-    if (!line.startsWith('data:')) continue
-    const value = line.charCodeAt(5) === 0x20 ? line.slice(6) : line.slice(5)
-    data = data === undefined ? value : `${data}\n${value}`
-  }
-  return data
+  const lines = block.split('\n').filter((line) => line.startsWith('data:'))
+  return lines.length === 0 ? undefined : dataOfLines(lines)
 }

@@ -62,7 +62,7 @@ function aiSdk(stream: typeof streamText, connect: (question: Question) => Langu
     })
     for await (const part of fullStream) {
       if (part.type === 'error') failed = true
-      if (part.type === 'finish') wentWell = part.finishReason === 'stop' || part.finishReason === 'tool-calls'
+      if (part.type === 'finish') wentWell = ['stop', 'tool-calls', 'length'].includes(part.finishReason)
     }
     return wentWell && !failed
   }

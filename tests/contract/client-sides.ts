@@ -31,6 +31,8 @@ export const clientSides: Readonly<Record<ConversationFormatId, ClientSide>> = {
     ask: (prompt, stream) => ({
       model,
       stream,
+      // What is kept has an id of ours, and says that it is kept.
+      store: false,
       input: [{ role: 'user', content: prompt }],
       tools: [{ type: 'function', ...weather }],
     }),

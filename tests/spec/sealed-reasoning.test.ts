@@ -112,7 +112,7 @@ test('an endpoint that knows only functions gets its own reasoning back, with a 
 test('a request without anything sealed reaches the backend in its own writing', async () => {
   await start()
   const text =
-    '{"model":"svc-router/frontier","input" : [ {"role":"user","content":"encrypted_content \\u00fc","n":1.50} ]}'
+    '{"model":"svc-router/frontier","input" : [ {"role":"user","content":"encrypted_content \\u00fc","n":1.50} ],"store":false}'
   expect((await service.post('/responses', text)).status).toBe(200)
   expect(service.providers[0]!.captured().at(-1)!.body).toBe(text.replace('svc-router/frontier', 'model-of-alpha'))
 })
