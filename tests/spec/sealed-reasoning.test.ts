@@ -116,3 +116,43 @@ test('a request without anything sealed reaches the backend in its own writing',
   expect((await service.post('/responses', text)).status).toBe(200)
   expect(service.providers[0]!.captured().at(-1)!.body).toBe(text.replace('svc-router/frontier', 'model-of-alpha'))
 })
+
+describe.each([
+  ['streamed', true],
+  ['whole', false],
+])('the signatures of thoughts on messages, %s', (_, stream) => {
+  const asked = { model: 'svc-router/frontier', max_tokens: 4_000, thinking: { type: 'enabled', budget_tokens: 2_000 } }
+
+  /** One turn, which must succeed; gives its blocks. */
+  async function say(messages: readonly object[]): Promise<JsonObject[]> {
+    const response = await service.post('/messages', { ...asked, messages, stream })
+    const text = await response.text()
+    expect(response.status, text).toBe(200)
+    if (!stream) return (JSON.parse(text) as { content: JsonObject[] }).content
+    const signature = /"signature_delta","signature":"([^"]*)"/.exec(text)![1]!
+    return [
+      { type: 'thinking', thinking: 'Hm.', signature },
+      { type: 'text', text: 'Said.' },
+    ]
+  }
+
+  const blocksSentTo = (index: number): unknown[] => {
+    const { body } = service.providers[index]!.captured().at(-1)!
+    const { messages } = JSON.parse(body) as { messages: { role: string; content: JsonObject[] }[] }
+    return messages.filter(({ role }) => role === 'assistant').map(({ content }) => content.map(({ type }) => type))
+  }
+
+  test('go back to the backend that issued them, and to no other', async () => {
+    await start({ formats: ['anthropic-messages', 'anthropic-messages'] })
+    const content = await say([user])
+    expect(content[0]!['signature']).toMatch(/^svcr1\.[\w-]{12}\.[\w=+/]+$/)
+    const history = [user, { role: 'assistant', content }, user]
+    await say(history)
+    expect(blocksSentTo(0)).toEqual([['thinking', 'text']])
+    service.providers[0]!.script([{ do: 'status', status: 500 }])
+    await say(history)
+    expect(blocksSentTo(1)).toEqual([['text']])
+    await say([user, { role: 'assistant', content: [{ type: 'thinking', thinking: 'x', signature: 'EqoB' }] }, user])
+    expect(blocksSentTo(0)).toEqual([])
+  })
+})
