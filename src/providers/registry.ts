@@ -120,7 +120,6 @@ export const vendors = {
     name: 'OpenRouter',
     baseUrl: 'https://openrouter.ai/api/v1',
     formats: chatFirst,
-    // Finds no endpoint for a request with a namespace.
     dialect: { ...current, hostedTools: hostedTools.openrouter },
     exampleModel: 'anthropic/claude-sonnet-4.5',
     keyVariable: 'OPENROUTER_API_KEY',
@@ -191,11 +190,7 @@ export const vendors = {
     name: 'xAI',
     baseUrl: 'https://api.x.ai/v1',
     formats: chatFirst,
-    dialect: {
-      ...current,
-      developerRole: false,
-      hostedTools: hostedTools.xai,
-    },
+    dialect: { ...current, developerRole: false, hostedTools: hostedTools.xai },
     exampleModel: 'grok-4',
     keyVariable: 'XAI_API_KEY',
   },
