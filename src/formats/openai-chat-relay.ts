@@ -16,7 +16,7 @@ export const openaiChatRelay: RelayRules = {
     return changes
   },
 
-  notable: [/"finish_reason"\s*:\s*"|"usage"\s*:\s*\{/g, /"error"\s*:/g, '[DONE]', '\n:'],
+  notable: [/finish_reason"\s*:\s*"|usage"\s*:\s*\{|error"\s*:/g, '[DONE]', '\n:'],
 
   ending: 'data: [DONE]\n\n',
 

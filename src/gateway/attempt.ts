@@ -34,8 +34,6 @@ export class AttemptRun implements UpstreamListener {
   readonly #stream: boolean
   /** What came before content, so that it can be read again in another lane. */
   #earlyChunks: Buffer[] = []
-  /** Chunks of this turn that the lane has not seen yet. */
-  #arrived: Buffer[] = []
   #held = ''
   /** A whole answer, once it is there. */
   #whole: Buffer | undefined
@@ -129,16 +127,6 @@ export class AttemptRun implements UpstreamListener {
       this.#keepRefusal(this.#refusal, chunk)
       return
     }
-    // A provider that sends many events at once has them cut into as many chunks: what one read of the connection
-    // brought is taken together.
-    this.#arrived.push(chunk)
-    if (this.#arrived.length === 1) queueMicrotask(() => this.#take())
-  }
-
-  #take(): void {
-    if (this.#over || this.#arrived.length === 0) return
-    const chunk = this.#arrived.length === 1 ? this.#arrived[0]! : Buffer.concat(this.#arrived)
-    this.#arrived = []
     let text: string
     try {
       text = this.lane.push(chunk)
@@ -163,7 +151,6 @@ export class AttemptRun implements UpstreamListener {
   }
 
   onEnd(): void {
-    this.#take()
     if (this.#over) return
     if (this.#refusal !== undefined) {
       const { head, chunks } = this.#refusal
@@ -181,7 +168,6 @@ export class AttemptRun implements UpstreamListener {
   }
 
   onError(error: UpstreamError): void {
-    this.#take()
     if (this.#over) return
     this.#fail(error)
   }

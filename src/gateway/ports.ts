@@ -113,6 +113,7 @@ export interface UpstreamRequest {
 export interface UpstreamListener {
   /** Status and what we keep of the headers. Called once, before any data. */
   onHead(head: UpstreamHead): void
+  /** All that one read of the connection brought of the body. */
   onData(chunk: Buffer): void
   onEnd(): void
   /** Connection trouble: `unreachable`, `reset` or `timeout` (connecting). */
