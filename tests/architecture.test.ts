@@ -28,8 +28,8 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
   },
   http: {
     imports: ['domain', 'formats', 'gateway'],
-    packages: ['node:*'],
-    because: 'an adapter: it drives the data plane and no more',
+    packages: ['ws', 'node:*'],
+    because: 'an adapter: it drives the data plane and no more; ws does the framing of WebSockets, which Node does not',
   },
   config: {
     imports: [

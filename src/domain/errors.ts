@@ -33,6 +33,7 @@ const invalid = {
   retryable: false,
   signals: 'none',
 } as const
+const limited = { status: 429, type: 'rate_limit_error', source: 'client', retryable: true, signals: 'none' } as const
 const unavailable = { status: 503, type: 'server_error', source: 'gateway', retryable: true, signals: 'none' } as const
 
 /** Every refusal that the service can give: one row each of contract 3.3. Statuses, bodies, headers and docs derive from it. */
@@ -115,8 +116,15 @@ export const errorCatalog = {
   upgrade_required: {
     ...invalid,
     status: 426,
-    message: 'WebSockets are not served here yet. Send a POST with "stream": true to {baseUrl}/responses',
+    message: '{problem} Send a POST with "stream": true to {baseUrl}/responses',
   },
+  websocket_connection_limit_reached: {
+    ...invalid,
+    retryable: true,
+    message:
+      'This WebSocket connection has been open for {minutes} minutes, as long as one may. Open a new one to go on.',
+  },
+  websocket_queue_full: { ...limited, message: 'Too much waits on this connection. Wait for an answer to end.' },
   not_found: {
     ...invalid,
     status: 404,
@@ -147,11 +155,7 @@ export const errorCatalog = {
     message: 'No provider is connected for {profile}. Add your own provider credentials:',
   },
   rate_limit_exceeded: {
-    status: 429,
-    type: 'rate_limit_error',
-    source: 'client',
-    retryable: true,
-    signals: 'none',
+    ...limited,
     message:
       '{limit} requests a minute are allowed on {plan}, and this minute is used up. Please try again in {seconds}s.',
   },

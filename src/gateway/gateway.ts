@@ -97,6 +97,14 @@ export class Gateway {
     return estimateTokens(conversation)
   }
 
+  /** Looks at a request as far as `answer` does before it admits it, and takes nothing. @throws ServiceError */
+  check(principal: Principal, { format, body }: ModelRequest): Conversation {
+    const conversation = this.#parts.formats(format).readRequest(body)
+    this.#profileOf(principal, conversation, format)
+    assertServed(conversation)
+    return conversation
+  }
+
   /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */
   async answer(principal: Principal, given: ModelRequest, sink: AnswerSink): Promise<void> {
     const { formats, mintId, log, stored } = this.#parts
@@ -127,7 +135,7 @@ export class Gateway {
       createdAt: nowSeconds(),
       nowSeconds,
       isStored: keeping !== undefined,
-      previousResponseId: read.hints.previousResponseId,
+      previousResponseId: given.previousResponseId ?? read.hints.previousResponseId,
       mintId,
     }
     const totalMs = totalMsOf(request, usable)

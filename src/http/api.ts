@@ -24,6 +24,7 @@ import { sendEmpty, sendJson, sendPublic } from './respond.ts'
 import { keyRoute, modelRoute, probeRoute, publicRoute, type Exchange, type Route } from './route.ts'
 import { ResponseSink } from './response-sink.ts'
 import { ResponsesApi } from './responses-api.ts'
+import { ResponsesSockets } from './responses-sockets.ts'
 import { backendsHeader, usageHeaders, type HeaderList } from './signals.ts'
 import { isStreamProbe, StreamProbes } from './stream-probe.ts'
 
@@ -60,6 +61,8 @@ export class Api {
   readonly #badKeys: AttemptLimiter
   readonly #streamProbes: StreamProbes
   readonly #responses: ResponsesApi
+  /** Connections that stay open for many answers. */
+  readonly sockets: ResponsesSockets
   #open = 0
 
   readonly #routes: Readonly<Record<string, Route>> = {
@@ -107,10 +110,19 @@ export class Api {
     )
     this.#streamProbes = new StreamProbes(parts.clock)
     this.#badKeys = new AttemptLimiter(badKeysPerMinute, 'an address that sends bad keys', parts.nowMs)
-    this.#responses = new ResponsesApi({
+    const shared = {
       ...parts,
       uncounted: this.#uncounted,
-      signalsOf: (principal) => this.#signalsOf(principal),
+      signalsOf: (principal: Principal) => this.#signalsOf(principal),
+    }
+    this.sockets = new ResponsesSockets({
+      ...shared,
+      authenticate: (request) => this.#authenticate(request),
+      isServed: (path) => this.#routeAt(path, undefined) !== undefined,
+      openRequests: () => this.openRequests,
+    })
+    this.#responses = new ResponsesApi({
+      ...shared,
       readRequest: (exchange) => this.#readRequest(exchange, 'openai-responses'),
       sinkFor: ({ response, requestId }) => new ResponseSink(response, requestId, parts.nowMs, undefined),
     })
@@ -118,7 +130,7 @@ export class Api {
 
   /** Requests that have not ended yet. */
   get openRequests(): number {
-    return this.#open
+    return this.#open + this.sockets.answering
   }
 
   /** Ends what is still under way, each in its own words. */
@@ -144,11 +156,13 @@ export class Api {
       .catch((error: unknown) => this.#giveUp(exchange, error))
   }
 
-  /** Answers an upgrade: WebSockets are not served yet, and clients fall back at once when told so (426). */
-  refuseUpgrade(request: IncomingMessage, response: ServerResponse): void {
+  /** Answers an upgrade: with a WebSocket, or as any other request. Never throws. */
+  upgrade(request: IncomingMessage, response: ServerResponse, head: Buffer): void {
     const exchange: Exchange = { request, response, requestId: this.#parts.mintRequestId(), principal: undefined }
-    const refusal = new ServiceError('upgrade_required', { words: { baseUrl: this.#parts.baseUrl } })
-    this.#refuse(exchange, refusal).catch((error: unknown) => this.#giveUp(exchange, error))
+    this.sockets
+      .accept(exchange, pathOf(request), head)
+      .catch((error: unknown) => this.#refuse(exchange, error))
+      .catch((error: unknown) => this.#giveUp(exchange, error))
   }
 
   async #serve(exchange: Exchange): Promise<void> {
@@ -202,7 +216,7 @@ export class Api {
 
   async #readRequest({ request, requestId }: Exchange, format: ClientFormatId): Promise<ModelRequest> {
     const { limits, clock } = this.#parts
-    if (this.#open > limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
+    if (this.openRequests > limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
     const body = await readJsonBody(request, { maxBytes: limits.bodyBytes, timeoutMs: limits.bodyMs, clock })
     const names = relayById(format).passedHeaders
     const passed = names === undefined ? undefined : passedHeaders(request, names)

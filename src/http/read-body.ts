@@ -72,6 +72,17 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits): Prom
   })
 }
 
+/** Reads a JSON body that is there already, within the same bounds. @throws ServiceError as above */
+export async function readJson(bytes: Buffer, maxBytes: number): Promise<JsonBody> {
+  if (bytes.length > maxBytes) throw tooLarge(maxBytes)
+  const scan = new JsonScan(bodyShape)
+  for (let from = 0; from < bytes.length; from += largeBodyBytes) {
+    if (from > 0) await nextTurn()
+    scan.push(bytes.subarray(from, from + largeBodyBytes))
+  }
+  return bytes.length > largeBodyBytes ? parseInTurns(bytes, scan) : parse(bytes, textOf(bytes), scan)
+}
+
 function checkMediaType({ headers }: IncomingMessage): void {
   const type = headers['content-type']
   const encoding = headers['content-encoding']
@@ -120,6 +131,7 @@ function whyNot(bytes: Buffer): string {
   return bytes.indexOf('\ufeff') === 0 ? ': it begins with a byte order mark' : ''
 }
 
-function tooLarge(maxBytes: number): ServiceError {
+/** What is larger than the operator allows. */
+export function tooLarge(maxBytes: number): ServiceError {
   return new ServiceError('payload_too_large', { words: { limit: `${Math.floor(maxBytes / 1024 / 1024)} MiB` } })
 }

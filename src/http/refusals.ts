@@ -46,15 +46,21 @@ export function writeRefusal(response: ServerResponse, error: ServiceError, cont
     'application/json; charset=utf-8',
     'Content-Length',
     String(body.length),
-    'X-Request-Id',
-    context.requestId,
-    'X-Should-Retry',
-    String(error.entry.retryable),
     'Cache-Control',
     'no-store',
     'X-Content-Type-Options',
     'nosniff',
+    ...refusalHeaders(error, context),
   ]
+  if (error.code === 'method_not_allowed') headers.push('Allow', String(error.facts.words?.['allowed']))
+  if (context.close) headers.push('Connection', 'close')
+  response.writeHead(error.status, headers)
+  response.end(body)
+}
+
+/** What the headers of a refusal say of it and of the account, whichever way they reach the caller (contract 3.3, 4.1). */
+export function refusalHeaders(error: ServiceError, context: Omit<RefusalContext, 'close' | 'links'>): HeaderList {
+  const headers: HeaderList = ['X-Request-Id', context.requestId, 'X-Should-Retry', String(error.entry.retryable)]
   const { requestIdHeader } = context.manners
   if (requestIdHeader !== undefined) headers.push(requestIdHeader, context.requestId)
   if (error.entry.signals === 'authentication') headers.push('WWW-Authenticate', challenge(error))
@@ -65,10 +71,7 @@ export function writeRefusal(response: ServerResponse, error: ServiceError, cont
     const { upstream, retryCount = 0 } = error.facts
     headers.push(...reliabilityHeaders({ upstream, retryCount, simulated: false }))
   }
-  if (error.code === 'method_not_allowed') headers.push('Allow', String(error.facts.words?.['allowed']))
-  if (context.close) headers.push('Connection', 'close')
-  response.writeHead(error.status, headers)
-  response.end(body)
+  return headers
 }
 
 /** `error=` says that a credential was sent and is not good; without one it is left out (RFC 6750, contract 3.3). */

@@ -92,7 +92,7 @@ function attach(server: Server, api: Api, options: ServeOptions): void {
     if (isAnswered || error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
     else refuseGarbage(api, garbageRefusal(error.code, options.headerMs), socket)
   })
-  server.on('upgrade', (request, stream) => refuseUpgrade(api, request, stream))
+  server.on('upgrade', (request, stream, head) => upgrade(api, request, stream, head))
   // What else is expected may be passed over (RFC 9110, 10.1.1), and Node's own answer says nothing.
   server.on('checkExpectation', take)
   server.on('connect', (_request, socket) => socket.destroy())
@@ -117,7 +117,10 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<number>
     const limit = setTimeout(() => {
       cut = api.openRequests
       api.cutAll()
-      force = setTimeout(() => server.closeAllConnections(), cutMs)
+      force = setTimeout(() => {
+        server.closeAllConnections()
+        api.sockets.terminate()
+      }, cutMs)
     }, limitMs)
     server.close(() => {
       clearInterval(sweep)
@@ -126,12 +129,13 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<number>
       resolve()
     })
     server.closeIdleConnections()
+    api.sockets.drain()
   })
   return cut
 }
 
 /** `stream` is the connection, or what Node puts over it where the request has a body. */
-function refuseUpgrade(api: Api, request: IncomingMessage, stream: Duplex): void {
+function upgrade(api: Api, request: IncomingMessage, stream: Duplex, head: Buffer): void {
   const { socket } = request
   // Node gives the connection away and listens to it no more: unheard, a reset would end the process.
   for (const end of new Set([stream, socket])) end.on('error', () => socket.destroy())
@@ -140,7 +144,7 @@ function refuseUpgrade(api: Api, request: IncomingMessage, stream: Duplex): void
   response.assignSocket(stream as Socket)
   response.shouldKeepAlive = false
   response.on('finish', () => socket.destroySoon())
-  api.refuseUpgrade(request, response)
+  api.upgrade(request, response, head)
 }
 
 /** Answers what is not HTTP, or too slow, before there is a request: in one sentence, and closes. */

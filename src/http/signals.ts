@@ -54,3 +54,10 @@ export function backendsHeader(counts: readonly BackendCount[]): HeaderList {
   )
   return ['X-Svc-Router-Backends', items.join(', ')]
 }
+
+/** Headers as an object, for where there are none to put them in. Names in lower case. */
+export function headersObject(headers: HeaderList): Record<string, string> {
+  const object: Record<string, string> = {}
+  for (let at = 0; at + 1 < headers.length; at += 2) object[headers[at]!.toLowerCase()] = headers[at + 1]!
+  return object
+}

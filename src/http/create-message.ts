@@ -1,0 +1,90 @@
+import type { Json, JsonObject } from '../domain/conversation.ts'
+import { invalidRequest } from '../domain/errors.ts'
+import { bodyShape, JsonScan, patchMembers } from '../formats/json-scan.ts'
+import type { ModelRequest } from '../gateway/ports.ts'
+import { tellAll, type Told } from './connection-memory.ts'
+import { readJson, tooLarge, type JsonBody } from './read-body.ts'
+
+/** As OpenAI documents it. */
+const streamIdShape = /^[A-Za-z0-9_.-]{1,256}$/
+/** What stands in a message and is no part of a request; `stream` is implied. */
+const envelope = { type: undefined, generate: undefined, stream_id: undefined, stream: 'true' } as const
+const maxShownChars = 40
+
+/** A message that asks for an answer. */
+export interface CreateMessage {
+  readonly json: JsonBody
+  /** False where the answer is only prepared for. */
+  readonly generate: boolean
+  /** What every event of the answer repeats. */
+  readonly streamId: string | undefined
+  readonly previousId: string | undefined
+}
+
+/** Reads a message; undefined for one that asks for nothing. @throws ServiceError as `readJson`, and `invalid_request` */
+export async function readMessage(bytes: Buffer, maxBytes: number): Promise<CreateMessage | undefined> {
+  const json = await readJson(bytes, maxBytes)
+  const { type, generate = null, stream_id: streamId = null, previous_response_id: previousId } = json.body
+  // Codex acknowledges answers when it is told to.
+  if (type === 'response.processed') return undefined
+  if (type !== 'response.create') throw unknownType(type)
+  if (generate !== null && typeof generate !== 'boolean') {
+    throw invalidRequest('generate', 'generate must be true or false.')
+  }
+  if (streamId !== null && !(typeof streamId === 'string' && streamIdShape.test(streamId))) {
+    throw invalidRequest('stream_id', 'stream_id must be 1 to 256 letters, digits, underscores, hyphens and periods.')
+  }
+  return {
+    json,
+    generate: generate !== false,
+    streamId: streamId ?? undefined,
+    previousId: typeof previousId === 'string' && previousId !== '' ? previousId : undefined,
+  }
+}
+
+/**
+ * The request that a message makes. `before` is what its `previous_response_id` means on this connection: told in full,
+ * because no backend and no store knows of it. @throws ServiceError as `readJson`
+ */
+export async function requestOf(
+  { json, previousId }: CreateMessage,
+  before: Told | undefined,
+  maxBytes: number,
+): Promise<Pick<ModelRequest, 'bytes' | 'members' | 'body' | 'previousResponseId'>> {
+  if (before === undefined) return withoutEnvelope(json)
+  const { text, storedId } = tellAll(before)
+  const input = [text, inputText(json)].filter((part) => part !== '').join(',')
+  const previous = storedId === undefined ? undefined : JSON.stringify(storedId)
+  const changes = { ...envelope, input: `[${input}]`, previous_response_id: previous }
+  const bytes = patchMembers(json.bytes, json.members, changes)
+  if (bytes.length > maxBytes) throw tooLarge(maxBytes)
+  return { ...(await readJson(bytes, maxBytes)), previousResponseId: previousId }
+}
+
+/** The items of a message's own input as they were written, without brackets. */
+export function inputText({ bytes, members, body }: JsonBody): string {
+  const member = members.find(({ key }) => key === 'input')
+  if (member === undefined || body['input'] === null) return ''
+  const text = bytes.toString('utf8', member.valueStart, member.valueEnd).trim()
+  return text.startsWith('[') ? text.slice(1, -1).trim() : `{"type":"message","role":"user","content":${text}}`
+}
+
+/** The items of an answer, likewise. */
+export function outputText(response: JsonObject): string {
+  return JSON.stringify(response['output'] ?? []).slice(1, -1)
+}
+
+function withoutEnvelope({ bytes, members, body }: JsonBody): JsonBody {
+  const request = patchMembers(bytes, members, envelope)
+  const scan = new JsonScan(bodyShape)
+  scan.push(request)
+  const { type: _type, generate: _generate, stream_id: _streamId, ...rest } = body
+  return { bytes: request, members: scan.members(request), body: { ...rest, stream: true } }
+}
+
+function unknownType(type: Json | undefined): Error {
+  // The name is the caller's own, but it could hold anything: only a plain one is repeated.
+  const isPlain = typeof type === 'string' && type.length <= maxShownChars && /^[\w.]+$/.test(type)
+  const what = isPlain ? `Messages of the type ${type} are not taken here.` : 'This message has no type that is known.'
+  return invalidRequest('type', `${what} Send one of the type response.create.`)
+}

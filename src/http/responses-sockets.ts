@@ -1,0 +1,142 @@
+import { WebSocketServer, type ServerOptions } from 'ws'
+import { invalidRequest, ServiceError } from '../domain/errors.ts'
+import { MemoryBudget } from './connection-memory.ts'
+import { passEdgeGate } from './edge-gate.ts'
+import { checkHeaders } from './request-headers.ts'
+import { ResponsesSocket, type SocketParts } from './responses-socket.ts'
+import type { Exchange } from './route.ts'
+import { usageHeaders } from './signals.ts'
+import { SocketTurns, type TurnsParts } from './socket-turns.ts'
+
+/** Connections of one account at once, and of all together. */
+const maxOfAccount = 256
+const maxOpen = 4_000
+/** A message may be this much larger than the largest body: its sender then reads why it is refused, and is not cut off. */
+const maxExcessBytes = 1024 * 1024
+/** A caller that does not answer our closing is cut after this. */
+const closeMs = 5_000
+const keyShape = /^[+/0-9A-Za-z]{22}==$/
+const versions = ['13', '8']
+
+/** What WebSockets use of the API that they are a part of. */
+export interface SocketsParts extends TurnsParts, Omit<SocketParts, 'turns' | 'budget' | 'limits'> {
+  readonly limits: TurnsParts['limits'] & SocketParts['limits']
+  readonly baseUrl: string
+  readonly edgeGate: boolean
+  /** Whether anything is served at a path. */
+  readonly isServed: (path: string) => boolean
+}
+
+/** The Responses WebSocket mode (wire 5): connections that stay open for many turns. */
+export class ResponsesSockets {
+  readonly #parts: SocketsParts
+  readonly #socketParts: SocketParts
+  readonly #server: WebSocketServer
+  readonly #open = new Set<ResponsesSocket>()
+  readonly #ofAccount = new Map<string, number>()
+  #isDraining = false
+
+  constructor(parts: SocketsParts) {
+    this.#parts = parts
+    this.#socketParts = { ...parts, turns: new SocketTurns(parts), budget: new MemoryBudget() }
+    // Its types do not know `closeTimeout` yet.
+    const options: ServerOptions & { closeTimeout: number } = {
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      autoPong: false,
+      maxPayload: parts.limits.bodyBytes + maxExcessBytes,
+      closeTimeout: closeMs,
+      handleProtocols: () => false,
+    }
+    this.#server = new WebSocketServer(options)
+  }
+
+  /** Answers that are under way. */
+  get answering(): number {
+    return this.#socketParts.turns.answering
+  }
+
+  /** Makes a connection of an upgrade. @throws ServiceError where it is refused; the response is then still to be written */
+  async accept(exchange: Exchange, path: string, head: Buffer): Promise<void> {
+    const { request } = exchange
+    const { edgeGate, authenticate, signalsOf } = this.#parts
+    checkHeaders(request)
+    // Clients of WebSockets often do not say what they are (wire 0.15).
+    const userAgent = request.headers['user-agent']
+    if (edgeGate && userAgent !== undefined) passEdgeGate(userAgent)
+    const principal = await authenticate(request)
+    exchange.principal = principal
+    const { accountId, keyId } = principal
+    this.#parts.uncounted.take(keyId)
+    this.#checkHandshake(exchange, path)
+    const signals = await signalsOf(principal)
+    const usage = signals === undefined ? [] : usageHeaders(signals, this.#parts.nowMs())
+    this.#checkRoom(accountId)
+    this.#upgrade(exchange, head, ['X-Request-Id', exchange.requestId, ...usage], accountId)
+  }
+
+  /** Closes what is idle, and everything else when its turn is over; takes nothing new. */
+  drain(): void {
+    this.#isDraining = true
+    for (const socket of this.#open) socket.drain()
+  }
+
+  /** Cuts what is left. */
+  terminate(): void {
+    for (const socket of this.#open) socket.terminate()
+  }
+
+  #checkHandshake({ request, response }: Exchange, path: string): void {
+    const { method, headers } = request
+    if (path !== '/v1/responses') {
+      if (!this.#parts.isServed(path)) throw new ServiceError('not_found', { words: { baseUrl: this.#parts.baseUrl } })
+      throw this.#useHttp('WebSockets are served at /v1/responses only.')
+    }
+    if (method !== 'GET')
+      throw new ServiceError('method_not_allowed', { words: { method: 'This method', allowed: 'GET' } })
+    // Where it has a body, what follows it could be read in two ways.
+    if (response.socket !== request.socket) throw invalidRequest('body', 'An upgrade has no body. Send it without one.')
+    if (!keyShape.test(headers['sec-websocket-key'] ?? '')) {
+      throw invalidRequest('sec-websocket-key', 'The header sec-websocket-key must be 16 bytes in base64.')
+    }
+    if (!versions.includes(headers['sec-websocket-version'] ?? '')) {
+      throw invalidRequest('sec-websocket-version', 'The header sec-websocket-version must be 13.')
+    }
+  }
+
+  #checkRoom(accountId: string): void {
+    if (this.#isDraining) throw new ServiceError('restarting', { retryAfterSeconds: 1 })
+    if ((this.#ofAccount.get(accountId) ?? 0) >= maxOfAccount) {
+      throw this.#useHttp(`This account has ${maxOfAccount} WebSockets open, as many as it may have.`)
+    }
+    if (this.#open.size >= maxOpen) throw this.#useHttp('This server has as many WebSockets open as it can hold.')
+  }
+
+  /** With this status clients go on over HTTP at once (wire 0.12). */
+  #useHttp(problem: string): ServiceError {
+    return new ServiceError('upgrade_required', { words: { problem, baseUrl: this.#parts.baseUrl } })
+  }
+
+  #upgrade({ request, response }: Exchange, head: Buffer, headers: readonly string[], accountId: string): void {
+    const raw = request.socket
+    response.detachSocket(raw)
+    this.#server.once('headers', (lines: string[]) => {
+      for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)
+    })
+    this.#server.handleUpgrade(request, raw, head, (socket) => {
+      const opened = new ResponsesSocket(this.#socketParts, { socket, raw }, request)
+      this.#open.add(opened)
+      this.#ofAccount.set(accountId, (this.#ofAccount.get(accountId) ?? 0) + 1)
+      raw.once('close', () => this.#forget(opened, accountId))
+    })
+    this.#server.removeAllListeners('headers')
+  }
+
+  #forget(closed: ResponsesSocket, accountId: string): void {
+    this.#open.delete(closed)
+    const left = (this.#ofAccount.get(accountId) ?? 1) - 1
+    if (left > 0) this.#ofAccount.set(accountId, left)
+    else this.#ofAccount.delete(accountId)
+  }
+}

@@ -1,0 +1,149 @@
+import type { Socket } from 'node:net'
+import { WebSocket } from 'ws'
+import type { JsonObject } from '../domain/conversation.ts'
+import { dataOfLines } from '../formats/restate.ts'
+import type { AnswerHead, AnswerSink } from '../gateway/ports.ts'
+import { headersObject, reliabilityHeaders, usageHeaders } from './signals.ts'
+
+const done = '[DONE]'
+const textFrame = { binary: false, compress: false } as const
+/** The events that say how an answer ended. Found in the text of several events; in a JSON string the quotes differ. */
+const notable = /"type"\s*:\s*"(?:response\.(?:completed|incomplete)|error)"/
+const colon = 0x3a
+const space = 0x20
+
+/** A connection as answers are written to it: its WebSocket and what that stands on. */
+export interface SocketEnd {
+  readonly socket: WebSocket
+  readonly raw: Socket
+}
+
+/** Writes one answer to a WebSocket: every event is one message of JSON (wire 5). */
+export class SocketSink implements AnswerSink {
+  /** Whether something of the answer was sent. */
+  isOpen = false
+  readonly #end: SocketEnd
+  readonly #requestId: string
+  readonly #nowMs: () => number
+  readonly #onEnding: (event: JsonObject) => void
+  /** Goes into every message of the answer, behind its opening brace. */
+  #marks = ''
+  /** Goes into the first message only: what would be its headers. */
+  #headers = ''
+  #isOver = false
+  #gone: (() => void) | undefined
+  #drained: (() => void) | undefined
+
+  /** `onEnding` gets the events that say how the answer ended, before they are sent. */
+  constructor(end: SocketEnd, requestId: string, nowMs: () => number, onEnding: (event: JsonObject) => void) {
+    this.#end = end
+    this.#requestId = requestId
+    this.#nowMs = nowMs
+    this.#onEnding = onEnding
+  }
+
+  /** The caller's own name for this answer. */
+  set streamId(id: string) {
+    this.#marks = `"stream_id":${JSON.stringify(id)},`
+  }
+
+  open(head: AnswerHead): void {
+    this.isOpen = true
+    const signals = usageHeaders(head.signals, this.#nowMs())
+    const headers = ['X-Request-Id', this.#requestId, ...reliabilityHeaders(head), ...signals]
+    this.#headers = `"headers":${JSON.stringify(headersObject(headers))},`
+  }
+
+  write(bytes: string | Uint8Array, encoding: 'latin1' | 'utf8' = 'utf8'): boolean {
+    if (this.#isOver) return true
+    this.#send(typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString(encoding), encoding)
+    return !this.#end.raw.writableNeedDrain
+  }
+
+  end(bytes?: string | Uint8Array, encoding: 'latin1' | 'utf8' = 'utf8'): void {
+    if (this.#isOver) return
+    if (bytes !== undefined) this.write(bytes, encoding)
+    this.finish()
+  }
+
+  hold(): void {
+    this.#end.raw.cork()
+  }
+
+  release(): void {
+    this.#end.raw.uncork()
+  }
+
+  drop(): void {
+    this.finish()
+    this.#end.socket.terminate()
+  }
+
+  onDrain(run: () => void): void {
+    this.#drained = run
+    this.#end.raw.on('drain', run)
+  }
+
+  onGone(run: () => void): void {
+    if (this.#end.socket.readyState === WebSocket.OPEN) this.#gone = run
+    else run()
+  }
+
+  /** Says that the caller has left. */
+  leave(): void {
+    const gone = this.#gone
+    this.finish()
+    gone?.()
+  }
+
+  /** Sends the one message that says why there is no answer. */
+  refuse(message: JsonObject): void {
+    if (this.#isOver) return
+    this.#sendOne(JSON.stringify(message), 'utf8')
+    this.finish()
+  }
+
+  /** Lets go of the connection: the answer is over, whatever came of it. */
+  finish(): void {
+    this.#isOver = true
+    this.#gone = undefined
+    if (this.#drained !== undefined) this.#end.raw.off('drain', this.#drained)
+  }
+
+  #send(text: string, encoding: 'latin1' | 'utf8'): void {
+    const { raw } = this.#end
+    const isNotable = notable.test(text)
+    raw.cork()
+    for (const block of text.split('\n\n')) {
+      const data = dataOf(block)
+      if (data === '' || data === done) continue
+      if (isNotable && notable.test(data)) this.#notice(data, encoding)
+      this.#sendOne(data, encoding)
+    }
+    raw.uncork()
+  }
+
+  #notice(data: string, encoding: 'latin1' | 'utf8'): void {
+    const text = encoding === 'utf8' ? data : Buffer.from(data, encoding).toString('utf8')
+    this.#onEnding(JSON.parse(text) as JsonObject)
+  }
+
+  #sendOne(data: string, encoding: 'latin1' | 'utf8'): void {
+    const { socket } = this.#end
+    if (socket.readyState !== WebSocket.OPEN) return
+    const extra = this.#marks + this.#headers
+    this.#headers = ''
+    const text = extra === '' ? data : `{${extra}${data.slice(1)}`
+    // As bytes, so that nothing is left to prepare when what was held leaves.
+    socket.send(Buffer.from(text, encoding), textFrame)
+  }
+}
+
+/** The data of one server-sent event, empty where it has none (a comment, an empty line). */
+function dataOf(block: string): string {
+  if (block.charCodeAt(0) === colon) return ''
+  const at = block.startsWith('data:') ? 0 : block.indexOf('\ndata:') + 1
+  if (at === 0 && !block.startsWith('data:')) return ''
+  if (block.includes('\n', at)) return dataOfLines(block.split('\n'))
+  return block.slice(block.charCodeAt(at + 5) === space ? at + 6 : at + 5)
+}

@@ -1,0 +1,190 @@
+import type { IncomingMessage } from 'node:http'
+import { describeBug } from '../domain/bugs.ts'
+import type { JsonObject, Usage } from '../domain/conversation.ts'
+import { ServiceError } from '../domain/errors.ts'
+import type { EventLog } from '../domain/events.ts'
+import type { Links } from '../domain/links.ts'
+import type { UsageSignals } from '../domain/usage.ts'
+import { isObject } from '../formats/fields.ts'
+import { formatById } from '../formats/formats.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import type { ModelRequest, Principal } from '../gateway/ports.ts'
+import type { StoredResponses } from '../gateway/stored-responses.ts'
+import type { AttemptLimiter } from './attempt-limiter.ts'
+import type { ConnectionMemory, Told } from './connection-memory.ts'
+import { inputText, outputText, readMessage, requestOf, type CreateMessage } from './create-message.ts'
+import { refusalBody, refusalHeaders, type RefusalContext } from './refusals.ts'
+import { openaiManners } from '../formats/openai/manners.ts'
+import { statedTimeoutMs } from './request-headers.ts'
+import { headersObject } from './signals.ts'
+import type { SocketSink } from './socket-sink.ts'
+
+const format = 'openai-responses'
+/** Nothing was asked of a model. */
+const noUsage: Usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0, source: 'counted' }
+
+/** What turns use of the API that they are a part of. */
+export interface TurnsParts {
+  readonly gateway: Gateway
+  readonly stored: StoredResponses
+  readonly links: Links
+  readonly limits: { readonly bodyBytes: number; readonly streams: number }
+  readonly nowMs: () => number
+  readonly log: EventLog
+  /** Counts the requests that the plan does not (contract 4.3). */
+  readonly uncounted: AttemptLimiter
+  readonly authenticate: (request: IncomingMessage) => Promise<Principal>
+  readonly signalsOf: (principal: Principal) => Promise<UsageSignals | undefined>
+  /** Answers that are under way, over HTTP too. */
+  readonly openRequests: () => number
+}
+
+/** One message, what it came on, and where its answer goes. */
+export interface TurnOf {
+  readonly bytes: Buffer
+  readonly requestId: string
+  /** The request that opened the connection: its key is checked again for every turn. */
+  readonly request: IncomingMessage
+  readonly memory: ConnectionMemory
+  readonly sink: SocketSink
+  /** What the answer said of how it ended. */
+  readonly ending: Ending
+}
+
+/** How an answer ended: its terminal event's response, or whether what broke it is worth trying again. */
+export interface Ending {
+  response: JsonObject | undefined
+  isFinal: boolean
+}
+
+/** Answers the messages of connections: each is a request of its own, admitted, recorded and charged like one over HTTP. */
+export class SocketTurns {
+  readonly #parts: TurnsParts
+  #answering = 0
+
+  constructor(parts: TurnsParts) {
+    this.#parts = parts
+  }
+
+  /** Answers that are under way. */
+  get answering(): number {
+    return this.#answering
+  }
+
+  /** Answers one message. Gives the refusal where there was one. Never throws. */
+  async run(turn: TurnOf): Promise<ServiceError | undefined> {
+    let principal: Principal | undefined
+    let message: CreateMessage | undefined
+    try {
+      principal = await this.#parts.authenticate(turn.request)
+      message = await readMessage(turn.bytes, this.#parts.limits.bodyBytes)
+      if (message === undefined) return undefined
+      if (message.streamId !== undefined) turn.sink.streamId = message.streamId
+      await this.#answer(turn, principal, message)
+      if (turn.ending.isFinal) forgetPrevious(turn, message)
+      return undefined
+    } catch (thrown) {
+      const error = thrown instanceof ServiceError ? thrown : new ServiceError('internal_error', { cause: thrown })
+      // What may be sent again unchanged must find again what it goes on from.
+      if (!error.entry.retryable) forgetPrevious(turn, message)
+      await this.refuse(turn, error, principal)
+      return error
+    }
+  }
+
+  /** Says why there is no answer. */
+  async refuse({ sink, requestId }: TurnOf, error: ServiceError, principal?: Principal): Promise<void> {
+    const { log, links, nowMs, signalsOf } = this.#parts
+    if (error.code === 'internal_error') log({ event: 'internal_error', requestId, ...describeBug(error.cause) })
+    if (sink.isOpen) return sink.drop()
+    const signals = principal === undefined ? undefined : await signalsOf(principal)
+    sink.refuse(errorMessage(error, { requestId, links, nowMs: nowMs(), signals }))
+  }
+
+  async #answer(turn: TurnOf, principal: Principal, message: CreateMessage): Promise<void> {
+    const { gateway, limits } = this.#parts
+    const { requestId, request, memory, sink, ending } = turn
+    const before = message.previousId === undefined ? undefined : memory.find(message.previousId)
+    const told = await requestOf(message, before, limits.bodyBytes)
+    const asked = { id: requestId, format, ...told, timeoutMs: statedTimeoutMs(request) } as const
+    if (!message.generate) {
+      await this.#prepare(turn, principal, message, asked, before)
+    } else {
+      if (this.#parts.openRequests() >= limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
+      this.#answering += 1
+      await gateway.answer(principal, asked, sink).finally(() => {
+        this.#answering -= 1
+      })
+    }
+    const { response } = ending
+    // What is stored is found where it is stored, and is told from there.
+    if (response === undefined || response['store'] === true || typeof response['id'] !== 'string') return
+    const text = [inputText(message.json), outputText(response)].filter((part) => part !== '').join(',')
+    memory.keep(response['id'], text, { before, storedId: before === undefined ? message.previousId : undefined })
+  }
+
+  /** Answers without asking a model, so that a later turn can go on from what was sent (contract 4.3). */
+  async #prepare(
+    { requestId, sink }: TurnOf,
+    principal: Principal,
+    { previousId }: CreateMessage,
+    asked: ModelRequest,
+    before: Told | undefined,
+  ): Promise<void> {
+    const { gateway, uncounted, nowMs, signalsOf } = this.#parts
+    uncounted.take(principal.keyId)
+    const conversation = gateway.check(principal, asked)
+    if (previousId !== undefined && before === undefined) await this.#assertStored(principal, previousId)
+    const signals = await signalsOf(principal)
+    if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
+    const nowSeconds = (): number => Math.floor(nowMs() / 1000)
+    const writer = formatById(format).writeAnswer({
+      conversation,
+      requestId,
+      createdAt: nowSeconds(),
+      nowSeconds,
+      isStored: false,
+      previousResponseId: previousId,
+      mintId: () => requestId,
+    })
+    const events = writer.writeEvents([
+      { type: 'usage', usage: noUsage },
+      { type: 'finish', reason: 'stop' },
+    ])
+    sink.open({ stream: true, upstream: undefined, simulated: false, retryCount: 0, signals })
+    sink.end(events + writer.writeEnd())
+  }
+
+  /** @throws ServiceError `previous_response_not_found`, `store_unavailable` */
+  async #assertStored({ accountId }: Principal, id: string): Promise<void> {
+    try {
+      await this.#parts.stored.find(accountId, id)
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== 'response_not_found') throw error
+      throw new ServiceError('previous_response_not_found', { param: 'previous_response_id' })
+    }
+  }
+}
+
+/** What reads the events that end an answer. */
+export function noteEnding(ending: Ending, event: JsonObject): void {
+  const { type, response, error } = event
+  if (type === 'error') ending.isFinal = isObject(error) && error['retryable'] === false
+  else if (isObject(response)) ending.response = response
+}
+
+/** An error as a message (wire 1.4): what would be its status, its body and its headers over HTTP. */
+export function errorMessage(
+  error: ServiceError,
+  given: Omit<RefusalContext, 'model' | 'manners' | 'close'>,
+): JsonObject {
+  const context = { ...given, model: true, manners: openaiManners }
+  const body = JSON.parse(refusalBody(error, context)) as JsonObject
+  const headers = headersObject(refusalHeaders(error, context))
+  return { type: 'error', status: error.status, ...body, headers }
+}
+
+/** A turn that failed takes with it what it went on from, as documented: its client begins anew. */
+function forgetPrevious({ memory }: TurnOf, message: CreateMessage | undefined): void {
+  if (message?.previousId !== undefined) memory.forget(message.previousId)
+}

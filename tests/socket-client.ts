@@ -1,0 +1,162 @@
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { text as readText } from 'node:stream/consumers'
+import { WebSocket, type ClientOptions } from 'ws'
+import type { Service } from './service.ts'
+import type { Answer } from './wire.ts'
+
+/** Longer than anything that a test waits for on a connection. */
+const defaultLimitMs = 10_000
+
+/** One message of the service, as a test looks at it. */
+export interface SocketEvent {
+  readonly type: string
+  readonly status?: number
+  readonly error?: { readonly code: string; readonly message: string; readonly [name: string]: unknown }
+  readonly headers?: Readonly<Record<string, string>>
+  readonly stream_id?: string
+  readonly sequence_number?: number
+  readonly delta?: string
+  readonly response?: SocketResponse
+}
+
+export interface SocketResponse {
+  readonly id: string
+  readonly status: string
+  readonly model: string
+  readonly store: boolean
+  readonly previous_response_id: string | null
+  readonly output: readonly { readonly type: string; readonly [name: string]: unknown }[]
+  readonly usage: { readonly total_tokens: number } | null
+}
+
+/** The events of one turn and what they come to. */
+export interface Turn {
+  readonly events: readonly SocketEvent[]
+  readonly last: SocketEvent
+  readonly text: string
+}
+
+export interface Asked {
+  readonly key?: string | undefined
+  readonly path?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+const endings = ['response.completed', 'response.incomplete', 'response.failed']
+
+/** A client of the Responses WebSocket mode, with the library that most clients in JavaScript use. */
+export class SocketClient {
+  readonly socket: WebSocket
+  readonly closed: Promise<{ readonly code: number; readonly reason: string }>
+  /** The headers of the answer to the upgrade. */
+  readonly headers: Headers
+  readonly #events: SocketEvent[] = []
+  #changed: () => void = () => {}
+
+  private constructor(socket: WebSocket, response: IncomingMessage) {
+    this.socket = socket
+    this.headers = headersOf(response)
+    this.closed = new Promise((resolve) => {
+      socket.on('close', (code, reason) => {
+        resolve({ code, reason: reason.toString() })
+        this.#changed()
+      })
+    })
+    socket.on('error', () => {})
+    socket.on('message', (data: Buffer) => {
+      this.#events.push(JSON.parse(data.toString('utf8')) as SocketEvent)
+      this.#changed()
+    })
+  }
+
+  /** Connects, as the service's own tester unless a key is given. @throws Error where the upgrade is refused */
+  static async open(of: Service, asked: Asked = {}, options: ClientOptions = {}): Promise<SocketClient> {
+    const socket = connect(of, asked, options)
+    const upgraded = once(socket, 'upgrade')
+    await once(socket, 'open')
+    const [response] = (await upgraded) as [IncomingMessage]
+    return new SocketClient(socket, response)
+  }
+
+  /** Messages that came and were not taken. */
+  get waiting(): readonly SocketEvent[] {
+    return this.#events
+  }
+
+  send(message: unknown): void {
+    this.socket.send(typeof message === 'string' || Buffer.isBuffer(message) ? message : JSON.stringify(message))
+  }
+
+  create(body: object = {}): void {
+    this.send({ type: 'response.create', model: 'svc-router/frontier', input: 'Say hello.', ...body })
+  }
+
+  /** Asks, and reads the answer to its end. */
+  turn(body: object = {}): Promise<Turn> {
+    this.create(body)
+    return this.read()
+  }
+
+  /** The next message. */
+  async next(limitMs = defaultLimitMs): Promise<SocketEvent> {
+    const deadline = performance.now() + limitMs
+    for (;;) {
+      const event = this.#events.shift()
+      if (event !== undefined) return event
+      const leftMs = deadline - performance.now()
+      if (leftMs <= 0) throw new Error('no message came in time')
+      if (this.socket.readyState === WebSocket.CLOSED) throw new Error('the connection is closed')
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, leftMs)
+        this.#changed = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+  }
+
+  /** The next answer to its end: its terminal event, or the error in its place. */
+  async read(limitMs = defaultLimitMs): Promise<Turn> {
+    const events: SocketEvent[] = []
+    for (;;) {
+      const event = await this.next(limitMs)
+      events.push(event)
+      // An error within an answer is followed by the answer's own end; only one in place of it has a status.
+      const isEnd = endings.includes(event.type) || (event.type === 'error' && event.status !== undefined)
+      if (isEnd) return { events, last: event, text: events.map(({ delta }) => delta ?? '').join('') }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.socket.close()
+    await this.closed
+  }
+}
+
+/** What an upgrade is refused with. @throws Error where it is not refused */
+export async function refusedUpgrade(of: Service, asked: Asked = {}): Promise<Answer> {
+  const socket = connect(of, asked, {})
+  socket.on('error', () => {})
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    socket.on('unexpected-response', (_request, given) => resolve(given))
+    socket.on('open', () => reject(new Error('the upgrade was not refused')))
+  })
+  return { status: response.statusCode ?? 0, headers: headersOf(response), text: await readText(response) }
+}
+
+function connect(of: Service, asked: Asked, options: ClientOptions): WebSocket {
+  const { path = '/v1/responses', headers } = asked
+  const key = 'key' in asked ? asked.key : of.key
+  return new WebSocket(`${of.origin.replace('http', 'ws')}${path}`, {
+    headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...headers },
+    ...options,
+  })
+}
+
+function headersOf({ headers }: IncomingMessage): Headers {
+  return new Headers(
+    Object.entries(headers).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+  )
+}
