@@ -1,0 +1,125 @@
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
+import { documentedBlocks, writtenBaseUrl } from '../clients/docs.ts'
+import { installAgent, runAgent, type Finished } from './programme.ts'
+import { RequestLines } from './request-lines.ts'
+import { RunningService } from './running-service.ts'
+
+const version = '0.169.0'
+const withinMs = 90_000
+/** As many as one account may have open. */
+const mostSockets = 256
+
+let programme: string
+beforeAll(() => {
+  programme = join(installAgent('@openai/codex', version), 'bin', 'codex.js')
+})
+
+let folder: string
+let provider: SimulatedProvider
+let service: RunningService
+let lines: RequestLines
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-router-codex-ws-'))
+})
+afterEach(async () => {
+  await lines[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+  await provider.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function start(format: string): Promise<void> {
+  provider = await startSimulatedProvider({ name: 'alpha', capture: true })
+  service = await RunningService.start(`
+providers: { simulation: { preset: custom, base_url: '${provider.baseUrl}', format: ${format} } }
+backends: { alpha: { provider: simulation, model: model-of-alpha } }
+`)
+  lines = await RequestLines.before(service.baseUrl)
+}
+
+const weatherServer = `
+[mcp_servers.weather]
+command = ${JSON.stringify(process.execPath)}
+args = [${JSON.stringify(join(import.meta.dirname, 'weather-mcp.mjs'))}]
+`
+
+/** Runs Codex with the configuration of docs/clients.md, the line for WebSockets behind it. */
+function codex(prompt: string): Promise<Finished> {
+  const [config, , websockets] = documentedBlocks('Codex', 'toml')
+  const home = join(folder, 'home', '.codex')
+  mkdirSync(home, { recursive: true })
+  const text = `${config!.replace(writtenBaseUrl, lines.baseUrl)}${websockets}${weatherServer}`
+  writeFileSync(join(home, 'config.toml'), text)
+  return runAgent(process.execPath, [programme, 'exec', '--skip-git-repo-check', '--sandbox', 'read-only', prompt], {
+    folder,
+    withinMs,
+    env: { CODEX_HOME: home, SVC_ROUTER_API_KEY: service.key },
+  })
+}
+
+async function expectServed(turns: number): Promise<void> {
+  const records = await service.requests()
+  expect(records).toHaveLength(turns)
+  for (const record of records) {
+    expect(record).toMatchObject({ format: 'openai-responses', stream: true, state: 'done', charged: 1 })
+    expect(record.errorCode).toBeUndefined()
+  }
+}
+
+/** What the backend was asked last. */
+function lastAsked(): string {
+  return provider.captured().at(-1)!.body
+}
+
+test.each(['openai-chat', 'openai-responses'])(
+  'Codex finishes a prompt over one WebSocket and sends no POST, with a backend that speaks %s',
+  async (format) => {
+    await start(format)
+    const { code, stdout, stderr } = await codex('Say hello.')
+    expect(code, stderr).toBe(0)
+    expect(stdout.trim()).toBe('This is a simulated answer from alpha. You said: "Say hello.".')
+    expect(stderr).not.toMatch(/ERROR|Reconnecting|WARN/)
+    expect(lines.seen).toEqual(['GET /v1/responses'])
+    await expectServed(1)
+  },
+)
+
+test.each(['openai-chat', 'openai-responses'])(
+  'Codex calls a tool and answers with its result over one WebSocket and sends no POST, with a backend that speaks %s',
+  async (format) => {
+    await start(format)
+    const { code, stdout, stderr } = await codex('What is the weather in Oslo?')
+    expect(code, stderr).toBe(0)
+    expect(stderr).toContain('weather/get_weather (completed)')
+    expect(stdout).toContain('It is 7 degrees in Oslo.')
+    expect(lines.seen).toEqual(['GET /v1/responses'])
+    // Codex sends the end of it alone; the backend is told the whole conversation.
+    expect(lastAsked()).toContain('What is the weather in Oslo?')
+    await expectServed(2)
+  },
+)
+
+test('Codex goes on over HTTP where no WebSocket is to be had', async () => {
+  await start('openai-responses')
+  const url = `${service.baseUrl.replace('http', 'ws')}/responses`
+  const sockets = Array.from(
+    { length: mostSockets },
+    () => new WebSocket(url, { headers: { authorization: `Bearer ${service.key}` } }),
+  )
+  await Promise.all(sockets.map((socket) => once(socket, 'open')))
+  const { code, stdout, stderr } = await codex('Say hello.')
+  for (const socket of sockets) socket.terminate()
+  expect(code, stderr).toBe(0)
+  expect(stdout).toContain('You said: "Say hello.".')
+  expect(stderr).not.toContain('Reconnecting')
+  expect(lines.seen.at(-1)).toBe('POST /v1/responses')
+  expect(lines.seen.filter((line) => line.startsWith('POST'))).toHaveLength(1)
+  await expectServed(1)
+})
