@@ -12,7 +12,7 @@ import type { Config } from '../src/config/config.ts'
 import type { Account } from '../src/domain/accounts.ts'
 import { sealingKeys } from '../src/config/sealing-keys.ts'
 import type { FormatId } from '../src/domain/format-id.ts'
-import { systemClock } from '../src/domain/clock.ts'
+import { systemClock, type Clock } from '../src/domain/clock.ts'
 import type { ServiceEvent } from '../src/domain/events.ts'
 import { systemRandom, type RandomBytes } from '../src/domain/random.ts'
 import { Secret } from '../src/domain/secret.ts'
@@ -30,6 +30,8 @@ export interface ServiceOptions {
   readonly settings?: Readonly<Record<string, unknown>>
   /** The service's randomness, for making it fail. */
   readonly random?: RandomBytes
+  /** The service's time, for moving it. */
+  readonly clock?: Clock
 }
 
 const names = ['alpha', 'beta', 'gamma', 'delta']
@@ -63,6 +65,7 @@ export class Service {
       timeouts,
       settings,
       random = systemRandom(),
+      clock = systemClock(),
     } = options
     const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
     const providers = await Promise.all(
@@ -91,7 +94,6 @@ export class Service {
     }
     const path = join(folder, 'svc-router.yaml')
     writeFileSync(path, stringify(file))
-    const clock = systemClock()
     const given = loadConfig({ path, explicit: true, overrides: {}, env: {}, random, localSecrets: 'make' })
     const events: ServiceEvent[] = []
     const app = await startApp(given, { log: (event) => void events.push(event), clock, random })

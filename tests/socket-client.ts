@@ -2,11 +2,17 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { text as readText } from 'node:stream/consumers'
 import { WebSocket, type ClientOptions } from 'ws'
-import type { Service } from './service.ts'
 import type { Answer } from './wire.ts'
 
 /** Longer than anything that a test waits for on a connection. */
 const defaultLimitMs = 10_000
+
+/** Where to connect, and with which key. */
+interface Target {
+  /** Such as `http://127.0.0.1:8787`. */
+  readonly origin: string
+  readonly key: string
+}
 
 /** One message of the service, as a test looks at it. */
 export interface SocketEvent {
@@ -71,7 +77,7 @@ export class SocketClient {
   }
 
   /** Connects, as the service's own tester unless a key is given. @throws Error where the upgrade is refused */
-  static async open(of: Service, asked: Asked = {}, options: ClientOptions = {}): Promise<SocketClient> {
+  static async open(of: Target, asked: Asked = {}, options: ClientOptions = {}): Promise<SocketClient> {
     const socket = connect(of, asked, options)
     const upgraded = once(socket, 'upgrade')
     await once(socket, 'open')
@@ -136,7 +142,7 @@ export class SocketClient {
 }
 
 /** What an upgrade is refused with. @throws Error where it is not refused */
-export async function refusedUpgrade(of: Service, asked: Asked = {}): Promise<Answer> {
+export async function refusedUpgrade(of: Target, asked: Asked = {}): Promise<Answer> {
   const socket = connect(of, asked, {})
   socket.on('error', () => {})
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -146,7 +152,7 @@ export async function refusedUpgrade(of: Service, asked: Asked = {}): Promise<An
   return { status: response.statusCode ?? 0, headers: headersOf(response), text: await readText(response) }
 }
 
-function connect(of: Service, asked: Asked, options: ClientOptions): WebSocket {
+function connect(of: Target, asked: Asked, options: ClientOptions): WebSocket {
   const { path = '/v1/responses', headers } = asked
   const key = 'key' in asked ? asked.key : of.key
   return new WebSocket(`${of.origin.replace('http', 'ws')}${path}`, {

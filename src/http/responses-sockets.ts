@@ -15,6 +15,7 @@ const maxOpen = 4_000
 const maxExcessBytes = 1024 * 1024
 /** A caller that does not answer our closing is cut after this. */
 const closeMs = 5_000
+const socketsPath = '/v1/responses'
 const keyShape = /^[+/0-9A-Za-z]{22}==$/
 const versions = ['13', '8']
 
@@ -65,11 +66,16 @@ export class ResponsesSockets {
     // Clients of WebSockets often do not say what they are (wire 0.15).
     const userAgent = request.headers['user-agent']
     if (edgeGate && userAgent !== undefined) passEdgeGate(userAgent)
+    if (path !== socketsPath) {
+      // Below /v1/ even what is not there asks for a key first (spec 5.4).
+      if (path.startsWith('/v1/')) exchange.principal = await authenticate(request)
+      throw this.#notHere(path)
+    }
     const principal = await authenticate(request)
     exchange.principal = principal
     const { accountId, keyId } = principal
     this.#parts.uncounted.take(keyId)
-    this.#checkHandshake(exchange, path)
+    checkHandshake(exchange)
     const signals = await signalsOf(principal)
     const usage = signals === undefined ? [] : usageHeaders(signals, this.#parts.nowMs())
     this.#checkRoom(accountId)
@@ -87,22 +93,9 @@ export class ResponsesSockets {
     for (const socket of this.#open) socket.terminate()
   }
 
-  #checkHandshake({ request, response }: Exchange, path: string): void {
-    const { method, headers } = request
-    if (path !== '/v1/responses') {
-      if (!this.#parts.isServed(path)) throw new ServiceError('not_found', { words: { baseUrl: this.#parts.baseUrl } })
-      throw this.#useHttp('WebSockets are served at /v1/responses only.')
-    }
-    if (method !== 'GET')
-      throw new ServiceError('method_not_allowed', { words: { method: 'This method', allowed: 'GET' } })
-    // Where it has a body, what follows it could be read in two ways.
-    if (response.socket !== request.socket) throw invalidRequest('body', 'An upgrade has no body. Send it without one.')
-    if (!keyShape.test(headers['sec-websocket-key'] ?? '')) {
-      throw invalidRequest('sec-websocket-key', 'The header sec-websocket-key must be 16 bytes in base64.')
-    }
-    if (!versions.includes(headers['sec-websocket-version'] ?? '')) {
-      throw invalidRequest('sec-websocket-version', 'The header sec-websocket-version must be 13.')
-    }
+  #notHere(path: string): ServiceError {
+    if (this.#parts.isServed(path)) return this.#useHttp(`WebSockets are served at ${socketsPath} only.`)
+    return new ServiceError('not_found', { words: { baseUrl: this.#parts.baseUrl } })
   }
 
   #checkRoom(accountId: string): void {
@@ -138,5 +131,21 @@ export class ResponsesSockets {
     const left = (this.#ofAccount.get(accountId) ?? 1) - 1
     if (left > 0) this.#ofAccount.set(accountId, left)
     else this.#ofAccount.delete(accountId)
+  }
+}
+
+/** @throws ServiceError `method_not_allowed`, `invalid_request` for what is no opening of a WebSocket (RFC 6455, 4.2.1) */
+function checkHandshake({ request, response }: Exchange): void {
+  const { method, headers } = request
+  if (method !== 'GET') {
+    throw new ServiceError('method_not_allowed', { words: { method: 'This method', allowed: 'GET' } })
+  }
+  // Where it has a body, what follows it could be read in two ways.
+  if (response.socket !== request.socket) throw invalidRequest('body', 'An upgrade has no body. Send it without one.')
+  if (!keyShape.test(headers['sec-websocket-key'] ?? '')) {
+    throw invalidRequest('sec-websocket-key', 'The header sec-websocket-key must be 16 bytes in base64.')
+  }
+  if (!versions.includes(headers['sec-websocket-version'] ?? '')) {
+    throw invalidRequest('sec-websocket-version', 'The header sec-websocket-version must be 13.')
   }
 }

@@ -201,9 +201,9 @@ export const clientRefusals: readonly RefusalRow[] = [
     ...refused,
     code: 'upgrade_required',
     status: 426,
-    usage: false,
     link: 'BASE/responses',
-    provoke: (service) => send(service, { upgrade: ['websocket'], connection: ['Upgrade'] }, '', 'GET /v1/responses'),
+    provoke: (service) =>
+      send(service, { upgrade: ['websocket'], connection: ['Upgrade'] }, '', 'GET /v1/chat/completions'),
   },
   {
     ...refused,

@@ -99,21 +99,40 @@ describe('who does not is told what to send', () => {
 })
 
 describe('upgrades', () => {
-  test.each(['/v1/responses', '/v1/chat/completions', '/elsewhere'])(
-    'a WebSocket to %s is refused with 426 and JSON, without a User-Agent too',
-    async (path) => {
-      const wire = await Wire.open(service.origin)
-      await wire.write(
-        `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\r\n`,
-      )
-      const answer = await wire.answer()
-      expect(answer.status).toBe(426)
-      expect(errorOf(answer)).toMatchObject({ code: 'upgrade_required', source: 'client', retryable: false })
-      expect(answer.headers.get('connection')).toBe('close')
-      await wire.ended()
-      wire.destroy()
-    },
-  )
+  const upgrade = (path: string, lines: string): string =>
+    `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${service.key}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n${lines}\r\n`
+
+  test('a WebSocket is opened without a User-Agent too', async () => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(upgrade('/v1/responses', ''))
+    await expect.poll(() => wire.bytes).toMatch(/^HTTP\/1\.1 101 [\s\S]*\r\n\r\n$/)
+    wire.destroy()
+  })
+
+  test.each([
+    ['/v1/chat/completions', 426, 'upgrade_required'],
+    ['/pricing', 426, 'upgrade_required'],
+    ['/v1/elsewhere', 404, 'not_found'],
+    ['/elsewhere', 404, 'not_found'],
+  ])('a WebSocket to %s is refused with %i and JSON, without a User-Agent too', async (path, status, code) => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(upgrade(path, ''))
+    const answer = await wire.answer()
+    expect(answer.status).toBe(status)
+    expect(errorOf(answer)).toMatchObject({ code, source: 'client', retryable: false })
+    expect(answer.headers.get('connection')).toBe('close')
+    await wire.ended()
+    wire.destroy()
+  })
+
+  test('a bare library is refused a WebSocket as it is refused everything else', async () => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(upgrade('/v1/responses', 'user-agent: python-requests/2.32\r\n'))
+    const answer = await wire.answer()
+    expect(answer.status).toBe(403)
+    expect(errorOf(answer)).toMatchObject({ code: '1010', source: 'edge' })
+    wire.destroy()
+  })
 
   test('who only offers HTTP/2 is answered in HTTP/1.1', async () => {
     const wire = await Wire.open(service.origin)

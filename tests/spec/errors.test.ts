@@ -18,6 +18,8 @@ const formatsByPath = {
 const rows = [...clientRefusals, ...serviceRefusals, ...messagesRefusals]
 /** Codes that a stream which has begun carries: provoked below, and `restarting` in faults/drain. */
 const inStream: readonly ErrorCode[] = ['upstream_broken', 'restarting']
+/** Codes that only a WebSocket's messages carry: provoked in http/responses-socket. */
+const onSockets: readonly ErrorCode[] = ['websocket_connection_limit_reached', 'websocket_queue_full']
 
 let service: Service
 
@@ -44,7 +46,7 @@ describe('every refusal over HTTP is complete, and shows nothing that is secret'
 
   test('the table has a row for every code of the catalogue', async () => {
     service = await Service.start({ formats: [] })
-    const provoked = new Set<string>([...rows.map(({ code }) => code), ...inStream])
+    const provoked = new Set<string>([...rows.map(({ code }) => code), ...inStream, ...onSockets])
     expect(errorCodes.filter((code) => !provoked.has(code))).toEqual([])
   })
 

@@ -1,0 +1,49 @@
+import { systemClock, type Clock, type Timer } from '../src/domain/clock.ts'
+
+/** The real clock, with which a test can leave out an hour: whatever falls due in it happens at its end. */
+export class SkippingClock implements Clock {
+  readonly #real = systemClock()
+  readonly #waiting = new Set<{ readonly atMs: number; readonly timer: Timer; readonly run: () => void }>()
+  #skippedMs = 0
+
+  nowMs(): number {
+    return this.#real.nowMs() + this.#skippedMs
+  }
+
+  after(delayMs: number, run: () => void): Timer {
+    const due = {
+      atMs: this.nowMs() + delayMs,
+      timer: this.#real.after(delayMs, () => {
+        this.#waiting.delete(due)
+        run()
+      }),
+      run,
+    }
+    this.#waiting.add(due)
+    return {
+      cancel: () => {
+        this.#waiting.delete(due)
+        due.timer.cancel()
+      },
+    }
+  }
+
+  /** Leaves out so many milliseconds at once, as if the machine had slept: what falls due in them happens at their end, in order. */
+  async skip(ms: number): Promise<void> {
+    this.#skippedMs += ms
+    const untilMs = this.nowMs()
+    const due = [...this.#waiting].filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)
+    for (const timer of due) {
+      // One that another has cancelled.
+      if (!this.#waiting.delete(timer)) continue
+      timer.timer.cancel()
+      timer.run()
+      await settled()
+    }
+  }
+}
+
+/** Sockets have been read and written. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 5))
+}
