@@ -12,6 +12,8 @@ const longestMs = 60 * 60_000
 const idleMs = 15 * 60_000
 /** How often it is looked at and pinged. */
 const lookMs = 20_000
+/** A caller that has taken nothing at so many looks, one after the other, is cut. */
+const stuckLooks = 3
 /** Messages that wait for the turn before them. */
 const maxWaiting = 16
 /** A ping from a caller: two bytes, a mask of four, and what it says. */
@@ -49,7 +51,10 @@ export class ResponsesSocket {
   /** Bytes that came and did not make a whole message yet, and since when. */
   #partialBytes = 0
   #partialSinceMs = 0
+  /** Bytes that had come, and that had been taken, when it was looked at last. */
   #readBefore = -1
+  #takenBefore = -1
+  #stuckLooks = 0
   #timer: Timer
 
   constructor(parts: SocketParts, end: SocketEnd, request: IncomingMessage) {
@@ -84,6 +89,7 @@ export class ResponsesSocket {
         if (kind === 'ping' && !raw.writableNeedDrain && socket.readyState === WebSocket.OPEN) socket.pong(data)
       })
     }
+    raw.on('drain', () => this.#goOn())
     // The WebSocket tells only when its connection is closed; whoever leaves is noticed at once (contract 5.6).
     raw.on('data', () => {
       if (socket.readyState !== WebSocket.OPEN) this.#leave()
@@ -122,6 +128,8 @@ export class ResponsesSocket {
   /** Begins the next turn, or closes where no further one is to come. */
   #goOn(): void {
     if (this.#turn !== undefined || this.#isLeaving) return
+    // What is answered to one who does not read would fill our memory.
+    if (this.#end.raw.writableNeedDrain) return
     if (this.#isExpired) {
       this.#say('websocket_connection_limit_reached', { minutes: longestMs / 60_000 })
       return this.#close(policyViolation, 'websocket_connection_limit_reached')
@@ -167,10 +175,7 @@ export class ResponsesSocket {
     const { socket, raw } = this.#end
     const nowMs = clock.nowMs()
     this.#isExpired = nowMs - this.#openedMs >= longestMs
-    // Whoever does not take what waits for it cannot answer a ping either: that is the answer's own limit (contract 5.6).
-    const isSilent = raw.bytesRead === this.#readBefore && !raw.writableNeedDrain
-    if (isSilent) return this.terminate()
-    this.#readBefore = raw.bytesRead
+    if (this.#isDead()) return this.terminate()
     if (this.#partialBytes > 0 && nowMs - this.#partialSinceMs >= limits.bodyMs) {
       this.#say('request_timeout', { seconds: limits.bodyMs / 1000 })
       return this.#close(policyViolation, 'request_timeout')
@@ -179,6 +184,19 @@ export class ResponsesSocket {
     else if (this.#turn === undefined && nowMs - this.#lastTurnMs >= idleMs) this.#close(normal, 'idle')
     if (socket.readyState === WebSocket.OPEN && !raw.writableNeedDrain) socket.ping()
     if (!this.#isLeaving) this.#timer = clock.after(lookMs, () => this.#look())
+  }
+
+  /** Whether nothing shows any more that somebody is there. */
+  #isDead(): boolean {
+    const { raw } = this.#end
+    const taken = raw.bytesWritten - raw.writableLength
+    // Whoever does not take what waits for it gets no ping either, and has as long as any slow reader (contract 5.6).
+    const isStuck = raw.writableNeedDrain && taken === this.#takenBefore
+    this.#stuckLooks = isStuck ? this.#stuckLooks + 1 : 0
+    const isSilent = !raw.writableNeedDrain && raw.bytesRead === this.#readBefore
+    this.#readBefore = raw.bytesRead
+    this.#takenBefore = taken
+    return isSilent || this.#stuckLooks >= stuckLooks
   }
 
   #close(code: number, reason: string): void {

@@ -1,0 +1,187 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { SocketClient } from '../socket-client.ts'
+import { HostileService, MiB } from './hostile-service.ts'
+import { RawSocket, type Frame } from './raw-frames.ts'
+
+/** Contract 5.6. */
+const maxWaitingBytes = 256 * 1024
+/** Of both ends of a connection together, and of all that the test itself keeps of it. */
+const idleSocketBytes = 64 * 1024
+const idleSockets = 1_000
+/** The largest body by default. */
+const bodyBytes = 5 * MiB
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+let hostile: HostileService
+let accepted: Socket[] = []
+const onSocket = (message: unknown): void => void accepted.push((message as { socket: Socket }).socket)
+
+beforeAll(async () => {
+  subscribe('net.server.socket', onSocket)
+  hostile = await HostileService.start()
+})
+afterAll(async () => {
+  unsubscribe('net.server.socket', onSocket)
+  await hostile.service.stop()
+})
+afterEach(async () => {
+  await hostile.expectUnharmed()
+  accepted = []
+})
+
+const open = (): Promise<SocketClient> => SocketClient.open(hostile.service)
+const openRaw = (): Promise<RawSocket> => RawSocket.open(hostile.service.origin, hostile.service.key)
+/** The service's end of a connection. */
+const endOf = ({ socket }: RawSocket): Socket => accepted.find(({ remotePort }) => remotePort === socket.localPort)!
+
+function heapBytes(): number {
+  for (let round = 0; round < 3; round++) collect()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
+describe('messages that are no request are refused in words, and the connection goes on', () => {
+  test.each([
+    ['nothing', '', 'invalid_json'],
+    ['half an object', '{"type":"response.create"', 'invalid_json'],
+    ['a list', '[]', 'invalid_json'],
+    ['a word', 'hello', 'invalid_json'],
+    ['a byte order mark', '\ufeff{"type":"response.create"}', 'invalid_json'],
+    ['bytes that are no text', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), 'invalid_json'],
+    ['10,000 lists within each other', `{"a":${'['.repeat(10_000)}${']'.repeat(10_000)}}`, 'invalid_request'],
+    ['more than 300,000 pieces', `{"a":[${'0,'.repeat(300_001)}0]}`, 'invalid_request'],
+    ['a field twice', '{"type":"response.create","type":"response.create"}', 'invalid_request'],
+    ['no type', '{"model":"svc-router/frontier","input":"x"}', 'invalid_request'],
+    ['a type of any form', `{"type":"${'x'.repeat(1_000)}"}`, 'invalid_request'],
+    ['a type that is no text', '{"type":{"a":1}}', 'invalid_request'],
+  ])('%s', async (_, message, code) => {
+    const client = await open()
+    client.send(message)
+    const error = await client.next()
+    expect(error).toMatchObject({ type: 'error', status: 400, error: { code, source: 'client' } })
+    expect(error.error!.message.length).toBeLessThanOrEqual(240)
+    expect((await client.turn({ store: false })).last.type).toBe('response.completed')
+    await client.close()
+  })
+
+  test('one that is larger than the largest body', async () => {
+    const client = await open()
+    client.create({ input: 'x'.repeat(bodyBytes) })
+    expect(await client.next()).toMatchObject({ type: 'error', status: 413, error: { code: 'payload_too_large' } })
+    expect((await client.turn({ store: false })).last.type).toBe('response.completed')
+    await client.close()
+  })
+
+  test('JSON in a binary frame is as good as in a text frame', async () => {
+    const client = await open()
+    client.send(Buffer.from(JSON.stringify({ type: 'response.create', model: 'svc-router/frontier', input: 'Hi' })))
+    expect((await client.read()).last.type).toBe('response.completed')
+    await client.close()
+  })
+})
+
+describe('what breaks the protocol ends the connection with the code that says so', () => {
+  const text = (payload: string, rest: Partial<Frame> = {}): Frame => ({ opcode: 1, payload, ...rest })
+  test.each<readonly [string, readonly Frame[], number]>([
+    ['a frame that says it has 10 GiB', [text('x', { length: 10 * 1024 * MiB })], 1009],
+    [
+      'a message of small pieces that is too large',
+      Array.from({ length: 8 }, (_, index) => ({ opcode: index === 0 ? 1 : 0, payload: 'x'.repeat(MiB), fin: false })),
+      1009,
+    ],
+    [
+      'a message of 20,000 pieces',
+      [text('x', { fin: false }), ...Array.from({ length: 20_000 }, () => ({ opcode: 0, payload: '', fin: false }))],
+      1008,
+    ],
+    ['a frame without a mask', [text('{}', { masked: false })], 1002],
+    ['a kind of frame that there is not', [{ opcode: 3 }], 1002],
+    ['a piece that continues nothing', [{ opcode: 0, payload: 'x' }], 1002],
+    ['a ping that is cut in pieces', [{ opcode: 9, fin: false }], 1002],
+    ['a ping that is too long', [{ opcode: 9, payload: 'x'.repeat(126) }], 1002],
+    ['a text that is none', [{ opcode: 1, payload: Buffer.from([0xff, 0xfe]) }], 1007],
+    ['a close code that there is not', [{ opcode: 8, payload: Buffer.from([0, 1]) }], 1002],
+  ])('%s', async (_, frames, code) => {
+    const client = await openRaw()
+    for (const one of frames) client.write(one)
+    await expect.poll(() => client.closeCode).toBe(code)
+    // It is cut where the client does not close it.
+    client.socket.end()
+    await expect.poll(() => client.closed).toBe(true)
+  })
+})
+
+describe('a client that sends without reading', () => {
+  const create = JSON.stringify({ type: 'response.create', model: 'svc-router/frontier', input: 'Hi', store: false })
+
+  test.each<readonly [string, Frame]>([
+    ['pings', { opcode: 9, payload: 'x'.repeat(125) }],
+    ['bad messages', { opcode: 1, payload: '{' }],
+    ['questions', { opcode: 1, payload: create }],
+  ])(
+    '%s: at most 256 KiB wait for it, or it is cut; others are served meanwhile',
+    { timeout: 60_000 },
+    async (_, one) => {
+      const client = await openRaw()
+      client.socket.pause()
+      const end = endOf(client)
+      const frames = Array.from({ length: 500 }, () => one)
+      let mostWaiting = 0
+      const startedMs = performance.now()
+      for (let sent = 0; sent < 400 && !end.destroyed && performance.now() - startedMs < 5_000; sent++) {
+        if (!client.write(...frames)) await delay(5)
+        mostWaiting = Math.max(mostWaiting, end.writableLength)
+      }
+      const other = await open()
+      expect((await other.turn({ store: false })).last.type).toBe('response.completed')
+    expect(mostWaiting).toBeLessThanOrEqual(maxWaitingBytes)
+      await other.close()
+      client.socket.destroy()
+      await expect.poll(() => end.destroyed).toBe(true)
+    },
+  )
+})
+
+test('a thousand connections that do nothing take little memory, and give it back', { timeout: 60_000 }, async () => {
+  const { service } = hostile
+  const connectAll = async (): Promise<WebSocket[]> => {
+    const sockets: WebSocket[] = []
+    for (let account = 0; account < idleSockets / 200; account++) {
+      const { key } = await service.addAccount(`idle-${account}-${performance.now()}`, 'max')
+      const headers = { authorization: `Bearer ${key}`, 'user-agent': 'svc-router-tests/1.0' }
+      const opened = await Promise.all(
+        Array.from({ length: 200 }, async () => {
+          const socket = new WebSocket(`${service.baseUrl.replace('http', 'ws')}/responses`, { headers })
+          await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))
+          return socket
+        }),
+      )
+      sockets.push(...opened)
+    }
+    return sockets
+  }
+  const closeAll = async (sockets: readonly WebSocket[]): Promise<void> => {
+    for (const socket of sockets) socket.terminate()
+    await expect.poll(() => accepted.every(({ destroyed }) => destroyed), { timeout: 10_000 }).toBe(true)
+    accepted = []
+  }
+  await closeAll(await connectAll())
+  const before = heapBytes()
+  const sockets = await connectAll()
+  const held = heapBytes() - before
+  expect(held / idleSockets).toBeLessThan(idleSocketBytes)
+  const client = await open()
+  expect((await client.turn({ store: false })).last.type).toBe('response.completed')
+  await client.close()
+  await closeAll(sockets)
+  sockets.length = 0
+  await expect.poll(() => heapBytes() - before, { timeout: 10_000 }).toBeLessThan(held / 4)
+})
