@@ -26,7 +26,7 @@ export interface SocketEvent {
   readonly response?: SocketResponse
 }
 
-export interface SocketResponse {
+interface SocketResponse {
   readonly id: string
   readonly status: string
   readonly model: string

@@ -174,10 +174,7 @@ export function noteEnding(ending: Ending, event: JsonObject): void {
 }
 
 /** An error as a message (wire 1.4): what would be its status, its body and its headers over HTTP. */
-export function errorMessage(
-  error: ServiceError,
-  given: Omit<RefusalContext, 'model' | 'manners' | 'close'>,
-): JsonObject {
+function errorMessage(error: ServiceError, given: Omit<RefusalContext, 'model' | 'manners' | 'close'>): JsonObject {
   const context = { ...given, model: true, manners: openaiManners }
   const body = JSON.parse(refusalBody(error, context)) as JsonObject
   const headers = headersObject(refusalHeaders(error, context))

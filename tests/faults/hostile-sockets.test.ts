@@ -142,7 +142,7 @@ describe('a client that sends without reading', () => {
       }
       const other = await open()
       expect((await other.turn({ store: false })).last.type).toBe('response.completed')
-    expect(mostWaiting).toBeLessThanOrEqual(maxWaitingBytes)
+      expect(mostWaiting).toBeLessThanOrEqual(maxWaitingBytes)
       await other.close()
       client.socket.destroy()
       await expect.poll(() => end.destroyed).toBe(true)

@@ -12,7 +12,7 @@ export interface Frame {
   readonly length?: number
 }
 
-export function frame({ opcode, payload = '', fin = true, masked = true, length }: Frame): Buffer {
+function frame({ opcode, payload = '', fin = true, masked = true, length }: Frame): Buffer {
   const bytes = Buffer.from(payload)
   const said = length ?? bytes.length
   const head = Buffer.alloc(said < 126 ? 2 : said < 65_536 ? 4 : 10)

@@ -39,7 +39,7 @@ const records = (): Promise<readonly { readonly id: string; readonly charged: nu
 
 /** Without what differs from answer to answer. */
 function shapeOf(events: readonly SocketEvent[]): unknown {
-  const text = JSON.stringify(events.map(({ headers: _, ...event }) => event))
+  const text = JSON.stringify(events.map((event) => ({ ...event, headers: undefined })))
   return JSON.parse(text.replaceAll(/"(?:id|item_id)":"[^"]*"|"(?:created|completed)_at":\d+/g, '"x":0'))
 }
 
