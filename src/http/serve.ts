@@ -92,7 +92,11 @@ function attach(server: Server, api: Api, options: ServeOptions): void {
     if (isAnswered || error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
     else refuseGarbage(api, garbageRefusal(error.code, options.headerMs), socket)
   })
-  server.on('upgrade', (request, stream, head) => upgrade(api, request, stream, head))
+  server.on('upgrade', (request, stream, head) => {
+    // Node has given the connection away, and with it the answer that is under way on it: no client asks like that.
+    if (answers.get(request.socket)?.socket != null) request.socket.destroy()
+    else upgrade(api, request, stream, head)
+  })
   // What else is expected may be passed over (RFC 9110, 10.1.1), and Node's own answer says nothing.
   server.on('checkExpectation', take)
   server.on('connect', (_request, socket) => socket.destroy())
