@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'
+import { describeBug } from '../domain/bugs.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
+import type { EventLog } from '../domain/events.ts'
 import { ConnectionMemory, type MemoryBudget } from './connection-memory.ts'
 import { noteEnding, type SocketTurns, type TurnOf } from './socket-turns.ts'
 import { SocketSink, type SocketEnd } from './socket-sink.ts'
@@ -31,6 +33,7 @@ export interface SocketParts {
   readonly limits: { readonly bodyBytes: number; readonly bodyMs: number }
   readonly nowMs: () => number
   readonly mintRequestId: () => string
+  readonly log: EventLog
 }
 
 /** One connection: its messages are answered one after the other. */
@@ -109,8 +112,10 @@ export class ResponsesSocket {
   /** Also what cannot be read waits for its turn, so that no error stands between the events of an answer. */
   #take(bytes: Buffer): void {
     this.#partialBytes = 0
-    const isFull = this.#waiting.length >= maxWaiting || this.#waitingBytes + bytes.length > this.#mostBytes
-    if (this.#turn !== undefined && isFull) {
+    if (this.#isLeaving) return
+    const isBusy = this.#turn !== undefined || this.#waiting.length > 0
+    const mostBytes = this.#parts.limits.bodyBytes
+    if (isBusy && (this.#waiting.length >= maxWaiting || this.#waitingBytes + bytes.length > mostBytes)) {
       // Whoever goes on sending without reading is cut.
       if (this.#end.raw.writableNeedDrain) this.terminate()
       else this.#say('websocket_queue_full')
@@ -119,10 +124,6 @@ export class ResponsesSocket {
     this.#waiting.push(bytes)
     this.#waitingBytes += bytes.length
     this.#goOn()
-  }
-
-  get #mostBytes(): number {
-    return this.#parts.limits.bodyBytes
   }
 
   /** Begins the next turn, or closes where no further one is to come. */
@@ -138,7 +139,7 @@ export class ResponsesSocket {
     if (bytes !== undefined) {
       this.#waitingBytes -= bytes.length
       this.#turn = this.#turnOf(bytes)
-      void this.#run(this.#turn)
+      this.#run(this.#turn).catch((error: unknown) => this.#giveUp(error))
     } else if (this.#isDraining) {
       this.#close(goingAway, 'restarting')
     }
@@ -167,7 +168,15 @@ export class ResponsesSocket {
   /** Says something that answers no turn. */
   #say(code: 'websocket_queue_full' | 'websocket_connection_limit_reached' | 'request_timeout', words = {}): void {
     const { sink, ...turn } = this.#turnOf(Buffer.alloc(0))
-    void this.#parts.turns.refuse({ sink, ...turn }, new ServiceError(code, { words }))
+    const refusal = new ServiceError(code, { words })
+    this.#parts.turns.refuse({ sink, ...turn }, refusal).catch((error: unknown) => this.#giveUp(error))
+  }
+
+  /** A refusal itself could not be written. */
+  #giveUp(error: unknown): void {
+    const { log, mintRequestId } = this.#parts
+    log({ event: 'internal_error', requestId: mintRequestId(), ...describeBug(error) })
+    this.terminate()
   }
 
   #look(): void {

@@ -6,6 +6,7 @@ import { runInNewContext } from 'node:vm'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { SocketClient } from '../socket-client.ts'
+import { Wire } from '../wire.ts'
 import { HostileService, MiB } from './hostile-service.ts'
 import { RawSocket, type Frame } from './raw-frames.ts'
 
@@ -148,6 +149,38 @@ describe('a client that sends without reading', () => {
       await expect.poll(() => end.destroyed).toBe(true)
     },
   )
+})
+
+describe('an upgrade behind other requests on its connection', () => {
+  const head = (line: string, rest: string): string =>
+    `${line} HTTP/1.1\r\nhost: x\r\nuser-agent: t/1\r\nauthorization: Bearer ${hostile.service.key}\r\n${rest}\r\n`
+  const upgrade = (): string =>
+    head(
+      'GET /v1/responses',
+      'connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n',
+    )
+
+  test.each([
+    ['one that is under way', () => question() + upgrade()],
+    ['another upgrade', () => upgrade() + upgrade()],
+    ['a list', () => head('GET /v1/models', '') + upgrade()],
+  ])('%s harms nobody', async (_, bytes) => {
+    hostile.service.providers[0]!.script([{ do: 'answer', words: 10, tokenDelayMs: 10 }])
+    const wire = await Wire.open(hostile.service.origin)
+    await wire.write(bytes())
+    await expect.poll(() => wire.closed || wire.bytes.startsWith('HTTP/1.1 ')).toBe(true)
+    await delay(300)
+    wire.destroy()
+  })
+
+  function question(): string {
+    const body = JSON.stringify({
+      model: 'svc-router/frontier',
+      stream: true,
+      messages: [{ role: 'user', content: 'Hi' }],
+    })
+    return `${head('POST /v1/chat/completions', `content-type: application/json\r\ncontent-length: ${body.length}\r\n`)}${body}`
+  }
 })
 
 test('a thousand connections that do nothing take little memory, and give it back', { timeout: 60_000 }, async () => {
