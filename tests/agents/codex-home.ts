@@ -34,7 +34,7 @@ export class CodexHome implements Disposable {
   }
 
   /** The configuration of docs/clients.md with this service's address; `top` goes before its tables and `end` behind them. */
-  configure(service: RunningService, { top = '', end = '' } = {}): void {
+  configure(service: Pick<RunningService, 'baseUrl'>, { top = '', end = '' } = {}): void {
     const config = documentedBlocks('Codex', 'toml')[0]!
     expect(config).toContain(writtenBaseUrl)
     const text = `${top}\n${config.replace(writtenBaseUrl, service.baseUrl)}\n${end}`

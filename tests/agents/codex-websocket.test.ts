@@ -1,38 +1,30 @@
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
-import { documentedBlocks, writtenBaseUrl } from '../clients/docs.ts'
-import { installAgent, runAgent, type Finished } from './programme.ts'
+import { documentedBlocks } from '../clients/docs.ts'
+import { CodexHome, weatherServer } from './codex-home.ts'
+import type { Finished } from './programme.ts'
 import { RequestLines } from './request-lines.ts'
 import { RunningService } from './running-service.ts'
 
-const version = '0.169.0'
-const withinMs = 90_000
 /** As many as one account may have open. */
 const mostSockets = 256
 
-let programme: string
-beforeAll(() => {
-  programme = join(installAgent('@openai/codex', version), 'bin', 'codex.js')
-})
-
-let folder: string
+let home: CodexHome
 let provider: SimulatedProvider
 let service: RunningService
 let lines: RequestLines
 
+beforeAll(() => void CodexHome.install())
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-router-codex-ws-'))
+  home = new CodexHome()
 })
 afterEach(async () => {
   await lines[Symbol.asyncDispose]()
   await service[Symbol.asyncDispose]()
   await provider.close()
-  rmSync(folder, { recursive: true, force: true })
+  home[Symbol.dispose]()
 })
 
 async function start(format: string): Promise<void> {
@@ -44,24 +36,12 @@ backends: { alpha: { provider: simulation, model: model-of-alpha } }
   lines = await RequestLines.before(service.baseUrl)
 }
 
-const weatherServer = `
-[mcp_servers.weather]
-command = ${JSON.stringify(process.execPath)}
-args = [${JSON.stringify(join(import.meta.dirname, 'weather-mcp.mjs'))}]
-`
-
-/** Runs Codex with the configuration of docs/clients.md, the line for WebSockets behind it. */
+/** Runs Codex with the configuration of docs/clients.md and its line for WebSockets. */
 function codex(prompt: string): Promise<Finished> {
-  const [config, , websockets] = documentedBlocks('Codex', 'toml')
-  const home = join(folder, 'home', '.codex')
-  mkdirSync(home, { recursive: true })
-  const text = `${config!.replace(writtenBaseUrl, lines.baseUrl)}${websockets}${weatherServer}`
-  writeFileSync(join(home, 'config.toml'), text)
-  return runAgent(process.execPath, [programme, 'exec', '--skip-git-repo-check', '--sandbox', 'read-only', prompt], {
-    folder,
-    withinMs,
-    env: { CODEX_HOME: home, SVC_ROUTER_API_KEY: service.key },
-  })
+  const websockets = documentedBlocks('Codex', 'toml')[2]!
+  expect(websockets).toBe('supports_websockets = true\n')
+  home.configure(lines, { end: websockets + weatherServer })
+  return home.run([prompt], service.key)
 }
 
 async function expectServed(turns: number): Promise<void> {
