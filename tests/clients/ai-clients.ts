@@ -1,7 +1,9 @@
+import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import * as ai7 from 'ai'
 import * as ai6 from 'ai-6'
+import { createAnthropic as createAnthropic3 } from 'ai-sdk-anthropic-3'
 import { createOpenAI as createOpenAI3 } from 'ai-sdk-openai-3'
 import { createOpenAICompatible as createOpenAICompatible2 } from 'ai-sdk-openai-compatible-2'
 import type { EmbeddingModel, LanguageModel } from 'ai'
@@ -23,17 +25,19 @@ type Ai = Pick<
   | 'embedMany'
 >
 
-const majors = [
-  { name: 'ai 7', ai: ai7 as Ai, createOpenAI, createOpenAICompatible },
+/** Both majors that people run, each with its providers. */
+export const majors = [
+  { name: 'ai 7', ai: ai7 as Ai, createOpenAI, createOpenAICompatible, createAnthropic },
   {
     name: 'ai 6',
     ai: { ...ai6, isStepCount: ai6.stepCountIs, streamText: streamText6 } as unknown as Ai,
     createOpenAI: createOpenAI3 as unknown as typeof createOpenAI,
     createOpenAICompatible: createOpenAICompatible2 as unknown as typeof createOpenAICompatible,
+    createAnthropic: createAnthropic3 as unknown as typeof createAnthropic,
   },
 ] as const
 
-/** Both majors that people run, and every way in which they reach an API like OpenAI's. */
+/** Every way in which they reach an API like OpenAI's. */
 export const entrances: readonly Entrance[] = majors.flatMap((major) => {
   const { name, ai } = major
   const compatible = (settings: Settings) =>
