@@ -1,0 +1,197 @@
+import type { Timer } from '../../domain/clock.ts'
+import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import type { Book } from './book.ts'
+import { estimateInputTokens, estimateTokens } from './measure.ts'
+import type { CallStatus, FusionMember, FusionPort, SubCall } from './ports.ts'
+
+/** Of an answer that is only gathered; what goes on for longer is cut off there. */
+const maxGatheredCharacters = 262_144
+
+export interface CallEnd {
+  readonly status: CallStatus
+  readonly text: string
+  /** What the model said to refuse. */
+  readonly refusal: string
+  /** Whether the text is not all that the model wanted to say. */
+  readonly truncated: boolean
+  readonly finish?: FinishReason
+  readonly usage?: Usage
+  readonly ms: number
+}
+
+export interface CallOf {
+  readonly port: FusionPort
+  readonly book: Book
+  readonly member: FusionMember
+  readonly call: SubCall
+  /** Milliseconds until the last event. */
+  readonly limitMs: number
+  /** Milliseconds of silence after which a call is given up; `limitMs` where absent. */
+  readonly idleMs?: number
+  /** US dollars that must stay for later calls. */
+  readonly keepUsd?: number
+  readonly signal: AbortSignal
+  /** Takes the events as they come instead of their being gathered; false ends the call, which is then as it stands. */
+  readonly onEvents?: (events: readonly AnswerEvent[]) => Promise<boolean> | boolean
+}
+
+/** The refusal of a call that the caller's limit in money does not allow. */
+const unaffordable: CallEnd = { status: 'unaffordable', text: '', refusal: '', truncated: false, ms: 0 }
+
+/**
+ * Makes one call and waits for its end, which always comes: in time, at the limit, or at once when the signal is
+ * aborted, whatever the port does. Rejects only with a bug.
+ */
+export async function makeCall(of: CallOf): Promise<CallEnd> {
+  const { port, book, member, call, signal } = of
+  if (signal.aborted) return { ...unaffordable, status: 'cut' }
+  const worstUsd = book.worstUsd(member, call.conversation)
+  const reservation = book.reserve(call.role, member, worstUsd, of.keepUsd)
+  if (reservation === undefined) return unaffordable
+  const startedMs = port.clock.nowMs()
+  const gathering = new Gathering(of.onEvents)
+  const status = await settle(of, gathering)
+  const ms = Math.round(port.clock.nowMs() - startedMs)
+  const end = gathering.end(status, ms, of)
+  book.close(reservation, { status: end.status, ms, ...(end.usage === undefined ? {} : { usage: end.usage }) })
+  return end
+}
+
+async function settle(
+  { port, member, call, limitMs, idleMs, signal }: CallOf,
+  gathering: Gathering,
+): Promise<CallStatus> {
+  const abort = new AbortController()
+  const stopped = Promise.withResolvers<CallStatus>()
+  const stop = (status: CallStatus): void => {
+    gathering.isOver = true
+    // At once: a caller that leaves does not wait for our promises (contract 5.6).
+    abort.abort()
+    stopped.resolve(gathering.stoppedBy(status))
+  }
+  const leave = (): void => stop('cut')
+  signal.addEventListener('abort', leave, { once: true })
+  const limit = port.clock.after(limitMs, () => stop('timeout'))
+  let idle: Timer | undefined
+  if (idleMs !== undefined) {
+    const watch = (): void => {
+      idle?.cancel()
+      idle = port.clock.after(idleMs, () => stop('timeout'))
+    }
+    gathering.onLife = watch
+    watch()
+  }
+  const reading = gathering.read(() => port.callModel(member, call, abort.signal))
+  // Once it was given up, how the call ends does not matter any more.
+  reading.catch(() => {})
+  try {
+    return await Promise.race([reading, stopped.promise])
+  } catch (error) {
+    if (error instanceof UpstreamError) return gathering.stoppedBy(error.outcome)
+    if (error instanceof ServiceError) return 'unsayable'
+    throw error
+  } finally {
+    gathering.isOver = true
+    limit.cancel()
+    idle?.cancel()
+    signal.removeEventListener('abort', leave)
+    abort.abort()
+  }
+}
+
+/** What has come of one answer. */
+class Gathering {
+  isOver = false
+  onLife: (() => void) | undefined
+  readonly #onEvents: CallOf['onEvents']
+  #text = ''
+  #refusal = ''
+  #otherCharacters = 0
+  #isFull = false
+  #hasContent = false
+  #finish: FinishReason | undefined
+  #usage: Usage | undefined
+
+  constructor(onEvents: CallOf['onEvents']) {
+    this.#onEvents = onEvents
+  }
+
+  /** Reads until the answer ends. */
+  async read(open: () => ReturnType<FusionPort['callModel']>): Promise<CallStatus> {
+    const answer = open()
+    if (answer instanceof Promise) {
+      await this.#take(await answer)
+    } else {
+      for await (const events of answer) if (!(await this.#take(events))) break
+    }
+    return this.#finish === undefined && !this.#isFull ? 'broken' : this.#told()
+  }
+
+  /** What an end from outside means: after the terminal event it does not matter any more. */
+  stoppedBy(status: CallStatus): CallStatus {
+    return this.#finish === undefined ? status : this.#told()
+  }
+
+  #told(): CallStatus {
+    if (this.#hasContent) return 'answered'
+    return this.#refusal === '' ? 'empty' : 'refused'
+  }
+
+  end(status: CallStatus, ms: number, { call }: CallOf): CallEnd {
+    const usage = this.#usage ?? this.#estimate(call)
+    return {
+      status,
+      text: this.#text,
+      refusal: this.#refusal,
+      truncated: this.#isFull || this.#finish === 'length' || this.#finish === 'content_filter',
+      ms,
+      ...(this.#finish === undefined ? {} : { finish: this.#finish }),
+      ...(usage === undefined ? {} : { usage }),
+    }
+  }
+
+  async #take(events: readonly AnswerEvent[]): Promise<boolean> {
+    if (this.isOver) return false
+    this.onLife?.()
+    for (const event of events) this.#note(event)
+    if (this.#onEvents === undefined) return !this.#isFull
+    const goesOn = this.#onEvents(events)
+    return typeof goesOn === 'boolean' ? goesOn : await goesOn
+  }
+
+  #note(event: AnswerEvent): void {
+    if (event.type === 'text') {
+      this.#hasContent ||= event.text.trim() !== ''
+      if (this.#onEvents === undefined) this.#gather(event.text)
+      else this.#otherCharacters += event.text.length
+    } else if (event.type === 'refusal') {
+      this.#refusal += event.text.slice(0, maxGatheredCharacters - this.#refusal.length)
+    } else if (event.type === 'reasoning' || event.type === 'call_arguments') {
+      this.#otherCharacters += event.text.length
+    } else if (event.type === 'call') {
+      // A call is an answer of the model that has tools, and none of one that has not.
+      this.#hasContent ||= this.#onEvents !== undefined
+    } else if (event.type === 'usage') {
+      this.#usage = event.usage
+    } else if (event.type === 'finish') {
+      this.#finish = event.reason
+    }
+  }
+
+  #gather(text: string): void {
+    const room = maxGatheredCharacters - this.#text.length
+    this.#text += text.length <= room ? text : text.slice(0, room)
+    this.#isFull = text.length > room
+  }
+
+  /** For an answer whose backend did not count: what came is estimated, and said to be. */
+  #estimate({ conversation }: SubCall): Usage | undefined {
+    const characters = this.#text.length + this.#refusal.length + this.#otherCharacters
+    if (characters === 0 && this.#finish === undefined) return undefined
+    const inputTokens = estimateInputTokens(conversation)
+    const outputTokens = estimateTokens(characters)
+    return { inputTokens, outputTokens, cachedTokens: 0, reasoningTokens: 0, source: 'estimated' }
+  }
+}

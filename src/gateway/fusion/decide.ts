@@ -1,0 +1,82 @@
+import { criteria, type Analysis, type AnswerType, type Scores } from './analysis.ts'
+import type { Candidate } from './normalise.ts'
+
+/** How much each criterion counts, by what kind of answer is wanted (research fusion 2.2). Each row adds up to 1. */
+const weights: Readonly<Record<AnswerType, Scores>> = {
+  open: { correct: 0.45, complete: 0.2, grounded: 0.15, instruction: 0.12, format: 0.08 },
+  closed: { correct: 0.8, complete: 0.05, grounded: 0.05, instruction: 0.05, format: 0.05 },
+  code: { correct: 0.6, complete: 0.15, grounded: 0.05, instruction: 0.15, format: 0.05 },
+  structured: { correct: 0.5, complete: 0.15, grounded: 0.05, instruction: 0.1, format: 0.2 },
+  action: { correct: 0.6, complete: 0.1, grounded: 0.1, instruction: 0.15, format: 0.05 },
+}
+/** From 0 to 10: below it no candidate is trusted; from `adoptFrom` on, this far ahead of all others, one is sent as it is. */
+const trustFrom = 4
+const adoptFrom = 7
+const adoptLead = 1
+/** A decision as close as this over a material disagreement is judged again. */
+const closeLead = 1
+/** Candidates this much worse than the best are not shown to the writer. */
+const writerDistance = 4
+
+export interface Ranked {
+  readonly candidate: Candidate
+  /** 0 to 10. */
+  readonly total: number
+  readonly isFlagged: boolean
+}
+
+export interface Decision {
+  readonly verdict: 'adopt' | 'synthesize' | 'insufficient'
+  /** Best first; a candidate that tried to give orders stands behind all that did not. */
+  readonly ranking: readonly Ranked[]
+}
+
+/** Each candidate's total out of 10, computed here from one or two readings of the judge: no model adds up. */
+export function rankCandidates(candidates: readonly Candidate[], analyses: readonly Analysis[]): Ranked[] {
+  const ranked = candidates.map((candidate): Ranked => {
+    const totals = analyses.map(({ answerType, scores }) => totalOf(scores[candidate.label], weights[answerType]))
+    const total = totals.reduce((sum, one) => sum + one, 0) / totals.length
+    const isFlagged = analyses.some(({ injectionFlags }) => injectionFlags.includes(candidate.label))
+    return { candidate, total: Math.round(total * 1000) / 1000, isFlagged }
+  })
+  return ranked.sort((a, b) => Number(a.isFlagged) - Number(b.isFlagged) || b.total - a.total)
+}
+
+/** What is done with the candidates (research fusion 2.1, decide). */
+export function decide(candidates: readonly Candidate[], analyses: readonly Analysis[]): Decision {
+  const ranking = rankCandidates(candidates, analyses)
+  const best = ranking[0]!
+  const flagged = ranking.filter(({ isFlagged }) => isFlagged).length
+  const isDoubted = best.total < adoptFrom && analyses.every(({ verdict }) => verdict === 'insufficient')
+  if (best.total < trustFrom || isDoubted || (flagged > 0 && flagged * 2 >= ranking.length))
+    return { verdict: 'insufficient', ranking }
+  const isOpen = analyses[0]!.answerType === 'open'
+  // A cut answer is never sent as if it were whole.
+  const canSend = !best.isFlagged && !best.candidate.answer.truncated
+  const verdict = !isOpen && canSend && best.total >= adoptFrom && leadOf(ranking) >= adoptLead ? 'adopt' : 'synthesize'
+  return { verdict, ranking }
+}
+
+/** Whether a second look in reversed order is worth its price: the two best are close, and over something that matters. */
+export function isClose(candidates: readonly Candidate[], analysis: Analysis): boolean {
+  if (candidates.length < 2 || !analysis.contradictions.some(({ material }) => material)) return false
+  return Math.abs(leadOf(rankCandidates(candidates, [analysis]))) < closeLead
+}
+
+/** Those whom the writer is shown, best first. */
+export function forWriter(ranking: readonly Ranked[]): Candidate[] {
+  const best = ranking[0]!.total
+  return ranking
+    .filter(({ total, isFlagged }, place) => place === 0 || (!isFlagged && total >= best - writerDistance))
+    .map(({ candidate }) => candidate)
+}
+
+function leadOf(ranking: readonly Ranked[]): number {
+  const [best, second] = ranking
+  return second === undefined ? Number.POSITIVE_INFINITY : best!.total - second.total
+}
+
+function totalOf(scores: Scores | undefined, weight: Scores): number {
+  if (scores === undefined) return 0
+  return criteria.reduce((sum, name) => sum + scores[name] * weight[name], 0)
+}

@@ -1,0 +1,67 @@
+import type { Analysis } from './analysis.ts'
+import { decide, type Decision } from './decide.ts'
+import { buildFence, type Fence } from './fence.ts'
+import { judgeCandidates } from './judge.ts'
+import { doAgree } from './medoid.ts'
+import { buildCandidates, type Candidate } from './normalise.ts'
+import { PanelRequests } from './panel-request.ts'
+import { runPanel, type PanelResult } from './panel.ts'
+import type { FusionRun } from './run.ts'
+import { permute } from './seed.ts'
+import { transcriptOf } from './transcript.ts'
+
+/** What panel and judge found. In memory only; the letters mean nothing outside of it. */
+export interface Deliberation {
+  readonly panel: PanelResult
+  readonly candidates: readonly Candidate[]
+  readonly analyses: readonly Analysis[]
+  /** Absent where nobody judged. */
+  readonly decision: Decision | undefined
+  /** Whether no judge was needed because all say the same. */
+  readonly areAgreed: boolean
+  readonly fence: Fence
+  readonly judgeMs: number
+}
+
+/** Told how far it is, so that the caller can be. */
+export interface DeliberationListener {
+  onAnswer(answered: number, asked: number): void
+  onCompared(disagreements: number): void
+}
+
+/**
+ * Asks the panel and has its answers compared. Fewer than two answers are not compared, and who of the two is to write
+ * the reply is not decided here: the alias writes with the final model, the tool hands the findings to it.
+ */
+export async function deliberate(run: FusionRun, listener: DeliberationListener): Promise<Deliberation> {
+  const { conversation, settings } = run.request
+  const { port, book, plan, signal } = run
+  const [writer] = plan.writers
+  const shown = settings.panelSize * settings.maxPanelTokens
+  // The judge's answer is shorter than the writer's may be: its own worst case is the writer's at most.
+  const writingUsd = writer === undefined ? 0 : book.worstUsd(writer, conversation, shown)
+  const requests = new PanelRequests(conversation, settings)
+  const asked = plan.slots.length
+  const onAnswer = (answered: number): void => listener.onAnswer(answered, asked)
+  const panel = await runPanel({ port, book, plan, settings, requests, keepUsd: 2 * writingUsd, signal, onAnswer })
+  if (panel.answers.length < panel.asked) run.degrade('member_lost')
+  if (panel.answers.length < panel.quorum) run.degrade('below_quorum')
+  if (panel.dropOuts.some(({ why }) => why === 'unaffordable')) run.degrade('cost_cap')
+  const candidates = buildCandidates(permute(panel.answers, run.random))
+  const transcript = transcriptOf(conversation)
+  const quoted = [transcript, settings.criteria ?? '', ...candidates.map(({ text }) => text)]
+  const fence = buildFence(quoted, port.random)
+  const found = { panel, candidates, fence }
+  const unjudged = { ...found, analyses: [], decision: undefined, judgeMs: 0 }
+  if (panel.answers.length < 2) return { ...unjudged, areAgreed: false }
+  if (settings.agreementIsEnough && doAgree(panel.answers)) return { ...unjudged, areAgreed: true }
+  const beganMs = port.clock.nowMs()
+  const failed = new Set(panel.dropOuts.flatMap(({ member, why }) => (why === 'cut' ? [] : [member])))
+  const quotedTranscript = fence.quote('conversation', transcript)
+  const judging = { run, candidates, fence, transcript: quotedTranscript, failed, keepUsd: writingUsd }
+  const analyses = await judgeCandidates(judging)
+  const judgeMs = Math.round(port.clock.nowMs() - beganMs)
+  if (analyses.length > 0) listener.onCompared(analyses[0]!.contradictions.length)
+  const decision = analyses.length === 0 ? undefined : decide(candidates, analyses)
+  return { ...found, analyses, decision, areAgreed: false, judgeMs }
+}

@@ -1,0 +1,178 @@
+import type { FinishReason } from '../../domain/conversation.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import { deliberate, type Deliberation } from './deliberate.ts'
+import { forWriter } from './decide.ts'
+import { rankByMedoid } from './medoid.ts'
+import { outcomeOf, nobodyAnswered, type Answered, type FusionOutcome } from './outcome.ts'
+import { Outlet } from './outlet.ts'
+import type { PanelAnswer } from './panel.ts'
+import type { FusionMember, FusionPort } from './ports.ts'
+import { progress } from './prompts.ts'
+import type { FusionMode } from './record.ts'
+import { FusionRun, type FusionRequest } from './run.ts'
+import { withCaution, withNotes, writerRequest } from './synthesis-request.ts'
+import { writeLive } from './write-live.ts'
+
+/** Models that are asked one after the other where the panel gave nothing (contract 5.2). */
+const maxFallbacks = 3
+
+/**
+ * Answers one user turn by deliberation: a panel, a judge, and one answer that is adopted or written from what they
+ * found; down to the answer of whoever is left (research fusion 2.1). The answer leaves through `port.emit` and always
+ * ends: with `finish`, or without it where the outcome holds an error. Once the caller's signal is aborted everything
+ * under way is closed at once.
+ * @throws ServiceError `invalid_request` before anything is asked or emitted; anything else that is thrown is a bug
+ */
+export async function fuse(request: FusionRequest, port: FusionPort, signal: AbortSignal): Promise<FusionOutcome> {
+  using run = new FusionRun(request, port, signal)
+  const { tellsProgress } = request.settings
+  const outlet = new Outlet({ emit: (events) => port.emit(events), caller: signal, tellsProgress })
+  try {
+    return await new Fusion(run, outlet).answer()
+  } finally {
+    outlet.close()
+  }
+}
+
+/** The course of one fusion, from the first event to the last. */
+class Fusion {
+  readonly #run: FusionRun
+  readonly #outlet: Outlet
+  /** Whether the answer is kept back until it is complete: it is not streamed, or its form has to be checked. */
+  readonly #isHeld: boolean
+
+  constructor(run: FusionRun, outlet: Outlet) {
+    this.#run = run
+    this.#outlet = outlet
+    this.#isHeld = !run.request.conversation.stream || this.#wantsJson
+  }
+
+  async answer(): Promise<FusionOutcome> {
+    const run = this.#run
+    const outlet = this.#outlet
+    outlet.begin()
+    outlet.tell(progress.asked(run.plan.slots.length))
+    const deliberation = await deliberate(run, {
+      onAnswer: (answered, asked) => outlet.tell(progress.answered(answered, asked)),
+      onCompared: (disagreements) => outlet.tell(progress.compared(disagreements)),
+    })
+    const answered: Answered = run.isCallerGone ? {} : await this.#answerFrom(deliberation)
+    if (run.signal.aborted && !run.isCallerGone) run.degrade('deadline')
+    return outcomeOf(run, answered, deliberation)
+  }
+
+  async #answerFrom(deliberation: Deliberation): Promise<Answered> {
+    const { panel, decision, areAgreed, analyses } = deliberation
+    const [only] = panel.answers
+    if (only === undefined) return this.#answerWithoutPanel(panel.refusals)
+    // Only the final model has the caller's tools: what the others wrote cannot stand for a call.
+    const needsTools = this.#hasTools
+    if (panel.answers.length === 1 && !needsTools) return this.#adopt('single', only)
+    if (areAgreed && !needsTools) return this.#adopt('agreed', this.#bestOf(deliberation))
+    if (decision?.verdict === 'adopt' && !needsTools) return this.#adopt('adopted', this.#bestOf(deliberation))
+    if (this.#run.remainingMs > 0) {
+      const written = await this.#write(deliberation)
+      if (written !== undefined) return written
+      if (this.#run.isCallerGone) return {}
+      this.#run.degrade('synthesis_failed')
+    }
+    const mode = panel.answers.length === 1 ? 'single' : analyses.length > 0 ? 'adopted' : 'medoid'
+    return this.#adopt(mode, this.#bestOf(deliberation))
+  }
+
+  /** Has the final model write the reply; undefined where nothing of one was said. */
+  async #write({ panel, candidates, decision, analyses, fence }: Deliberation): Promise<Answered | undefined> {
+    const run = this.#run
+    const failed = new Set(panel.dropOuts.flatMap(({ member, why }) => (why === 'cut' ? [] : [member])))
+    const member = this.#writers(failed)[0]
+    if (member === undefined) return undefined
+    const plain = writerRequest(run.request.conversation, !this.#isHeld, run.book.isCapped)
+    const isRestart = decision?.verdict === 'insufficient'
+    const shown = decision === undefined ? candidates : forWriter(decision.ranking)
+    const conversation = isRestart
+      ? withCaution(plain)
+      : withNotes(plain, member, { candidates: shown, analysis: analyses[0], fence })
+    const isGood = (text: string): boolean => text.trim() === '' || this.#hasForm(text)
+    const writing = { run, outlet: this.#outlet, member, role: 'synthesis' as const, conversation, fence }
+    const { end, finish } = await writeLive({ ...writing, isHeld: this.#isHeld, isGood })
+    if (end.status === 'unaffordable') run.degrade('cost_cap')
+    if (!this.#outlet.hasContent) return undefined
+    const mode = isRestart ? 'restarted' : 'synthesised'
+    return finish === undefined ? this.#broken(mode) : this.#end(mode, finish)
+  }
+
+  /** Nobody of the panel answered: one model after the other is asked as if there were no fusion. */
+  async #answerWithoutPanel(refusals: readonly string[]): Promise<Answered> {
+    const run = this.#run
+    const [refusal] = refusals
+    if (refusal !== undefined) {
+      await this.#outlet.sayAll(refusal, 'refusal')
+      return this.#end('refused', 'stop')
+    }
+    run.degrade('panel_failed')
+    const failed = new Set(run.book.records.map(({ member }) => member))
+    const conversation = writerRequest(run.request.conversation, !this.#isHeld, run.book.isCapped)
+    for (const member of this.#writers(failed).slice(0, maxFallbacks)) {
+      if (run.signal.aborted) break
+      const writing = { run, outlet: this.#outlet, member, role: 'fallback' as const, conversation }
+      const { end, finish } = await writeLive({ ...writing, isHeld: this.#isHeld })
+      if (end.status === 'unaffordable') run.degrade('cost_cap')
+      if (this.#outlet.hasContent)
+        return finish === undefined ? this.#broken('fallback') : this.#end('fallback', finish)
+    }
+    return { error: nobodyAnswered(run) }
+  }
+
+  /** Sends one answer of the panel as it is. */
+  async #adopt(mode: FusionMode, { text, truncated }: PanelAnswer): Promise<Answered> {
+    await this.#outlet.sayAll(text)
+    return this.#end(mode, truncated ? 'length' : 'stop')
+  }
+
+  #end(mode: FusionMode, finish: FinishReason): Answered {
+    this.#outlet.end(this.#run.book.usage, finish)
+    return { mode }
+  }
+
+  /** Part of an answer is out and the rest does not come: that is said, and never hidden (contract 3.4). */
+  #broken(mode: FusionMode): Answered {
+    this.#run.degrade('synthesis_broken')
+    return { mode, error: new ServiceError('upstream_broken') }
+  }
+
+  /** The best answer that can be sent as it is: by the judge where there was one, of the form that was asked for if any has it. */
+  #bestOf({ panel, decision }: Deliberation): PanelAnswer {
+    const ranked =
+      decision === undefined
+        ? rankByMedoid(panel.answers, (text) => this.#hasForm(text))
+        : decision.ranking.map(({ candidate }) => candidate.answer)
+    return ranked.find(({ text, truncated }) => !truncated && this.#hasForm(text)) ?? ranked[0]!
+  }
+
+  /** Who writes, in the order of asking: those who failed in this fusion last. */
+  #writers(failed: ReadonlySet<string>): FusionMember[] {
+    const { writers } = this.#run.plan
+    const isFailed = ({ id }: FusionMember): boolean => failed.has(id)
+    return [...writers.filter((member) => !isFailed(member)), ...writers.filter(isFailed)]
+  }
+
+  #hasForm(text: string): boolean {
+    if (!this.#wantsJson) return true
+    try {
+      JSON.parse(text)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  get #wantsJson(): boolean {
+    const type = this.#run.request.conversation.outputFormat?.type
+    return type === 'json_object' || type === 'json_schema'
+  }
+
+  get #hasTools(): boolean {
+    const { tools, toolChoice } = this.#run.request.conversation
+    return tools.length > 0 && toolChoice?.type !== 'none'
+  }
+}

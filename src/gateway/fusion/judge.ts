@@ -1,0 +1,165 @@
+import type { AssistantPart, Conversation, InputPart, Turn } from '../../domain/conversation.ts'
+import { readAnalysis, type Analysis } from './analysis.ts'
+import { makeCall, type CallEnd } from './call.ts'
+import { isClose } from './decide.ts'
+import type { Fence } from './fence.ts'
+import { findJsonObject } from './json-object.ts'
+import type { Candidate } from './normalise.ts'
+import { subConversation } from './panel-request.ts'
+import type { CallRole, FusionMember } from './ports.ts'
+import * as prompts from './prompts.ts'
+import type { FusionRun } from './run.ts'
+import { imagesOf } from './transcript.ts'
+
+const maxAnalysisTokens = 4_096
+/** Models that reason spend of the same limit on it. */
+const reasoningFactor = 4
+/** Of a reply that could not be read and is shown to its author once more. */
+const maxRepeatedCharacters = 16_000
+/** Of the whole time, what must be left for writing; a judge that would need it is not asked. */
+const writingShare = 0.15
+/** A judge that has less time than this is not asked. */
+const leastJudgeMs = 1_000
+/** Judges as far below the best as this, in points of quality, only stand in. */
+const judgeFloor = 8
+
+export interface JudgeOf {
+  readonly run: FusionRun
+  /** In the order in which they are shown. */
+  readonly candidates: readonly Candidate[]
+  readonly fence: Fence
+  /** The quoted conversation. */
+  readonly transcript: string
+  /** Those who already failed in this fusion. */
+  readonly failed: ReadonlySet<string>
+  /** US dollars that writing will need. */
+  readonly keepUsd: number
+}
+
+/**
+ * Has the candidates compared: by one judge, who may mend an unreadable reply once, then by one of another family
+ * (research fusion 2.1, ladder). Empty where nobody could; two readings where a close decision was looked at again.
+ */
+export async function judgeCandidates(of: JudgeOf): Promise<readonly Analysis[]> {
+  const { run, candidates, failed, keepUsd } = of
+  for (const [place, judge] of chooseJudges(run, candidates, failed).entries()) {
+    if (place > 0) run.degrade('judge_replaced')
+    const first = await askJudge(of, judge, 'judge', candidates)
+    if (first === undefined) continue
+    const { settings } = run.request
+    if (!settings.judgesAgain || !isClose(candidates, first) || run.book.isTight(keepUsd)) return [first]
+    const again = await askJudge(of, judge, 'swap', candidates.toReversed())
+    if (again !== undefined) return [first, again]
+    run.degrade('second_look_failed')
+    return [first]
+  }
+  run.degrade('no_analysis')
+  return []
+}
+
+/** What a judge is asked: the rules apart, everything that others wrote behind the fence. */
+export function judgeRequest(
+  { run, fence, transcript }: JudgeOf,
+  judge: FusionMember,
+  shown: readonly Candidate[],
+): Conversation {
+  const { conversation, settings } = run.request
+  const lines = [prompts.conversationHeading, transcript]
+  if (settings.criteria !== undefined) lines.push(prompts.criteriaHeading, fence.quote('criteria', settings.criteria))
+  for (const { label, text, twins, wasCut } of shown) {
+    lines.push(prompts.candidateHeading(label, twins.length, wasCut), fence.quote(label, text))
+  }
+  lines.push(prompts.judgeClosing)
+  const images = judge.capabilities?.image_input === true ? imagesOf(conversation) : []
+  const parts: InputPart[] = [{ type: 'text', text: lines.join('\n\n') }, ...images]
+  const system = prompts.judgePrompt(shown.length, fence.start)
+  const turns: Turn[] = [
+    { role: 'system', parts: [{ type: 'text', text: system }] },
+    { role: 'user', parts },
+  ]
+  const reasons = judge.capabilities?.reasoning === true
+  const { instructions: _, ...hints } = conversation.hints
+  return {
+    ...subConversation(
+      conversation,
+      { turns, hints },
+      { maxOutputTokens: maxAnalysisTokens * (reasons ? reasoningFactor : 1), ...(reasons ? {} : { temperature: 0 }) },
+    ),
+    ...(judge.capabilities?.structured_outputs === true ? { outputFormat: { type: 'json_object' as const } } : {}),
+  }
+}
+
+/** One judge's reading of the candidates, mended once where it cannot be read. */
+async function askJudge(
+  of: JudgeOf,
+  judge: FusionMember,
+  role: 'judge' | 'swap',
+  shown: readonly Candidate[],
+): Promise<Analysis | undefined> {
+  const { run, candidates } = of
+  const labels = candidates.map(({ label }) => label)
+  const request = judgeRequest(of, judge, shown)
+  const reply = await call(of, judge, role, request)
+  if (reply?.status !== 'answered') return undefined
+  const reading = readReply(reply.text, labels)
+  if ('analysis' in reading) return reading.analysis
+  const said: AssistantPart = { type: 'text', text: reply.text.slice(0, maxRepeatedCharacters) }
+  const ask: InputPart = { type: 'text', text: prompts.repairPrompt(reading.problem) }
+  const turns: Turn[] = [...request.turns, { role: 'assistant', parts: [said] }, { role: 'user', parts: [ask] }]
+  const mended = await call(of, judge, 'repair', { ...request, turns })
+  if (mended?.status !== 'answered') return undefined
+  const again = readReply(mended.text, labels)
+  if (!('analysis' in again)) return undefined
+  run.degrade('judge_repaired')
+  return again.analysis
+}
+
+function readReply(text: string, labels: readonly string[]): ReturnType<typeof readAnalysis> {
+  const body = findJsonObject(text)
+  return body === undefined ? { problem: 'it holds no JSON object.' } : readAnalysis(body, labels)
+}
+
+async function call(
+  { run, keepUsd }: JudgeOf,
+  member: FusionMember,
+  role: CallRole,
+  conversation: Conversation,
+): Promise<CallEnd | undefined> {
+  const { port, book, signal, request } = run
+  const { judgeMs, totalMs } = request.settings
+  const limitMs = Math.min(judgeMs, run.remainingMs - totalMs * writingShare)
+  if (limitMs < leastJudgeMs) {
+    run.degrade('deadline')
+    return undefined
+  }
+  const end = await makeCall({ port, book, member, call: { role, conversation }, limitMs, keepUsd, signal })
+  if (end.status === 'unaffordable') run.degrade('cost_cap')
+  return end
+}
+
+/** Who judges, and who stands in: of the families that speak least in the panel, and never of one family twice if there is another. */
+function chooseJudges(
+  { plan }: FusionRun,
+  candidates: readonly Candidate[],
+  failed: ReadonlySet<string>,
+): FusionMember[] {
+  const voices = new Map<string, number>()
+  for (const { answer, twins } of candidates)
+    for (const { member } of [answer, ...twins]) voices.set(member.family, (voices.get(member.family) ?? 0) + 1)
+  const best = Math.max(...plan.writers.map(({ quality }) => quality))
+  const rank = (member: FusionMember): number[] => [
+    Number(failed.has(member.id)),
+    Number(member.quality < best - judgeFloor),
+    voices.get(member.family) ?? 0,
+    -member.quality,
+  ]
+  const order = plan.writers.toSorted((a, b) => {
+    const [ofA, ofB] = [rank(a), rank(b)]
+    return ofA.map((value, place) => value - ofB[place]!).find((difference) => difference !== 0) ?? 0
+  })
+  const first = plan.judgeFirst ?? order[0]
+  if (first === undefined) return []
+  const others = order.filter((member) => member !== first)
+  const second = others.find(({ family }) => family !== first.family) ?? others[0]
+  return second === undefined ? [first] : [first, second]
+}

@@ -1,0 +1,41 @@
+import { cutText } from './cut-text.ts'
+import type { PanelAnswer } from './panel.ts'
+
+/** Of one answer that judge and writer see. */
+const maxAnswerCharacters = 24_000
+/** Enough for the largest panel. */
+const labels = 'ABCDEFGH'
+
+/** One distinct answer under a letter: all that another model learns of its author. */
+export interface Candidate {
+  readonly label: string
+  readonly answer: PanelAnswer
+  /** Cut to size; the answer itself stays whole. */
+  readonly text: string
+  readonly wasCut: boolean
+  /** Further answers that are the same word for word. */
+  readonly twins: readonly PanelAnswer[]
+}
+
+/** Gives the answers letters in the order in which they stand, the same ones together. */
+export function buildCandidates(answers: readonly PanelAnswer[]): Candidate[] {
+  const byText = new Map<string, PanelAnswer[]>()
+  for (const answer of answers) {
+    const key = answer.text.trim().replace(/\s+/g, ' ')
+    const same = byText.get(key)
+    if (same === undefined) byText.set(key, [answer])
+    else same.push(answer)
+  }
+  return Array.from(byText.values(), (same, index) => {
+    // What is sent in the end is an answer that was not cut short, where there is one.
+    const answer = same.find(({ truncated }) => !truncated) ?? same[0]!
+    const wasCut = answer.text.length > maxAnswerCharacters
+    return {
+      label: labels[index]!,
+      answer,
+      text: wasCut ? cutText(answer.text, maxAnswerCharacters) : answer.text,
+      wasCut,
+      twins: same.filter((other) => other !== answer),
+    }
+  })
+}

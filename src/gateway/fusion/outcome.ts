@@ -1,0 +1,86 @@
+import type { Usage } from '../../domain/conversation.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import type { CallRecord } from './book.ts'
+import type { Deliberation } from './deliberate.ts'
+import type { CallStatus } from './ports.ts'
+import { promptVersions } from './prompts.ts'
+import type { FusionMode, FusionRecord } from './record.ts'
+import type { FusionRun } from './run.ts'
+
+/** How one fusion ended. */
+export interface FusionOutcome {
+  /** Absent where the answer is complete or the caller has left. */
+  readonly error?: ServiceError
+  readonly isCallerGone: boolean
+  /** The sum of all sub-calls. */
+  readonly usage: Usage
+  readonly record: FusionRecord
+  /** What was found on the way, for a caller that may see it; in memory only. */
+  readonly deliberation: Deliberation
+}
+
+/** How an answer came about, or that there is none. */
+export interface Answered {
+  readonly mode?: FusionMode
+  readonly error?: ServiceError
+}
+
+/** Puts together what is recorded and returned. */
+export function outcomeOf(run: FusionRun, answered: Answered, deliberation: Deliberation): FusionOutcome {
+  const { book, isCallerGone, plan } = run
+  const { panel, judgeMs } = deliberation
+  const { costUsd } = book
+  const error = isCallerGone ? undefined : answered.error
+  const errorCode = isCallerGone ? 'client_closed' : error?.code
+  const record: FusionRecord = {
+    preset: run.request.settings.preset,
+    prompts: promptVersions,
+    ...(answered.mode === undefined ? {} : { mode: answered.mode }),
+    asked: panel.asked,
+    answered: panel.answers.length,
+    quorum: panel.quorum,
+    isSelfPanel: plan.isSelfPanel,
+    dropOuts: panel.dropOuts,
+    ...verdictOf(deliberation),
+    degraded: run.degraded,
+    calls: book.records,
+    panelMs: panel.ms,
+    judgeMs,
+    totalMs: run.elapsedMs,
+    ...(costUsd === undefined ? {} : { costUsd }),
+    ...(errorCode === undefined ? {} : { errorCode }),
+  }
+  const { usage } = book
+  return { ...(error === undefined ? {} : { error }), isCallerGone, usage, record, deliberation }
+}
+
+function verdictOf({
+  decision,
+  analyses,
+}: Deliberation): Pick<FusionRecord, 'verdict' | 'answerType' | 'disagreements'> {
+  const [analysis] = analyses
+  if (decision === undefined || analysis === undefined) return {}
+  const { answerType, contradictions } = analysis
+  return { verdict: decision.verdict, answerType, disagreements: contradictions.length }
+}
+
+/** The refusal where no model gave an answer: what all calls have in common, else that nobody could just now. */
+export function nobodyAnswered(run: FusionRun): ServiceError {
+  const { profile } = run.request.conversation
+  const statuses = new Set(run.book.records.map(({ status }: CallRecord) => status))
+  // What was cut says nothing about the others.
+  statuses.delete('cut')
+  const areAll = (status: CallStatus): boolean => statuses.size === 1 && statuses.has(status)
+  if (statuses.size === 0 && run.degraded.includes('cost_cap')) {
+    const problem = 'parameters.max_cost_usd is too low for a single answer. Send a higher one, or a shorter request.'
+    return new ServiceError('invalid_request', { param: 'parameters.max_cost_usd', words: { problem } })
+  }
+  if (areAll('rejected_content')) return new ServiceError('content_rejected', { status: 400 })
+  if (areAll('context_too_long')) return new ServiceError('context_length_exceeded', { words: { profile } })
+  if (areAll('rejected_credentials')) return new ServiceError('upstream_credentials_rejected')
+  if (run.remainingMs === 0 || areAll('timeout') || statuses.size === 0) {
+    const seconds = Math.round(run.request.settings.totalMs / 1000)
+    return new ServiceError('upstream_timeout', { words: { profile, seconds } })
+  }
+  return new ServiceError('server_is_overloaded', { retryAfterSeconds: 1, words: { profile, seconds: 1 } })
+}

@@ -1,0 +1,75 @@
+import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation.ts'
+import { cutPieces } from './cut-pieces.ts'
+import type { FusionPort } from './ports.ts'
+
+export interface OutletOf {
+  readonly emit: FusionPort['emit']
+  /** Aborted when the caller has left: nothing is said from then on. */
+  readonly caller: AbortSignal
+  readonly tellsProgress: boolean
+}
+
+/** The one way by which anything reaches the caller: start, progress, content, usage, finish, each in its order. */
+export class Outlet {
+  readonly #of: OutletOf
+  readonly #gone = Promise.withResolvers<void>()
+  readonly #leave = (): void => this.#gone.resolve()
+  #isReasoning = false
+  #hasContent = false
+
+  constructor(of: OutletOf) {
+    this.#of = of
+    of.caller.addEventListener('abort', this.#leave, { once: true })
+  }
+
+  /** Whether something of the answer itself was said: from then on it cannot be replaced by another one. */
+  get hasContent(): boolean {
+    return this.#hasContent
+  }
+
+  /** Opens the answer, before anything is known. */
+  begin(): void {
+    void this.#emit([{ type: 'start' }])
+  }
+
+  /** Says how far it is. */
+  tell(text: string): void {
+    if (!this.#of.tellsProgress || this.#hasContent) return
+    this.#isReasoning = true
+    void this.#emit([{ type: 'reasoning', text }])
+  }
+
+  /** Passes on events of the answer. The promise, where there is one, ends when the reader has caught up or has left. */
+  say(events: readonly AnswerEvent[]): Promise<void> | undefined {
+    if (events.length === 0) return undefined
+    const first: AnswerEvent[] = this.#isReasoning ? [{ type: 'reasoning_end' }] : []
+    this.#isReasoning = false
+    this.#hasContent = true
+    const caughtUp = this.#emit([...first, ...events])
+    return caughtUp === undefined ? undefined : Promise.race([caughtUp, this.#gone.promise])
+  }
+
+  /** Says a whole text, in pieces, as fast as the reader takes it. */
+  async sayAll(text: string, type: 'text' | 'refusal' = 'text'): Promise<void> {
+    for (const piece of cutPieces(text)) {
+      const caughtUp = this.say([{ type, text: piece }])
+      if (caughtUp !== undefined) await caughtUp
+    }
+  }
+
+  /** Ends an answer that is complete. */
+  end(usage: Usage, reason: FinishReason): void {
+    const first: AnswerEvent[] = this.#isReasoning ? [{ type: 'reasoning_end' }] : []
+    void this.#emit([...first, { type: 'usage', usage }, { type: 'finish', reason }])
+  }
+
+  /** Nothing more is said. */
+  close(): void {
+    this.#of.caller.removeEventListener('abort', this.#leave)
+    this.#gone.resolve()
+  }
+
+  #emit(events: readonly AnswerEvent[]): Promise<void> | undefined {
+    return this.#of.caller.aborted ? undefined : this.#of.emit(events)
+  }
+}

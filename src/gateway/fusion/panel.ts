@@ -1,0 +1,214 @@
+import type { Timer } from '../../domain/clock.ts'
+import type { Book } from './book.ts'
+import { makeCall, type CallEnd } from './call.ts'
+import type { PanelRequests } from './panel-request.ts'
+import type { FusionPlan, PlannedSlot } from './plan.ts'
+import type { CallRole, CallStatus, FusionMember, FusionPort } from './ports.ts'
+import type { FusionSettings } from './settings.ts'
+
+/** After the quorum the others have this share of the time that the quorum took, within these bounds. */
+const graceShare = 0.5
+const shortestGraceMs = 2_000
+/** As a share of the panel's limit. */
+const longestGraceShare = 0.1
+/** Calls for each slot, hedges and refills included. */
+const dispatchesPerSlot = 2
+
+/** One answer of the panel. */
+export interface PanelAnswer {
+  readonly member: FusionMember
+  readonly text: string
+  readonly truncated: boolean
+}
+
+/** A member that gave no answer, and why. */
+export interface DropOut {
+  readonly member: string
+  readonly why: CallStatus
+}
+
+export interface PanelResult {
+  /** In the order of the slots, whatever the order of their coming. */
+  readonly answers: readonly PanelAnswer[]
+  /** Of those that would not answer, in their words. */
+  readonly refusals: readonly string[]
+  readonly dropOuts: readonly DropOut[]
+  readonly asked: number
+  readonly quorum: number
+  readonly ms: number
+}
+
+export interface PanelOf {
+  readonly port: FusionPort
+  readonly book: Book
+  readonly plan: FusionPlan
+  readonly settings: FusionSettings
+  readonly requests: PanelRequests
+  /** US dollars that judging and writing will need. */
+  readonly keepUsd: number
+  readonly signal: AbortSignal
+  /** Told at each answer. */
+  readonly onAnswer: (answered: number) => void
+}
+
+interface Slot {
+  readonly planned: PlannedSlot
+  readonly abort: AbortController
+  underWay: number
+  answer?: PanelAnswer
+  refilled: boolean
+  hedge?: Timer
+}
+
+/**
+ * Asks all members at once and waits for as few as it takes: for a quorum, and then a grace in proportion to what the
+ * quorum took (research fusion 2.1). A slot that fails is filled again once, one that is slow is asked a second time
+ * elsewhere while the quorum is not complete. Rejects only with a bug.
+ */
+export async function runPanel(of: PanelOf): Promise<PanelResult> {
+  return new Panel(of).run()
+}
+
+class Panel {
+  readonly #of: PanelOf
+  readonly #slots: readonly Slot[]
+  readonly #quorum: number
+  readonly #reserves: FusionMember[]
+  readonly #refusals: string[] = []
+  readonly #dropOuts: DropOut[] = []
+  readonly #startedMs: number
+  readonly #done = Promise.withResolvers<void>()
+  #dispatches = 0
+  #answered = 0
+  #timers: Timer[] = []
+  #isOver = false
+  #failure: { readonly error: unknown } | undefined
+
+  constructor(of: PanelOf) {
+    this.#of = of
+    this.#slots = of.plan.slots.map((planned) => ({
+      planned,
+      abort: new AbortController(),
+      underWay: 0,
+      refilled: false,
+    }))
+    this.#quorum = Math.min(of.settings.quorum ?? Math.ceil(this.#slots.length / 2), this.#slots.length)
+    this.#reserves = [...of.plan.reserves]
+    this.#startedMs = of.port.clock.nowMs()
+  }
+
+  async run(): Promise<PanelResult> {
+    const { port, settings, signal } = this.#of
+    const leave = (): void => this.#finish()
+    signal.addEventListener('abort', leave, { once: true })
+    this.#timers.push(port.clock.after(settings.panelMs, leave))
+    for (const slot of this.#slots) this.#begin(slot)
+    if (signal.aborted) this.#finish()
+    try {
+      await this.#done.promise
+    } finally {
+      signal.removeEventListener('abort', leave)
+    }
+    if (this.#failure !== undefined) throw this.#failure.error
+    return {
+      answers: this.#slots.flatMap(({ answer }) => (answer === undefined ? [] : [answer])),
+      refusals: this.#refusals,
+      dropOuts: this.#dropOuts,
+      asked: this.#slots.length,
+      quorum: this.#quorum,
+      ms: Math.round(port.clock.nowMs() - this.#startedMs),
+    }
+  }
+
+  #begin(slot: Slot): void {
+    const { member } = slot.planned
+    const { slowAfterMs } = member
+    if (slowAfterMs !== undefined && slowAfterMs < this.#of.settings.panelMs) {
+      slot.hedge = this.#of.port.clock.after(slowAfterMs, () => this.#hedge(slot))
+      this.#timers.push(slot.hedge)
+    }
+    this.#dispatch(slot, member, 'panel')
+  }
+
+  #dispatch(slot: Slot, member: FusionMember, role: CallRole): void {
+    const { port, book, settings, requests, keepUsd } = this.#of
+    this.#dispatches += 1
+    slot.underWay += 1
+    const call = { role, conversation: requests.requestFor(slot.planned, member) }
+    const { signal } = slot.abort
+    makeCall({ port, book, member, call, limitMs: settings.panelMs, keepUsd, signal }).then(
+      (end) => this.#ended(slot, member, end),
+      (error: unknown) => {
+        this.#failure ??= { error }
+        this.#finish()
+      },
+    )
+  }
+
+  #ended(slot: Slot, member: FusionMember, end: CallEnd): void {
+    slot.underWay -= 1
+    if (end.status !== 'answered') this.#dropOuts.push({ member: member.id, why: end.status })
+    if (end.status === 'refused') this.#refusals.push(end.refusal)
+    if (this.#isOver) {
+      this.#leaveWhenQuiet()
+      return
+    }
+    if (end.status === 'answered' && slot.answer === undefined) this.#accept(slot, member, end)
+    else if (slot.answer === undefined && slot.underWay === 0) this.#refill(slot, end)
+    if (this.#slots.every(({ answer, underWay }) => answer !== undefined || underWay === 0)) this.#finish()
+  }
+
+  #accept(slot: Slot, member: FusionMember, { text, truncated }: CallEnd): void {
+    slot.answer = { member, text, truncated }
+    slot.hedge?.cancel()
+    slot.abort.abort()
+    this.#answered += 1
+    this.#of.onAnswer(this.#answered)
+    if (this.#answered !== this.#quorum) return
+    const { clock } = this.#of.port
+    const longestMs = Math.max(shortestGraceMs, this.#of.settings.panelMs * longestGraceShare)
+    const proportionalMs = (clock.nowMs() - this.#startedMs) * graceShare
+    const graceMs = Math.min(longestMs, Math.max(shortestGraceMs, proportionalMs))
+    this.#timers.push(clock.after(graceMs, () => this.#finish()))
+  }
+
+  /** One more try for a slot that has nothing under way: by another member. */
+  #refill(slot: Slot, { status }: CallEnd): void {
+    if (slot.refilled || !this.#mayDispatch() || status === 'unaffordable') return
+    const member = this.#takeReserve()
+    if (member === undefined) return
+    slot.refilled = true
+    slot.hedge?.cancel()
+    this.#dispatch(slot, member, 'refill')
+  }
+
+  /** A second try beside a slow one, of the same model elsewhere if there is one. Once the quorum is complete a grace is enough. */
+  #hedge(slot: Slot): void {
+    if (this.#isOver || slot.answer !== undefined || this.#answered >= this.#quorum || !this.#mayDispatch()) return
+    const member = this.#takeReserve(slot.planned.member.model)
+    if (member !== undefined) this.#dispatch(slot, member, 'hedge')
+  }
+
+  #mayDispatch(): boolean {
+    return this.#dispatches < this.#slots.length * dispatchesPerSlot
+  }
+
+  #takeReserve(model?: string): FusionMember | undefined {
+    const sibling = model === undefined ? -1 : this.#reserves.findIndex((member) => member.model === model)
+    return this.#reserves.splice(Math.max(0, sibling), 1)[0]
+  }
+
+  /** Nothing more is waited for: what is under way is cut, and its end noted. */
+  #finish(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    for (const timer of this.#timers) timer.cancel()
+    for (const { abort } of this.#slots) abort.abort()
+    this.#leaveWhenQuiet()
+  }
+
+  /** The cut calls end in this turn; their ends belong into the record. */
+  #leaveWhenQuiet(): void {
+    if (this.#failure !== undefined || this.#slots.every(({ underWay }) => underWay === 0)) this.#done.resolve()
+  }
+}

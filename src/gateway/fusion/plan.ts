@@ -1,0 +1,121 @@
+import type { Conversation } from '../../domain/conversation.ts'
+import { invalidRequest } from '../../domain/errors.ts'
+import { estimateInputTokens, fitsWindow, hasImages } from './measure.ts'
+import type { FusionMember } from './ports.ts'
+import type { FusionSettings } from './settings.ts'
+
+/** Members this much worse than the best, in points of quality, are not asked: weak answers make a panel worse. */
+const qualityFloor = 8
+
+/** One answer that is asked for. Samples of one family are told to go about it differently, by the number of `angle`. */
+export interface PlannedSlot {
+  readonly member: FusionMember
+  readonly angle: number
+}
+
+/** Who is asked, who stands in, who judges and who writes: best first everywhere. */
+export interface FusionPlan {
+  readonly slots: readonly PlannedSlot[]
+  /** Not asked yet, for slots that fail or are slow. */
+  readonly reserves: readonly FusionMember[]
+  /** Every member that can be asked at all, the named or pinned ones first: judge, writer, and who answers alone. */
+  readonly writers: readonly FusionMember[]
+  readonly judgeFirst?: FusionMember
+  /** Whether one family gives all answers. */
+  readonly isSelfPanel: boolean
+}
+
+/** What a plan is made from. `pinned` is the backend that answered this session before. */
+export interface PlanOf {
+  readonly conversation: Conversation
+  readonly members: readonly FusionMember[]
+  readonly settings: FusionSettings
+  readonly pinned?: string
+}
+
+/**
+ * Chooses the panel: those who can read the conversation and are nearly as good as the best; among them the best, then
+ * new families, then new failure domains (research fusion 2.1). Too few of them are asked more than once.
+ * @throws ServiceError `invalid_request` where a named model is not there or none can be asked under the cost cap
+ */
+export function planFusion({ conversation, members, settings, pinned }: PlanOf): FusionPlan {
+  const able = ableMembers(conversation, members, settings)
+  const named = settings.panelModels?.map((name, index) => find(name, members, `analysis_models[${index}]`))
+  const judgeFirst = settings.judgeModel === undefined ? undefined : find(settings.judgeModel, members, 'model')
+  const best = Math.max(...able.map(({ quality }) => quality))
+  const strong = able.filter(({ quality }) => quality >= best - qualityFloor)
+  // Whoever is named but cannot read this conversation is passed over; where that is all of them, the plan chooses.
+  const pool = named?.filter((member) => able.includes(member)) ?? []
+  const order = pool.length > 0 ? [...new Set(pool)] : spread(strong)
+  const chosen = pool.length > 0 ? pool : order
+  const size = pool.length > 0 ? pool.length : settings.panelSize
+  const angles = new Map<string, number>()
+  const slots = Array.from({ length: size }, (_, index): PlannedSlot => {
+    const member = chosen[index % chosen.length]!
+    const angle = angles.get(member.family) ?? 0
+    angles.set(member.family, angle + 1)
+    return { member, angle }
+  })
+  const first = able.find(({ id }) => id === pinned)
+  const byQuality = able.toSorted((a, b) => b.quality - a.quality)
+  return {
+    slots,
+    reserves: spread(
+      strong,
+      slots.map(({ member }) => member),
+    ),
+    writers: first === undefined ? byQuality : [first, ...byQuality.filter((member) => member !== first)],
+    isSelfPanel: angles.size === 1,
+    ...(judgeFirst === undefined ? {} : { judgeFirst }),
+  }
+}
+
+/** Those who can be asked this: pictures, the window, and a price where the caller set a limit in money. */
+function ableMembers(
+  conversation: Conversation,
+  members: readonly FusionMember[],
+  { maxCostUsd, maxPanelTokens }: FusionSettings,
+): readonly FusionMember[] {
+  const priced = maxCostUsd === undefined ? members : members.filter(({ price }) => price !== undefined)
+  if (priced.length === 0) {
+    const problem = 'max_cost_usd cannot be kept: the price of no model is known. Send the request without it.'
+    throw invalidRequest('parameters.max_cost_usd', problem)
+  }
+  const seesImages = hasImages(conversation)
+  const inputTokens = estimateInputTokens(conversation)
+  const able = priced.filter((member) => {
+    if (seesImages && member.capabilities?.image_input !== true) return false
+    return fitsWindow(member, inputTokens, conversation.sampling.maxOutputTokens ?? maxPanelTokens)
+  })
+  // Nobody is known to be able: what a backend says to it is a better answer than a guess of ours.
+  return able.length > 0 ? able : priced
+}
+
+function find(name: string, members: readonly FusionMember[], field: string): FusionMember {
+  const found = members.find(({ id, model }) => id === name || model === name)
+  if (found !== undefined) return found
+  const path = `parameters.${field}`
+  throw invalidRequest(path, `${path} names a model that no connected backend has. Name one that you have connected.`)
+}
+
+/** All that are not in `before`, each next one as unlike those before it as can be. Equals keep their order. */
+function spread(members: readonly FusionMember[], before: readonly FusionMember[] = []): FusionMember[] {
+  const left = members.filter((member) => !before.includes(member))
+  const families = new Set(before.map(({ family }) => family))
+  const domains = new Set(before.map(({ failureDomain }) => failureDomain))
+  const order: FusionMember[] = []
+  const isBetter = (a: FusionMember, b: FusionMember): boolean => {
+    const newFamily = Number(!families.has(a.family)) - Number(!families.has(b.family))
+    if (newFamily !== 0) return newFamily > 0
+    const newDomain = Number(!domains.has(a.failureDomain)) - Number(!domains.has(b.failureDomain))
+    return newDomain === 0 ? a.quality > b.quality : newDomain > 0
+  }
+  while (left.length > 0) {
+    const next = left.reduce((best, member) => (isBetter(member, best) ? member : best))
+    left.splice(left.indexOf(next), 1)
+    order.push(next)
+    families.add(next.family)
+    domains.add(next.failureDomain)
+  }
+  return order
+}

@@ -1,0 +1,57 @@
+import type { Clock } from '../../domain/clock.ts'
+import type { AnswerEvent, Conversation } from '../../domain/conversation.ts'
+import type { ModelFacts } from '../../domain/model-facts.ts'
+import type { RandomBytes } from '../../domain/random.ts'
+import type { AttemptOutcome } from '../../domain/upstream.ts'
+
+/** One model on one backend, as fusion sees it. Nothing of it ever reaches the caller or another model. */
+export interface FusionMember extends ModelFacts {
+  /** The backend's id, unique among the members of one request. */
+  readonly id: string
+  readonly model: string
+  /** Models of one family share their mistakes: see `familyOf`. */
+  readonly family: string
+  /** What fails together with it, usually the provider. */
+  readonly failureDomain: string
+  /** How good the model is held to be, 0 to 100; the same for all where nobody said. */
+  readonly quality: number
+  /** US dollars for a million tokens; absent where it is not known. */
+  readonly price?: { readonly inputPerMillion: number; readonly outputPerMillion: number }
+  /** Milliseconds within which nine of ten of its answers are complete; absent where too few were seen. */
+  readonly slowAfterMs?: number
+}
+
+/** What a sub-call is for. */
+export type CallRole = 'panel' | 'refill' | 'hedge' | 'judge' | 'repair' | 'swap' | 'synthesis' | 'fallback'
+
+/**
+ * How a call ended. `empty`: nothing was said; `refused`: the model would not; `unsayable`: its format cannot say what
+ * was asked; `cut`: it was no longer waited for; `unaffordable`: never dispatched.
+ */
+export type CallStatus = AttemptOutcome | 'empty' | 'refused' | 'unsayable' | 'cut' | 'unaffordable'
+
+/** One sub-call. `conversation.stream` says whether events are wanted as they come, or one whole answer. */
+export interface SubCall {
+  readonly role: CallRole
+  readonly conversation: Conversation
+}
+
+/** A model's answer: what arrived together, in order, or all of it at once. */
+export type ModelAnswer = AsyncIterable<readonly AnswerEvent[]> | Promise<readonly AnswerEvent[]>
+
+/**
+ * Everything that fusion needs of the world: with a manual clock, seeded bytes and simulated models the same code runs
+ * without any network (architecture 5.7).
+ */
+export interface FusionPort {
+  /**
+   * Asks one model. Trouble is thrown as UpstreamError, what its format cannot say as ServiceError; anything else is a
+   * bug. When the signal is aborted the call's connection is closed at once (contract 5.6); what it still says is dropped.
+   */
+  callModel(member: FusionMember, call: SubCall, signal: AbortSignal): ModelAnswer
+  readonly clock: Clock
+  /** Unpredictable bytes. What a caller's `seed` fixes is not drawn from them. */
+  readonly random: RandomBytes
+  /** Takes the next events of the caller's answer. A promise means that the reader is slow: nothing follows before it resolves. */
+  emit(events: readonly AnswerEvent[]): Promise<void> | undefined
+}

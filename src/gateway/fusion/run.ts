@@ -1,0 +1,96 @@
+import type { Timer } from '../../domain/clock.ts'
+import type { Conversation } from '../../domain/conversation.ts'
+import { Book } from './book.ts'
+import { planFusion, type FusionPlan } from './plan.ts'
+import type { FusionMember, FusionPort } from './ports.ts'
+import type { Degradation } from './record.ts'
+import { hashText, seededRandom } from './seed.ts'
+import type { FusionSettings } from './settings.ts'
+
+/** What is fused, and by whom. */
+export interface FusionRequest {
+  readonly conversation: Conversation
+  /** Every model that may be asked for this account. At least one. */
+  readonly members: readonly FusionMember[]
+  readonly settings: FusionSettings
+  /** The backend that answered this session before, so that its cache stays warm. */
+  readonly pinned?: string
+}
+
+/** What all steps of one fusion share. Disposed of, it ends whatever is still under way. */
+export class FusionRun implements Disposable {
+  readonly request: FusionRequest
+  readonly port: FusionPort
+  readonly plan: FusionPlan
+  readonly book: Book
+  /** Ours alone, the same for the same seed and the same conversation. */
+  readonly random: () => number
+  readonly degraded: Degradation[] = []
+  readonly startedMs: number
+  readonly #life = new AbortController()
+  readonly #deadline: Timer
+  readonly #caller: AbortSignal
+  readonly #leave = (): void => this.#life.abort()
+
+  /** @throws ServiceError `invalid_request` where the settings name what is not there */
+  constructor(request: FusionRequest, port: FusionPort, caller: AbortSignal) {
+    const { conversation, members, settings } = request
+    this.request = request
+    this.port = port
+    this.plan = planFusion(request)
+    this.book = new Book(settings.maxCostUsd)
+    this.random = seededRandom(settings.seed === undefined ? drawSeed(port) : seedOf(settings.seed, conversation))
+    this.startedMs = port.clock.nowMs()
+    this.#caller = caller
+    if (members.length === 0) throw new Error('a fusion needs a member')
+    this.#deadline = port.clock.after(settings.totalMs, this.#leave)
+    caller.addEventListener('abort', this.#leave, { once: true })
+    if (caller.aborted) this.#leave()
+  }
+
+  /** Aborted when the caller leaves, when the time is up, and at the end. */
+  get signal(): AbortSignal {
+    return this.#life.signal
+  }
+
+  get isCallerGone(): boolean {
+    return this.#caller.aborted
+  }
+
+  /** Aborted when the caller leaves, and by nothing else. */
+  get caller(): AbortSignal {
+    return this.#caller
+  }
+
+  get elapsedMs(): number {
+    return Math.round(this.port.clock.nowMs() - this.startedMs)
+  }
+
+  /** Milliseconds until the deadline of the whole. */
+  get remainingMs(): number {
+    return Math.max(0, this.request.settings.totalMs - (this.port.clock.nowMs() - this.startedMs))
+  }
+
+  degrade(step: Degradation): void {
+    if (!this.degraded.includes(step)) this.degraded.push(step)
+  }
+
+  [Symbol.dispose](): void {
+    this.#deadline.cancel()
+    this.#caller.removeEventListener('abort', this.#leave)
+    this.#life.abort()
+  }
+}
+
+function drawSeed({ random }: FusionPort): number {
+  const [a = 0, b = 0, c = 0, d = 0] = random(4)
+  return (a << 24) | (b << 16) | (c << 8) | d
+}
+
+function seedOf(seed: number, { turns }: Conversation): number {
+  const last = turns.findLast(({ role }) => role === 'user')
+  return (last?.parts ?? []).reduce(
+    (hash, part) => ('text' in part ? hashText(part.text, hash) : hash),
+    hashText(`${seed}`),
+  )
+}

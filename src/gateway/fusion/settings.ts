@@ -1,0 +1,111 @@
+/** How much is spent on one deliberation. */
+export type PresetName = 'fast' | 'balanced' | 'quality'
+
+interface Preset {
+  /** How many answers are asked for. */
+  readonly panelSize: number
+  readonly panelMs: number
+  /** For each attempt at judging. */
+  readonly judgeMs: number
+  /** From the first dispatch to the last byte, however it goes. */
+  readonly totalMs: number
+  /** Whether a panel that agrees is believed without a judge: cheap, and one agreed answer in ten is wrong. */
+  readonly agreementIsEnough: boolean
+  /** Whether a close decision over a material disagreement is judged again in reversed order. */
+  readonly judgesAgain: boolean
+  /** Tokens that one panel answer may have. */
+  readonly maxPanelTokens: number
+}
+
+/** The presets (research fusion 2.6). */
+export const presets: Readonly<Record<PresetName, Preset>> = {
+  fast: {
+    panelSize: 2,
+    panelMs: 12_000,
+    judgeMs: 8_000,
+    totalMs: 40_000,
+    agreementIsEnough: true,
+    judgesAgain: false,
+    maxPanelTokens: 2_048,
+  },
+  balanced: {
+    panelSize: 3,
+    panelMs: 45_000,
+    judgeMs: 25_000,
+    totalMs: 120_000,
+    agreementIsEnough: false,
+    judgesAgain: true,
+    maxPanelTokens: 4_096,
+  },
+  quality: {
+    panelSize: 5,
+    panelMs: 120_000,
+    judgeMs: 45_000,
+    totalMs: 300_000,
+    agreementIsEnough: false,
+    judgesAgain: true,
+    maxPanelTokens: 8_192,
+  },
+}
+
+export const defaultPreset: PresetName = 'balanced'
+
+/** No panel is larger, whoever asks. */
+export const maxPanelSize = 8
+
+/** A caller that waits for a whole answer gives up early: its connection is silent all the time. */
+const wholeAnswerMs = 55_000
+
+/** What a caller may ask to see of the deliberation. */
+export const includable = ['analysis', 'responses', 'scores', 'timings'] as const
+
+/** Everything that decides how one deliberation runs. */
+export interface FusionSettings extends Preset {
+  readonly preset: PresetName
+  /** `always` deliberates whether or not the model asks for it; for the tool only. */
+  readonly mode: 'auto' | 'always'
+  /** The models that are asked, by backend id or model name; chosen by the plan where absent. */
+  readonly panelModels?: readonly string[]
+  /** The model that judges, likewise. */
+  readonly judgeModel?: string
+  /** Answers after which only a grace is waited; half of the panel unless said. */
+  readonly quorum?: number
+  /** What the caller holds to be a good answer, at most 2000 characters. */
+  readonly criteria?: string
+  /** For the tool: whether the panel sees the conversation or the question alone. */
+  readonly context: 'conversation' | 'question'
+  readonly maxRuns: number
+  /** US dollars; nothing is dispatched that could cost more. */
+  readonly maxCostUsd?: number
+  /** For the panel only. */
+  readonly temperature?: number
+  readonly reasoningEffort?: string
+  /** Fixes every choice of ours. */
+  readonly seed?: number
+  readonly include: readonly (typeof includable)[number][]
+  readonly resultItem: 'auto' | 'reasoning' | 'mcp_call' | 'native' | 'none'
+  readonly mixed: 'defer' | 'drop'
+  /** Whether the caller is told how far it is, as reasoning. */
+  readonly tellsProgress: boolean
+}
+
+/** The settings of a preset. A whole answer has at most 55 s, or `maxLatencyMs`; its phases shrink and grow alike. */
+export function settingsOf(preset: PresetName, stream: boolean, maxLatencyMs?: number): FusionSettings {
+  const { totalMs, panelMs, judgeMs, ...rest } = presets[preset]
+  const limitMs = maxLatencyMs ?? (stream ? totalMs : Math.min(totalMs, wholeAnswerMs))
+  const factor = limitMs / totalMs
+  return {
+    preset,
+    ...rest,
+    totalMs: limitMs,
+    panelMs: Math.round(panelMs * factor),
+    judgeMs: Math.round(judgeMs * factor),
+    mode: 'auto',
+    context: 'conversation',
+    maxRuns: 1,
+    include: [],
+    resultItem: 'auto',
+    mixed: 'defer',
+    tellsProgress: true,
+  }
+}

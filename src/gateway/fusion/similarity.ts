@@ -1,0 +1,62 @@
+/** Counts of hashed runs of three words are kept in so many places: texts of 24 kB hardly collide. */
+const places = 4_096
+/** Numbers and code say more about agreement than prose does. */
+const heavyWeight = 3
+const backtick = 96
+
+/** One text as weighted runs of three words. The vectors of one call can be compared with each other alone. */
+export function vectorise(texts: readonly string[]): Float32Array[] {
+  const vectors = texts.map(countShingles)
+  const occurrences = new Uint8Array(places)
+  for (const vector of vectors)
+    for (let place = 0; place < places; place++) if (vector[place]! > 0) occurrences[place]! += 1
+  for (const vector of vectors) {
+    let sum = 0
+    for (let place = 0; place < places; place++) {
+      if (vector[place] === 0) continue
+      const weight = 1 + Math.log((1 + texts.length) / (1 + occurrences[place]!))
+      vector[place]! *= weight
+      sum += vector[place]! * vector[place]!
+    }
+    const length = Math.sqrt(sum)
+    if (length > 0) for (let place = 0; place < places; place++) vector[place]! /= length
+  }
+  return vectors
+}
+
+/** How alike two texts are: 0 for nothing in common, 1 for the same. */
+export function similarityOf(a: Float32Array, b: Float32Array): number {
+  let sum = 0
+  for (let place = 0; place < places; place++) sum += a[place]! * b[place]!
+  return Math.min(1, sum)
+}
+
+function countShingles(text: string): Float32Array {
+  const counts = new Float32Array(places)
+  let [before, last] = [0, 0]
+  let [hash, isNumber, isInCode, ticks, words] = [0, false, false, 0, 0]
+  const endWord = (): void => {
+    if (hash === 0) return
+    const shingle = Math.imul(Math.imul(before, 31) + last, 31) + hash
+    const place = (shingle ^ (shingle >>> 15)) & (places - 1)
+    counts[place]! += isNumber || isInCode ? heavyWeight : 1
+    ;[before, last] = [last, hash]
+    ;[hash, isNumber] = [0, false]
+    words += 1
+  }
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index)
+    ticks = code === backtick ? ticks + 1 : 0
+    if (ticks === 3) isInCode = !isInCode
+    const isDigit = code >= 48 && code <= 57
+    const lower = code >= 65 && code <= 90 ? code + 32 : code
+    if (isDigit || (lower >= 97 && lower <= 122) || code > 127) {
+      isNumber ||= isDigit
+      hash = Math.imul(hash ^ lower, 0x01000193) + 0x9e3779b9
+      // Scripts that do not separate words: every sign is one.
+      if (code >= 0x2e80) endWord()
+    } else endWord()
+  }
+  endWord()
+  return counts
+}

@@ -1,0 +1,110 @@
+import type { Conversation } from '../../domain/conversation.ts'
+import type { Draft } from '../../formats/fields.ts'
+import type { Analysis } from './analysis.ts'
+import { cutText } from './cut-text.ts'
+import type { Fence } from './fence.ts'
+import { cautiousInputTokens, unsaidOutputTokens } from './measure.ts'
+import type { Candidate } from './normalise.ts'
+import type { FusionMember } from './ports.ts'
+import { cautionPrompt, synthesisPrompt } from './prompts.ts'
+import { appendToUser } from './transcript.ts'
+
+/** Of all notes together, where the model's window is not known. */
+const maxNotesCharacters = 96_000
+/** Of what is left of a window, the part that notes may fill; reckoned with so many characters to a token. */
+const windowShare = 0.6
+const charactersPerToken = 2.5
+const leastNotesCharacters = 4_000
+/** A candidate that would be cut to less than this is left out. */
+const leastCandidateCharacters = 400
+
+/**
+ * The caller's own request, with its tools, its format and its limits, for the model that writes the reply. `isBounded`
+ * gives it a longest answer where the caller set none, because its worst case has to be known.
+ */
+export function writerRequest(conversation: Conversation, isLive: boolean, isBounded: boolean): Conversation {
+  const { fusionTool: _, ...asked } = conversation
+  const { metadata: __, store: ___, previousResponseId: ____, references: _____, ...hints } = asked.hints
+  const request: Draft<Conversation> = {
+    ...asked,
+    stream: isLive,
+    streamUsage: true,
+    hints: { ...hints, store: false },
+  }
+  if (isBounded && request.sampling.maxOutputTokens === undefined)
+    request.sampling = { ...request.sampling, maxOutputTokens: unsaidOutputTokens }
+  return request
+}
+
+export interface NotesOf {
+  /** Best first. */
+  readonly candidates: readonly Candidate[]
+  readonly analysis: Analysis | undefined
+  readonly fence: Fence
+}
+
+/** The writer's request with the notes behind the user's words; every line that others wrote is fenced. */
+export function withNotes(
+  request: Conversation,
+  writer: FusionMember,
+  { candidates, analysis, fence }: NotesOf,
+): Conversation {
+  const pieces = [synthesisPrompt(fence.start, analysis !== undefined, request.tools.length > 0)]
+  let room = roomForNotes(request, writer)
+  if (analysis !== undefined) {
+    const notes = cutText(notesOf(analysis), room)
+    pieces.push(fence.quote('notes', notes))
+    room -= notes.length
+  }
+  for (const [place, { label, text }] of candidates.entries()) {
+    if (place > 0 && room < leastCandidateCharacters) break
+    const shown = cutText(text, Math.max(room, leastCandidateCharacters))
+    pieces.push(fence.quote(label, shown))
+    room -= shown.length
+  }
+  return { ...request, turns: appendToUser(request.turns, `\n\n${pieces.join('\n\n')}`) }
+}
+
+/** The writer's request where nothing that was found can be trusted. */
+export function withCaution(request: Conversation): Conversation {
+  return { ...request, turns: appendToUser(request.turns, `\n\n${cautionPrompt}`) }
+}
+
+function roomForNotes(request: Conversation, { contextWindow }: FusionMember): number {
+  if (contextWindow === undefined) return maxNotesCharacters
+  const answer = request.sampling.maxOutputTokens ?? unsaidOutputTokens
+  const left = (contextWindow - cautiousInputTokens(request) - answer) * windowShare * charactersPerToken
+  return Math.floor(Math.min(maxNotesCharacters, Math.max(leastNotesCharacters, left)))
+}
+
+/** The comparison as lines of text. They were written by a model that read what others wrote: quoted like the rest. */
+function notesOf(analysis: Analysis): string {
+  const by = (labels: readonly string[]): string => (labels.length === 0 ? '' : ` (${labels.join(', ')})`)
+  const lines: string[] = []
+  const list = (heading: string, entries: readonly string[]): void => {
+    if (entries.length > 0) lines.push(heading, ...entries.map((entry) => `- ${entry}`))
+  }
+  list('Outline', analysis.outline)
+  list(
+    'Agreed, as weak evidence',
+    analysis.consensus.map(({ claim, support }) => claim + by(support)),
+  )
+  list(
+    'Disagreements',
+    analysis.contradictions.map(({ topic, positions, side, check }) => {
+      const held = positions.map(({ labels, claim }) => `${claim}${by(labels)}`).join('; ')
+      const outcome = side.length === 0 ? 'unresolved' : `resolved for ${side.join(', ')}`
+      return `${topic}: ${held}. ${outcome}${check === '' ? '' : `; check: ${check}`}`
+    }),
+  )
+  list(
+    'Covered by some only',
+    analysis.partialCoverage.map(({ labels, point }) => point + by(labels)),
+  )
+  list(
+    'Said by one only',
+    analysis.uniqueInsights.map(({ label, insight, keep }) => `${insight} (${label}; ${keep ? 'keep' : 'doubtful'})`),
+  )
+  list('Missed by all', analysis.blindSpots)
+  return lines.join('\n')
+}

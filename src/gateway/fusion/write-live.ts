@@ -1,0 +1,128 @@
+import type { AnswerEvent, Conversation, FinishReason } from '../../domain/conversation.ts'
+import { makeCall, type CallEnd } from './call.ts'
+import { MarkScrubber, type Fence } from './fence.ts'
+import type { Outlet } from './outlet.ts'
+import type { CallRole, FusionMember } from './ports.ts'
+import type { FusionRun } from './run.ts'
+
+/** Silence after which a writer is given up (contract 5.5). */
+const idleMs = 30_000
+/** Of an answer that is kept back until it is complete. */
+const maxHeldCharacters = 4_194_304
+
+export interface WritingOf {
+  readonly run: FusionRun
+  readonly outlet: Outlet
+  readonly member: FusionMember
+  readonly role: CallRole
+  readonly conversation: Conversation
+  /** The fence of the notes that this writer was given; absent where it was given none. */
+  readonly fence?: Fence
+  /** Whether the answer is kept back until it is complete and `isGood`, so that nothing of a bad one is seen. */
+  readonly isHeld: boolean
+  readonly isGood?: (text: string) => boolean
+}
+
+export interface Writing {
+  readonly end: CallEnd
+  /** Why the answer ended; absent where it is not complete or was not passed on. */
+  readonly finish?: FinishReason
+}
+
+/**
+ * Has one model write the caller's answer and passes it on as it comes. Before its first word a failure leaves no trace;
+ * behind it the answer is broken, which `outlet.hasContent` tells. Of a writer with notes neither reasoning nor marks are
+ * passed on: both tell of the notes.
+ */
+export async function writeLive(of: WritingOf): Promise<Writing> {
+  const { run, outlet, member, role, conversation, isHeld } = of
+  const { port, book, signal } = run
+  const passing = new Passing(of)
+  const call = { role, conversation }
+  const onEvents = (events: readonly AnswerEvent[]): Promise<boolean> | boolean => passing.take(events)
+  const limitMs = run.remainingMs
+  const end = await makeCall({ port, book, member, call, limitMs, idleMs, signal, onEvents })
+  const isDone = end.status === 'answered' || (end.status === 'refused' && of.fence === undefined)
+  if (!isDone || end.finish === undefined || passing.isRejected) return { end }
+  if (isHeld && of.isGood?.(passing.text) === false) return { end }
+  const rest = passing.rest()
+  if (rest.length > 0) await outlet.say(rest)
+  return { end, finish: end.finish }
+}
+
+/** What of a writer's events reaches the caller, and when. */
+class Passing {
+  readonly #of: WritingOf
+  readonly #scrubber: MarkScrubber | undefined
+  /** Not passed on yet: all of it while the answer is held, else what came before its first word. */
+  #held: AnswerEvent[] = []
+  #heldCharacters = 0
+  #hasBegun = false
+  text = ''
+  /** Whether the answer cannot be used, whatever else comes. */
+  isRejected = false
+
+  constructor(of: WritingOf) {
+    this.#of = of
+    this.#scrubber = of.fence === undefined ? undefined : new MarkScrubber(of.fence)
+  }
+
+  take(events: readonly AnswerEvent[]): Promise<boolean> | boolean {
+    const passed = events.flatMap((event) => this.#pass(event))
+    if (this.isRejected) return false
+    if (this.#of.isHeld || !this.#hasBegun) {
+      for (const event of passed) this.#held.push(event)
+      return true
+    }
+    const all = this.#held.length === 0 ? passed : [...this.#held, ...passed]
+    this.#held = []
+    const caughtUp = this.#of.outlet.say(all)
+    return caughtUp === undefined ? true : caughtUp.then(() => true)
+  }
+
+  /** What is still to be said once the answer is complete. */
+  rest(): AnswerEvent[] {
+    const text = this.#scrubber?.end() ?? ''
+    return text === '' ? this.#held : [...this.#held, { type: 'text', text }]
+  }
+
+  #pass(event: AnswerEvent): AnswerEvent[] {
+    switch (event.type) {
+      case 'start':
+      case 'usage':
+      case 'finish':
+        return []
+      case 'reasoning':
+      case 'reasoning_end':
+        return this.#of.fence === undefined ? [event] : []
+      case 'refusal':
+        if (this.#of.fence === undefined) return this.#begin(event)
+        // The panel answered: its best answer is worth more than this one's refusal, as long as nothing was said.
+        this.isRejected = !this.#hasBegun || this.#of.isHeld
+        return this.#hasBegun ? [event] : []
+      case 'text':
+        return this.#passText(event)
+      case 'call':
+      case 'call_arguments':
+      case 'annotation':
+        return this.#begin(event)
+    }
+  }
+
+  #passText(event: Extract<AnswerEvent, { type: 'text' }>): AnswerEvent[] {
+    const text = this.#scrubber === undefined ? event.text : this.#scrubber.push(event.text)
+    if (this.#of.isHeld) {
+      this.text += text
+      this.#heldCharacters += text.length
+      this.isRejected ||= this.#heldCharacters > maxHeldCharacters
+    }
+    if (text === '') return []
+    if (text.trim() !== '') this.#hasBegun = true
+    return [{ type: 'text', text }]
+  }
+
+  #begin(event: AnswerEvent): AnswerEvent[] {
+    this.#hasBegun = true
+    return [event]
+  }
+}

@@ -1,0 +1,79 @@
+import type { Clock, Timer } from '../../src/domain/clock.ts'
+
+interface Waiting {
+  readonly atMs: number
+  /** Timers that are due together run in the order in which they were set. */
+  readonly number: number
+  run: (() => void) | undefined
+}
+
+/** A clock that jumps from timer to timer: simulated time costs nothing, and whoever waits for nothing is found out. */
+export class SimulatedTime implements Clock {
+  #nowMs = 1_800_000_000_000
+  #count = 0
+  /** Sorted, the next one last. */
+  readonly #waiting: Waiting[] = []
+
+  nowMs(): number {
+    return this.#nowMs
+  }
+
+  after(delayMs: number, run: () => void): Timer {
+    const timer: Waiting = { atMs: this.#nowMs + Math.max(0, delayMs), number: this.#count++, run }
+    let place = this.#waiting.length
+    while (place > 0 && this.#waiting[place - 1]!.atMs <= timer.atMs) place -= 1
+    this.#waiting.splice(place, 0, timer)
+    return {
+      cancel: () => {
+        timer.run = undefined
+      },
+    }
+  }
+
+  /** Timers that were set and neither ran nor were cancelled. */
+  get waiting(): number {
+    return this.#waiting.filter(({ run }) => run !== undefined).length
+  }
+
+  /** Lets time pass until the promise is settled. @throws Error where it hangs: nothing is left that could settle it */
+  async until<Result>(promise: Promise<Result>): Promise<Result> {
+    let isSettled = false
+    const settle = (): void => {
+      isSettled = true
+    }
+    promise.then(settle, settle)
+    for (;;) {
+      await promisesRan()
+      if (isSettled) return promise
+      const next = this.#next()
+      if (next === undefined) throw new Error('it hangs: no timer is left')
+      next()
+    }
+  }
+
+  /** Lets everything run that still waits. */
+  async drain(): Promise<void> {
+    await promisesRan()
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      next()
+      await promisesRan()
+    }
+  }
+
+  #next(): (() => void) | undefined {
+    for (;;) {
+      const timer = this.#waiting.pop()
+      if (timer === undefined) return undefined
+      if (timer.run === undefined) continue
+      this.#nowMs = Math.max(this.#nowMs, timer.atMs)
+      return timer.run
+    }
+  }
+}
+
+/** All that waits for nothing but promises has run. */
+function promisesRan(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+}
