@@ -8,7 +8,7 @@ import { seededRandom } from '../../src/gateway/fusion/seed.ts'
 import { settingsOf, type FusionSettings } from '../../src/gateway/fusion/settings.ts'
 import { question } from './conversations.ts'
 import { expectSound } from './invariants.ts'
-import { candidatesIn, judgeReply, judgeSays, judgeSecret } from './simulated-judge.ts'
+import { candidatesIn, judgeReply, judgeSays, judgeSecret, textOf } from './simulated-judge.ts'
 import {
   SimulatedModels,
   streamedAnswer,
@@ -16,6 +16,7 @@ import {
   usageOf,
   type Behave,
   type Behaviour,
+  type Step,
 } from './simulated-models.ts'
 import { SimulatedTime } from './simulated-time.ts'
 
@@ -193,9 +194,27 @@ function randomBehaviour(dice: Dice, trouble: number): Behave {
     }
     const text = conversation.outputFormat === undefined ? `The answer is ${dice.upTo(3)}.` : '{"answer": 1}'
     const usage = usageOf(dice.upTo(500), dice.upTo(100))
-    if (conversation.stream) return { ...streamedAnswer(text, dice.ms(40), usage), isDeaf }
+    if (conversation.stream) {
+      const { steps } = streamedAnswer(text, dice.ms(40), usage)
+      return { steps: role === 'synthesis' ? [...indiscretions(dice, conversation), ...steps] : steps, isDeaf }
+    }
     return { ...textAnswer(text, dice.ms(9_000), usage), isDeaf }
   }
+}
+
+/** What a writer lets slip of its notes before it begins: in its reasoning, or by repeating a quoted line's mark. */
+function indiscretions(dice: Dice, conversation: Conversation): Step[] {
+  const afterMs = dice.ms(100)
+  const [mark] = /⟦\w{6}·\w+⟧ /.exec(textOf(conversation)) ?? []
+  const steps: Step[] = []
+  if (dice.chance(0.3))
+    steps.push({ afterMs, events: [{ type: 'reasoning', text: `${judgeSecret}: candidate A is right` }] })
+  if (dice.chance(0.1) && mark !== undefined) {
+    const cut = dice.upTo(mark.length)
+    const pieces = [mark.slice(0, cut), mark.slice(cut)]
+    steps.push(...pieces.map((text): Step => ({ afterMs, events: [{ type: 'text', text }] })))
+  }
+  return steps
 }
 
 function randomReply(dice: Dice, conversation: Conversation, trouble: number): string {
