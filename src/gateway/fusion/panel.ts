@@ -102,8 +102,8 @@ class Panel {
     const leave = (): void => this.#finish()
     signal.addEventListener('abort', leave, { once: true })
     this.#timers.push(port.clock.after(settings.panelMs, leave))
-    for (const slot of this.#slots) this.#begin(slot)
     if (signal.aborted) this.#finish()
+    else for (const slot of this.#slots) this.#begin(slot)
     try {
       await this.#done.promise
     } finally {
