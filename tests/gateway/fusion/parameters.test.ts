@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest'
+import type { Json } from '../../../src/domain/conversation.ts'
+import { ServiceError } from '../../../src/domain/errors.ts'
+import { errorMessage } from '../../../src/domain/error-text.ts'
+import { readFusionParameters } from '../../../src/gateway/fusion/read-parameters.ts'
+import { presets, settingsOf } from '../../../src/gateway/fusion/settings.ts'
+
+function refusalOf(parameters: Json): ServiceError {
+  try {
+    readFusionParameters(parameters, true)
+  } catch (error) {
+    if (error instanceof ServiceError) return error
+    throw error
+  }
+  throw new Error('it was accepted')
+}
+
+describe('the parameters of fusion', () => {
+  test('need not be there: the preset is balanced', () => {
+    expect(readFusionParameters(undefined, true)).toEqual(settingsOf('balanced', true))
+    expect(readFusionParameters(null, true).preset).toBe('balanced')
+    expect(readFusionParameters({}, true)).toMatchObject({ preset: 'balanced', panelSize: 3, totalMs: 120_000 })
+  })
+
+  test('name a preset, also as others call it', () => {
+    expect(readFusionParameters({ preset: 'quality' }, true)).toMatchObject({ panelSize: 5, totalMs: 300_000 })
+    expect(readFusionParameters({ preset: 'general-fast' }, true)).toMatchObject({ preset: 'fast', panelSize: 2 })
+    expect(readFusionParameters({ preset: 'general-high' }, true).preset).toBe('quality')
+    expect(readFusionParameters({ preset: 'general-budget' }, true).preset).toBe('balanced')
+  })
+
+  test('set everything that the research lists', () => {
+    const read = readFusionParameters(
+      {
+        mode: 'always',
+        analysis_models: ['a', 'b'],
+        model: 'c',
+        criteria: 'short',
+        context: 'question',
+        max_runs: 2,
+        max_cost_usd: 0.5,
+        max_completion_tokens: 900,
+        temperature: 0.3,
+        reasoning: { effort: 'low' },
+        quorum: 2,
+        seed: 7,
+        include: ['analysis', 'timings'],
+        result_item: 'native',
+        mixed: 'drop',
+      },
+      true,
+    )
+    expect(read).toMatchObject({
+      mode: 'always',
+      panelModels: ['a', 'b'],
+      panelSize: 2,
+      judgeModel: 'c',
+      criteria: 'short',
+      context: 'question',
+      maxRuns: 2,
+      maxCostUsd: 0.5,
+      maxPanelTokens: 900,
+      temperature: 0.3,
+      reasoningEffort: 'low',
+      quorum: 2,
+      seed: 7,
+      include: ['analysis', 'timings'],
+      resultItem: 'native',
+      mixed: 'drop',
+    })
+  })
+
+  test('that are null count as not said', () => {
+    expect(readFusionParameters({ seed: null, preset: null, max_latency_ms: null }, true)).toEqual(
+      settingsOf('balanced', true),
+    )
+  })
+
+  test('limit the whole time, and its phases with it', () => {
+    const { totalMs, panelMs, judgeMs } = readFusionParameters({ max_latency_ms: 60_000 }, true)
+    expect({ totalMs, panelMs, judgeMs }).toEqual({ totalMs: 60_000, panelMs: 22_500, judgeMs: 12_500 })
+  })
+
+  test('a whole answer has 55 s, unless it asks for more', () => {
+    expect(readFusionParameters({}, false).totalMs).toBe(55_000)
+    expect(readFusionParameters({ preset: 'fast' }, false).totalMs).toBe(presets.fast.totalMs)
+    expect(readFusionParameters({ max_latency_ms: 200_000 }, false).totalMs).toBe(200_000)
+  })
+})
+
+describe('a wrong parameter is refused with 400, names its place and is at most 240 characters long:', () => {
+  const cases: readonly [string, Json, string, RegExp][] = [
+    ['a list', [], 'parameters', /must be an object/],
+    ['an unknown name', { wibble: 1 }, 'parameters.wibble', /It has: preset, /],
+    ['a near miss', { panel_sise: 1 }, 'parameters.panel_sise', /Did you mean panel_size\?/],
+    ['a name that is no name', { '<b>\n': 1 }, 'parameters.?', /no parameter \?/],
+    ['a name of the prototype', { constructor: 1 }, 'parameters.constructor', /no parameter constructor/],
+    ['an unknown preset', { preset: 'toString' }, 'parameters.preset', /fast, balanced, quality/],
+    ['too large a panel', { panel_size: 9 }, 'parameters.panel_size', /from 1 to 8/],
+    ['half a member', { panel_size: 2.5 }, 'parameters.panel_size', /whole number/],
+    ['no models', { analysis_models: [] }, 'parameters.analysis_models', /1 to 8/],
+    ['nine models', { analysis_models: Array(9).fill('a') }, 'parameters.analysis_models', /1 to 8/],
+    ['a model that is a number', { analysis_models: ['a', 3] }, 'parameters.analysis_models[1]', /string/],
+    ['a quorum above the panel', { panel_size: 2, quorum: 3 }, 'parameters.quorum', /only 2 models/],
+    ['too long criteria', { criteria: 'x'.repeat(2001) }, 'parameters.criteria', /2000 characters/],
+    ['negative money', { max_cost_usd: -1 }, 'parameters.max_cost_usd', /from 0/],
+    ['too little time', { max_latency_ms: 100 }, 'parameters.max_latency_ms', /from 5000/],
+    ['an unknown part', { include: ['prompts'] }, 'parameters.include[0]', /analysis, responses/],
+    ['reasoning without effort', { reasoning: {} }, 'parameters.reasoning.effort', /string/],
+  ]
+  test.each(cases)('%s', (_, parameters, param, message) => {
+    const error = refusalOf(parameters)
+    const links = new Proxy({}, { get: () => 'https://example.com' }) as Parameters<typeof errorMessage>[1]
+    const text = errorMessage(error, links)
+    expect(error.status).toBe(400)
+    expect(error.facts.param).toBe(param)
+    expect(text).toMatch(message)
+    expect(text.length).toBeLessThanOrEqual(240)
+  })
+})
