@@ -25,7 +25,8 @@ const maxFallbacks = 3
  */
 export async function fuse(request: FusionRequest, port: FusionPort, signal: AbortSignal): Promise<FusionOutcome> {
   using run = new FusionRun(request, port, signal)
-  const { tellsProgress } = request.settings
+  // A whole answer is read when all is over: what was said while it was waited for would only stand in it.
+  const tellsProgress = request.settings.tellsProgress && request.conversation.stream
   const outlet = new Outlet({ emit: (events) => port.emit(events), caller: signal, tellsProgress })
   try {
     return await new Fusion(run, outlet).answer()

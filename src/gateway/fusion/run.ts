@@ -35,6 +35,7 @@ export class FusionRun implements Disposable {
   /** @throws ServiceError `invalid_request` where the settings name what is not there */
   constructor(request: FusionRequest, port: FusionPort, caller: AbortSignal) {
     const { conversation, members, settings } = request
+    if (members.length === 0) throw new Error('a fusion needs a member')
     this.request = request
     this.port = port
     this.plan = planFusion(request)
@@ -42,7 +43,6 @@ export class FusionRun implements Disposable {
     this.random = seededRandom(settings.seed === undefined ? drawSeed(port) : seedOf(settings.seed, conversation))
     this.startedMs = port.clock.nowMs()
     this.#caller = caller
-    if (members.length === 0) throw new Error('a fusion needs a member')
     this.#deadline = port.clock.after(settings.totalMs, this.#leave)
     caller.addEventListener('abort', this.#leave, { once: true })
     if (caller.aborted) this.#leave()

@@ -85,7 +85,7 @@ export interface FusionSettings extends Preset {
   readonly include: readonly (typeof includable)[number][]
   readonly resultItem: 'auto' | 'reasoning' | 'mcp_call' | 'native' | 'none'
   readonly mixed: 'defer' | 'drop'
-  /** Whether the caller is told how far it is, as reasoning. */
+  /** Whether the caller of a stream is told how far it is, as reasoning. */
   readonly tellsProgress: boolean
 }
 

@@ -50,7 +50,7 @@ function countShingles(text: string): Float32Array {
     if (ticks === 3) isInCode = !isInCode
     const isDigit = code >= 48 && code <= 57
     const lower = code >= 65 && code <= 90 ? code + 32 : code
-    if (isDigit || (lower >= 97 && lower <= 122) || code > 127) {
+    if (isDigit || (lower >= 97 && lower <= 122) || (code > 127 && !isSign(code))) {
       isNumber ||= isDigit
       hash = Math.imul(hash ^ lower, 0x01000193) + 0x9e3779b9
       // Scripts that do not separate words: every sign is one.
@@ -59,4 +59,11 @@ function countShingles(text: string): Float32Array {
   }
   endWord()
   return counts
+}
+
+/** Punctuation and blanks outside of ASCII. */
+function isSign(code: number): boolean {
+  if (code <= 0xbf) return true
+  if (code < 0x2000) return false
+  return code <= 0x206f || (code >= 0x3000 && code <= 0x303f) || (code >= 0xff00 && code <= 0xff20)
 }
