@@ -14,7 +14,7 @@ import { normal } from './statistics.ts'
 const assumed = { right: [0.78, 0.76, 0.74], shared: 0.55, allWrong: 0.02, distractors: 8, popular: 0.72 }
 
 /** One candidate as a simulated judge sees it; `isRight` is for judges that can tell. */
-export interface Shown {
+interface Shown {
   readonly label: string
   readonly text: string
   readonly isRight: boolean

@@ -156,11 +156,6 @@ export function streamedAnswer(text: string, everyMs = 20, usage = usageOf(300, 
   return { steps: [...steps, { afterMs: everyMs, events: last }] }
 }
 
-/** Text that was emitted, all of it. */
-export function emittedText(events: readonly AnswerEvent[]): string {
-  return events.map((event) => (event.type === 'text' ? event.text : '')).join('')
-}
-
 let members = 0
 
 /** A simulated member; families and domains of its own unless said. */

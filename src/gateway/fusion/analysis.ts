@@ -4,7 +4,7 @@ import { isArray, isObject, objectOf } from '../../formats/fields.ts'
 const maxEntries = 8
 const maxCharacters = 400
 
-export const answerTypes = ['open', 'closed', 'code', 'structured', 'action'] as const
+const answerTypes = ['open', 'closed', 'code', 'structured', 'action'] as const
 export type AnswerType = (typeof answerTypes)[number]
 
 export const criteria = ['correct', 'complete', 'grounded', 'instruction', 'format'] as const
@@ -27,7 +27,7 @@ export interface Analysis {
   readonly outline: readonly string[]
 }
 
-export interface Contradiction {
+interface Contradiction {
   readonly topic: string
   readonly material: boolean
   readonly positions: readonly { readonly labels: readonly string[]; readonly claim: string }[]

@@ -32,7 +32,7 @@ export interface Decision {
 }
 
 /** Each candidate's total out of 10, computed here from one or two readings of the judge: no model adds up. */
-export function rankCandidates(candidates: readonly Candidate[], analyses: readonly Analysis[]): Ranked[] {
+function rankCandidates(candidates: readonly Candidate[], analyses: readonly Analysis[]): Ranked[] {
   const ranked = candidates.map((candidate): Ranked => {
     const totals = analyses.map(({ answerType, scores }) => totalOf(scores[candidate.label], weights[answerType]))
     const total = totals.reduce((sum, one) => sum + one, 0) / totals.length

@@ -6,7 +6,7 @@ import { unsupported } from '../../formats/translatable.ts'
 const leastAnswerTokens = 64
 
 /** Why a turn is answered by one model alone. */
-export type SkipReason = 'tool_loop' | 'not_a_user_turn' | 'short_answer'
+type SkipReason = 'tool_loop' | 'not_a_user_turn' | 'short_answer'
 
 export type GateDecision = { readonly run: true } | { readonly run: false; readonly reason: SkipReason }
 

@@ -58,7 +58,7 @@ export async function judgeCandidates(of: JudgeOf): Promise<readonly Analysis[]>
 }
 
 /** What a judge is asked: the rules apart, everything that others wrote behind the fence. */
-export function judgeRequest(
+function judgeRequest(
   { run, fence, transcript }: JudgeOf,
   judge: FusionMember,
   shown: readonly Candidate[],

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { buildFence, cleanText, MarkScrubber, type Fence } from '../../../src/gateway/fusion/fence.ts'
 import { seededRandom } from '../../../src/gateway/fusion/seed.ts'
+import { anyLineEnd } from '../../simulation/hostile-texts.ts'
 
 function bytesOf(seed: number): (count: number) => Uint8Array {
   const number = seededRandom(seed)
@@ -19,7 +20,7 @@ describe('the fence', () => {
       fc.property(fc.string({ unit: 'binary', maxLength: 200 }), fc.integer(), (text, seed) => {
         const fence = buildFence([text], bytesOf(seed))
         const quoted = fence.quote('A', text)
-        const lines = quoted.split(/\r\n|[\n\r\v\f\u001C-\u001E\u0085\u2028\u2029]/)
+        const lines = quoted.split(anyLineEnd)
         for (const line of lines) expect(line.startsWith(`${fence.start}A⟧ `)).toBe(true)
       }),
       { numRuns: 3_000, seed: 5 },
@@ -54,7 +55,7 @@ describe('marks that a writer repeats', () => {
     for (let cut = 0; cut <= text.length; cut++) {
       expect(scrub(fence, [text.slice(0, cut), text.slice(cut)])).toBe('Here: one\ntwo ⟦not ours⟧ three')
     }
-    expect(scrub(fence, [...text])).toBe('Here: one\ntwo ⟦not ours⟧ three')
+    expect(scrub(fence, Array.from(text))).toBe('Here: one\ntwo ⟦not ours⟧ three')
   })
 
   test('leave every other text as it is, cut anywhere', () => {

@@ -1,0 +1,83 @@
+import { expect } from 'vitest'
+import { fuse } from '../../src/gateway/fusion/fusion.ts'
+import { seededRandom } from '../../src/gateway/fusion/seed.ts'
+import { settingsOf } from '../../src/gateway/fusion/settings.ts'
+import { question } from './conversations.ts'
+import { anyLineEnd, hostileText } from './hostile-texts.ts'
+import { byPlace, judgeReply, judgeSays, textOf } from './simulated-judge.ts'
+import { SimulatedModels, simulatedMember, streamedAnswer, textAnswer, type Behave } from './simulated-models.ts'
+import { SimulatedTime } from './simulated-time.ts'
+
+/** In each fusion three panel answers and the caller's criteria give orders. */
+export const ordersEach = 4
+
+/** Orders in what a gullible model takes for its own instructions: every line, however it ends, that bears no mark. */
+export function ordersObeyed(text: string): string[] {
+  const mark = /⟦([0-9A-Za-z]{6})·/.exec(text)?.[1]
+  const lines = text.split(anyLineEnd)
+  return (
+    lines
+      .filter((line) => !line.startsWith(`⟦${mark}·`))
+      .join('\n')
+      .match(/OBEY-\d+/g) ?? []
+  )
+}
+
+/** One fusion in which everybody who is quoted gives orders; what a gullible judge and writer would obey. */
+async function fuseHostile(seed: number): Promise<{ judged: string[]; written: string[]; injected: number }> {
+  const random = seededRandom(seed)
+  const judged: string[] = []
+  const written: string[] = []
+  let injected = 0
+  const order = (): string => {
+    injected += 1
+    return hostileText(random, `OBEY-${seed}`)
+  }
+  const behave: Behave = (_, { role, conversation }) => {
+    const all = textOf(conversation)
+    if (role === 'panel') return textAnswer(order(), 1_000)
+    if (role === 'synthesis') {
+      // What the user said themselves is an instruction; what stands behind it are the notes.
+      written.push(...ordersObeyed(all.slice(all.indexOf('This is what I ask.'))))
+      return streamedAnswer('Done.')
+    }
+    judged.push(...ordersObeyed(all))
+    return judgeSays(
+      judgeReply({ scores: byPlace(conversation, 8) }).replaceAll('JUDGE-SECRET', `OBEY-${seed}\\nOBEY-${seed}`),
+    )
+  }
+  const world = new SimulatedModels(new SimulatedTime(), behave, seed)
+  const members = [simulatedMember(), simulatedMember(), simulatedMember()]
+  const toolResult = {
+    role: 'tool',
+    callId: 'c',
+    kind: 'function',
+    parts: [{ type: 'text', text: hostileText(random, `OBEY-${seed}`) }],
+  } as const
+  const call = { type: 'call', kind: 'function', id: 'c', name: 'read', arguments: '{}' } as const
+  const conversation = question(undefined, {
+    turns: [
+      { role: 'user', parts: [{ type: 'text', text: 'Read it.' }] },
+      { role: 'assistant', parts: [call] },
+      toolResult,
+      { role: 'user', parts: [{ type: 'text', text: 'This is what I ask.' }] },
+    ],
+  })
+  const settings = { ...settingsOf('balanced', true), criteria: order() }
+  const outcome = await world.clock.until(
+    fuse({ conversation, members, settings }, world, new AbortController().signal),
+  )
+  expect(outcome.record.mode).toBe('synthesised')
+  return { judged, written, injected }
+}
+
+/** Runs so many hostile fusions from a seed on, and gives every order that was obeyed. */
+export async function ordersObeyedIn(fusions: number, firstSeed: number): Promise<string[]> {
+  const obeyed: string[] = []
+  for (let seed = firstSeed; seed < firstSeed + fusions; seed++) {
+    const { judged, written, injected } = await fuseHostile(seed)
+    expect(injected).toBe(ordersEach)
+    obeyed.push(...judged, ...written)
+  }
+  return obeyed
+}
