@@ -6,7 +6,17 @@ const count = 20_000
 test(`${count} random fusions, simulated: each ends, adds up, leaks nothing, and answers whenever one member answered`, async () => {
   const tally = await runRandomFusions(count, 1)
   // Every way of ending was gone often enough to mean something.
-  for (const name of ['adopted', 'agreed', 'synthesised', 'restarted', 'single', 'medoid', 'refused', 'fallback'])
+  for (const name of [
+    'adopted',
+    'agreed',
+    'synthesised',
+    'restarted',
+    'single',
+    'medoid',
+    'merged',
+    'refused',
+    'fallback',
+  ])
     expect(tally.get(name) ?? 0, name).toBeGreaterThan(count / 400)
   for (const name of ['upstream_broken', 'server_is_overloaded', 'upstream_timeout', 'left'])
     expect(tally.get(name) ?? 0, name).toBeGreaterThan(count / 400)

@@ -192,7 +192,10 @@ function randomBehaviour(dice: Dice, trouble: number): Behave {
     if (role === 'judge' || role === 'swap' || role === 'repair') {
       return { ...judgeSays(randomReply(dice, conversation, trouble), dice.ms(3_000)), isDeaf }
     }
-    const text = conversation.outputFormat === undefined ? `The answer is ${dice.upTo(3)}.` : '{"answer": 1}'
+    const text =
+      conversation.outputFormat === undefined
+        ? `The answer is ${dice.upTo(3)}.`
+        : `{"answer": ${dice.upTo(2)}, "sure": true}`
     const usage = usageOf(dice.upTo(500), dice.upTo(100))
     if (conversation.stream) {
       const { steps } = streamedAnswer(text, dice.ms(40), usage)

@@ -1,7 +1,8 @@
-import type { FinishReason } from '../../domain/conversation.ts'
+import type { FinishReason, Json } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { deliberate, type Deliberation } from './deliberate.ts'
 import { forWriter } from './decide.ts'
+import { mergeJson, type MergedJson } from './merge-json.ts'
 import { rankByMedoid } from './medoid.ts'
 import { outcomeOf, nobodyAnswered, type Answered, type FusionOutcome } from './outcome.ts'
 import { Outlet } from './outlet.ts'
@@ -10,6 +11,7 @@ import type { FusionMember, FusionPort } from './ports.ts'
 import { progress } from './prompts.ts'
 import type { FusionMode } from './record.ts'
 import { FusionRun, type FusionRequest } from './run.ts'
+import { fitsSchema } from './schema-fit.ts'
 import { withCaution, withNotes, writerRequest } from './synthesis-request.ts'
 import { writeLive } from './write-live.ts'
 
@@ -33,6 +35,12 @@ export async function fuse(request: FusionRequest, port: FusionPort, signal: Abo
   } finally {
     outlet.close()
   }
+}
+
+/** Structured answers put together, as text. */
+interface MergedAnswer extends MergedJson {
+  readonly text: string
+  readonly truncated: boolean
 }
 
 /** The course of one fusion, from the first event to the last. */
@@ -71,18 +79,24 @@ class Fusion {
     if (panel.answers.length === 1 && !needsTools) return this.#adopt('single', only)
     if (areAgreed && !needsTools) return this.#adopt('agreed', this.#bestOf(deliberation))
     if (decision?.verdict === 'adopt' && !needsTools) return this.#adopt('adopted', this.#bestOf(deliberation))
+    const merged = decision?.verdict === 'insufficient' ? undefined : this.#merge(deliberation)
+    if (merged?.disputed === 0 && !needsTools) return this.#adopt('merged', merged)
     if (this.#run.remainingMs > 0) {
-      const written = await this.#write(deliberation)
+      const written = await this.#write(deliberation, merged)
       if (written !== undefined) return written
       if (this.#run.isCallerGone) return {}
       this.#run.degrade('synthesis_failed')
     }
+    if (merged !== undefined) return this.#adopt('merged', merged)
     const mode = panel.answers.length === 1 ? 'single' : analyses.length > 0 ? 'adopted' : 'medoid'
     return this.#adopt(mode, this.#bestOf(deliberation))
   }
 
   /** Has the final model write the reply; undefined where nothing of one was said. */
-  async #write({ panel, candidates, decision, analyses, fence }: Deliberation): Promise<Answered | undefined> {
+  async #write(
+    { panel, candidates, decision, analyses, fence }: Deliberation,
+    merged: MergedAnswer | undefined,
+  ): Promise<Answered | undefined> {
     const run = this.#run
     const failed = new Set(panel.dropOuts.flatMap(({ member, why }) => (why === 'cut' ? [] : [member])))
     const member = this.#writers(failed)[0]
@@ -93,9 +107,9 @@ class Fusion {
     const conversation = isRestart
       ? withCaution(plain)
       : withNotes(plain, member, { candidates: shown, analysis: analyses[0], fence })
-    const isGood = (text: string): boolean => text.trim() === '' || this.#hasForm(text)
+    const mend = (text: string): string | undefined => this.#mend(text, merged)
     const writing = { run, outlet: this.#outlet, member, role: 'synthesis' as const, conversation, fence }
-    const { end, finish } = await writeLive({ ...writing, isHeld: this.#isHeld, isGood })
+    const { end, finish } = await writeLive({ ...writing, isHeld: this.#isHeld, mend })
     if (end.status === 'unaffordable') run.degrade('cost_cap')
     if (!this.#outlet.hasContent) return undefined
     const mode = isRestart ? 'restarted' : 'synthesised'
@@ -125,7 +139,7 @@ class Fusion {
   }
 
   /** Sends one answer of the panel as it is. */
-  async #adopt(mode: FusionMode, { text, truncated }: PanelAnswer): Promise<Answered> {
+  async #adopt(mode: FusionMode, { text, truncated }: Pick<PanelAnswer, 'text' | 'truncated'>): Promise<Answered> {
     await this.#outlet.sayAll(text)
     return this.#end(mode, truncated ? 'length' : 'stop')
   }
@@ -157,13 +171,52 @@ class Fusion {
     return [...writers.filter((member) => !isFailed(member)), ...writers.filter(isFailed)]
   }
 
+  /**
+   * Structured answers put together field by field, the judge's or the medoid's best first; undefined where there are not
+   * two, or where what comes of them has not the form that was asked for.
+   */
+  #merge({ panel, decision }: Deliberation): MergedAnswer | undefined {
+    if (!this.#wantsJson) return undefined
+    const ranked = decision?.ranking.filter(({ isFlagged }) => !isFlagged)
+    const heard =
+      ranked?.flatMap(({ candidate: { answer, twins }, total }) =>
+        [answer, ...twins].map((one) => ({ ...one, weight: total })),
+      ) ?? rankByMedoid(panel.answers).map((one) => ({ ...one, weight: one.member.quality }))
+    const merged = mergeJson(
+      heard.flatMap(({ text, truncated, member, weight }) => {
+        const value = truncated ? undefined : this.#read(text)
+        // Whatever was heard has a say, however small.
+        return value === undefined ? [] : [{ value, family: member.family, weight: Math.max(weight, Number.EPSILON) }]
+      }),
+    )
+    const text = JSON.stringify(merged?.value)
+    return merged === undefined || !this.#hasForm(text) ? undefined : { ...merged, text, truncated: false }
+  }
+
+  /** A written answer as it may be sent: of the form that was asked for, with what was settled before in its place. */
+  #mend(text: string, merged: MergedAnswer | undefined): string | undefined {
+    if (!this.#wantsJson) return text
+    const value = this.#read(text)
+    if (value === undefined) return undefined
+    const settled = JSON.stringify(merged?.settle(value) ?? value)
+    // What the writer wrote stays byte for byte where nothing had to be put in its place.
+    return settled !== JSON.stringify(value) && this.#hasForm(settled) ? settled : text
+  }
+
   #hasForm(text: string): boolean {
-    if (!this.#wantsJson) return true
+    return !this.#wantsJson || this.#read(text) !== undefined
+  }
+
+  /** The text as JSON; undefined where it is none or not of the caller's schema. */
+  #read(text: string): Json | undefined {
+    const { outputFormat } = this.#run.request.conversation
     try {
-      JSON.parse(text)
-      return true
+      const value = JSON.parse(text) as Json
+      const isFit = outputFormat?.type !== 'json_schema' || fitsSchema(value, outputFormat.schema)
+      return isFit ? value : undefined
     } catch {
-      return false
+      // A model that was asked for JSON and wrote something else: its answer does not count as one.
+      return undefined
     }
   }
 

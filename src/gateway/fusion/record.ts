@@ -7,7 +7,8 @@ import type { PresetName } from './settings.ts'
 /**
  * How the answer came about. `adopted`: one panel answer as it is, by the judge; `agreed`: as it is, since all say the
  * same; `synthesised`: written from all of them; `restarted`: written afresh because none was trusted; `single`: the only
- * one; `medoid`: the most central one, chosen without a model; `refused`: nobody would answer; `fallback`: one model
+ * one; `medoid`: the most central one, chosen without a model; `merged`: structured answers put together
+ * field by field; `refused`: nobody would answer; `fallback`: one model
  * alone, because the panel gave nothing.
  */
 export type FusionMode =
@@ -17,6 +18,7 @@ export type FusionMode =
   | 'restarted'
   | 'single'
   | 'medoid'
+  | 'merged'
   | 'refused'
   | 'fallback'
 

@@ -18,9 +18,10 @@ export interface WritingOf {
   readonly conversation: Conversation
   /** The fence of the notes that this writer was given; absent where it was given none. */
   readonly fence?: Fence
-  /** Whether the answer is kept back until it is complete and `isGood`, so that nothing of a bad one is seen. */
+  /** Whether the answer is kept back until it is complete, so that nothing of a bad one is seen. */
   readonly isHeld: boolean
-  readonly isGood?: (text: string) => boolean
+  /** Of an answer that is kept back: its text as it may be sent, or undefined where it may not. */
+  readonly mend?: (text: string) => string | undefined
 }
 
 export interface Writing {
@@ -44,8 +45,8 @@ export async function writeLive(of: WritingOf): Promise<Writing> {
   const end = await makeCall({ port, book, member, call, limitMs, idleMs, signal, onEvents })
   const isDone = end.status === 'answered' || (end.status === 'refused' && of.fence === undefined)
   if (!isDone || end.finish === undefined || passing.isRejected) return { end }
-  if (isHeld && of.isGood?.(passing.text) === false) return { end }
-  const rest = passing.rest()
+  const rest = passing.rest(isHeld ? of.mend : undefined)
+  if (rest === undefined) return { end }
   if (rest.length > 0) await outlet.say(rest)
   return { end, finish: end.finish }
 }
@@ -58,7 +59,7 @@ class Passing {
   #held: AnswerEvent[] = []
   #heldCharacters = 0
   #hasBegun = false
-  text = ''
+  #text = ''
   /** Whether the answer cannot be used, whatever else comes. */
   isRejected = false
 
@@ -80,10 +81,15 @@ class Passing {
     return caughtUp === undefined ? true : caughtUp.then(() => true)
   }
 
-  /** What is still to be said once the answer is complete. */
-  rest(): AnswerEvent[] {
-    const text = this.#scrubber?.end() ?? ''
-    return text === '' ? this.#held : [...this.#held, { type: 'text', text }]
+  /** What is still to be said once the answer is complete; undefined where that may not be sent. */
+  rest(mend: WritingOf['mend']): AnswerEvent[] | undefined {
+    const last = this.#scrubber?.end() ?? ''
+    const text = this.#text + last
+    if (mend === undefined || text.trim() === '')
+      return last === '' ? this.#held : [...this.#held, { type: 'text', text: last }]
+    const mended = mend(text)
+    if (mended === undefined) return undefined
+    return [...this.#held.filter(({ type }) => type !== 'text'), { type: 'text', text: mended }]
   }
 
   #pass(event: AnswerEvent): AnswerEvent[] {
@@ -112,7 +118,7 @@ class Passing {
   #passText(event: Extract<AnswerEvent, { type: 'text' }>): AnswerEvent[] {
     const text = this.#scrubber === undefined ? event.text : this.#scrubber.push(event.text)
     if (this.#of.isHeld) {
-      this.text += text
+      this.#text += text
       this.#heldCharacters += text.length
       this.isRejected ||= this.#heldCharacters > maxHeldCharacters
     }

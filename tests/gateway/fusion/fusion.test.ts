@@ -291,6 +291,16 @@ describe('who is asked', () => {
     expect(outcome.record.panelMs).toBe(9_000)
   })
 
+  test('the grace is at most a tenth of the limit of the panel', async () => {
+    const behave: Behave = (member, { role, conversation }) => {
+      if (role === 'judge') return judging(() => 9)(conversation)
+      if (role === 'synthesis') return streamedAnswer('Written.')
+      return member === three[2] ? { steps: [], hangs: true } : textAnswer(`${placeOf(member)}`, 30_000)
+    }
+    const { outcome } = await run({ members: three, behave })
+    expect(outcome.record.panelMs).toBe(34_500)
+  })
+
   test('all at once, and no longer than the quorum and a grace in proportion', async () => {
     const behave: Behave = (member, { role, conversation }) => {
       if (role === 'judge') return judging(() => 9)(conversation)
