@@ -38,6 +38,7 @@ export class SimulatedModels implements FusionPort {
   readonly seen: SeenCall[] = []
   readonly emitted: AnswerEvent[] = []
   firstEmitMs: number | undefined
+  firstContentMs: number | undefined
   /** What the reader of the answer does at each write; it takes everything at once unless said. */
   onEmit: ((count: number) => Promise<void> | undefined) | undefined
   readonly #behave: Behave
@@ -55,6 +56,8 @@ export class SimulatedModels implements FusionPort {
 
   emit(events: readonly AnswerEvent[]): Promise<void> | undefined {
     this.firstEmitMs ??= this.clock.nowMs()
+    if (events.some(({ type }) => type === 'text' || type === 'refusal' || type === 'call'))
+      this.firstContentMs ??= this.clock.nowMs()
     this.emitted.push(...events)
     return this.onEmit?.(this.emitted.length)
   }

@@ -72,13 +72,16 @@ class Fusion {
 
   async #answerFrom(deliberation: Deliberation): Promise<Answered> {
     const { panel, decision, areAgreed, analyses } = deliberation
-    const [only] = panel.answers
-    if (only === undefined) return this.#answerWithoutPanel(panel.refusals)
+    if (panel.answers.length === 0) return this.#answerWithoutPanel(panel.refusals)
     // Only the final model has the caller's tools: what the others wrote cannot stand for a call.
     const needsTools = this.#hasTools
-    if (panel.answers.length === 1 && !needsTools) return this.#adopt('single', only)
-    if (areAgreed && !needsTools) return this.#adopt('agreed', this.#bestOf(deliberation))
-    if (decision?.verdict === 'adopt' && !needsTools) return this.#adopt('adopted', this.#bestOf(deliberation))
+    const best = this.#bestOf(deliberation)
+    if (!needsTools && this.#hasForm(best.text)) {
+      if (panel.answers.length === 1) return this.#adopt('single', best)
+      if (areAgreed) return this.#adopt('agreed', best)
+      const isChosen = decision?.ranking[0]?.candidate.answer === best
+      if (decision?.verdict === 'adopt' && isChosen) return this.#adopt('adopted', best)
+    }
     const merged = decision?.verdict === 'insufficient' ? undefined : this.#merge(deliberation)
     if (merged?.disputed === 0 && !needsTools) return this.#adopt('merged', merged)
     if (this.#run.remainingMs > 0) {
@@ -89,7 +92,7 @@ class Fusion {
     }
     if (merged !== undefined) return this.#adopt('merged', merged)
     const mode = panel.answers.length === 1 ? 'single' : analyses.length > 0 ? 'adopted' : 'medoid'
-    return this.#adopt(mode, this.#bestOf(deliberation))
+    return this.#adopt(mode, best)
   }
 
   /** Has the final model write the reply; undefined where nothing of one was said. */

@@ -48,7 +48,7 @@ export class FusionRun implements Disposable {
     if (caller.aborted) this.#leave()
   }
 
-  /** Aborted when the caller leaves, when the time is up, and at the end. */
+  /** Aborted when the caller leaves, when the time is up before the answer began, and at the end. */
   get signal(): AbortSignal {
     return this.#life.signal
   }
@@ -69,6 +69,11 @@ export class FusionRun implements Disposable {
   /** Milliseconds until the deadline of the whole. */
   get remainingMs(): number {
     return Math.max(0, this.request.settings.totalMs - (this.port.clock.nowMs() - this.startedMs))
+  }
+
+  /** The caller's answer has begun to stream: what comes in time is not broken off by the deadline. */
+  begin(): void {
+    this.#deadline.cancel()
   }
 
   degrade(step: Degradation): void {

@@ -7,7 +7,7 @@ interface Preset {
   readonly panelMs: number
   /** For each attempt at judging. */
   readonly judgeMs: number
-  /** From the first dispatch to the last byte, however it goes. */
+  /** From the first dispatch until the answer begins to stream, or, where it is held back, to its last byte. */
   readonly totalMs: number
   /** Whether a panel that agrees is believed without a judge: cheap, and one agreed answer in ten is wrong. */
   readonly agreementIsEnough: boolean

@@ -7,6 +7,8 @@ import type { FusionRun } from './run.ts'
 
 /** Silence after which a writer is given up (contract 5.5). */
 const idleMs = 30_000
+/** From the start of the fusion to the last byte of an answer that streams (contract 5.5). */
+const longestMs = 600_000
 /** Of an answer that is kept back until it is complete. */
 const maxHeldCharacters = 4_194_304
 
@@ -41,7 +43,8 @@ export async function writeLive(of: WritingOf): Promise<Writing> {
   const passing = new Passing(of)
   const call = { role, conversation }
   const onEvents = (events: readonly AnswerEvent[]): Promise<boolean> | boolean => passing.take(events)
-  const limitMs = run.remainingMs
+  // Until the first word the deadline of the run holds; an answer that streams is not broken off by it.
+  const limitMs = isHeld ? run.remainingMs : longestMs - run.elapsedMs
   const end = await makeCall({ port, book, member, call, limitMs, idleMs, signal, onEvents })
   const isDone = end.status === 'answered' || (end.status === 'refused' && of.fence === undefined)
   if (!isDone || end.finish === undefined || passing.isRejected) return { end }
@@ -77,6 +80,7 @@ class Passing {
     }
     const all = this.#held.length === 0 ? passed : [...this.#held, ...passed]
     this.#held = []
+    this.#of.run.begin()
     const caughtUp = this.#of.outlet.say(all)
     return caughtUp === undefined ? true : caughtUp.then(() => true)
   }

@@ -313,6 +313,49 @@ describe('who is asked', () => {
   })
 })
 
+describe('the time', () => {
+  const slowly = (words: number): Behaviour => streamedAnswer('word '.repeat(words), 1_000)
+
+  test('that an answer streams in is not cut off by the deadline of the whole, only silence and ten minutes end it', async () => {
+    const behave = (member: FusionMember, sub: Parameters<Behave>[1], nth: number): Behaviour =>
+      sub.role === 'synthesis'
+        ? slowly(200)
+        : scripted(
+            ['One.', 'Two.', 'Three.'],
+            judging(() => 9, { answerType: 'open' }),
+          )(member, sub, nth)
+    const { outcome, text } = await run({ members: three, behave, settings: { totalMs: 30_000 } })
+    expect(outcome.error).toBeUndefined()
+    expect(text).toBe('word '.repeat(200))
+    expect(outcome.record.totalMs).toBeGreaterThan(200_000)
+    const endless: Behave = (member, sub, nth) => (sub.role === 'synthesis' ? slowly(900) : behave(member, sub, nth))
+    const cut = await run({ members: three, behave: endless })
+    expect(cut.outcome).toMatchObject({ error: { code: 'upstream_broken' }, record: { totalMs: 600_000 } })
+  })
+
+  test('of a writer that has not begun ends with it, and so does that of a whole answer: the best one is sent', async () => {
+    for (const stream of [true, false]) {
+      const behave: Behave = (member, sub, nth) =>
+        sub.role === 'synthesis'
+          ? stream
+            ? { steps: [], hangs: true }
+            : slowly(200)
+          : scripted(
+              ['One.', 'Two.', 'Three.'],
+              judging((text) => (text === 'Two.' ? 9 : 8), { answerType: 'open' }),
+            )(member, sub, nth)
+      const conversation = question(undefined, { stream })
+      const { outcome, text } = await run({ members: three, behave, conversation, settings: { totalMs: 20_000 } })
+      expect(text).toBe('Two.')
+      expect(outcome.record).toMatchObject({
+        mode: 'adopted',
+        totalMs: 20_000,
+        degraded: ['synthesis_failed', 'deadline'],
+      })
+    }
+  })
+})
+
 describe('a limit in money', () => {
   const price = { inputPerMillion: 1, outputPerMillion: 10 }
   const priced = three.map((member): FusionMember => ({ ...member, price }))

@@ -223,6 +223,12 @@ describe('a fusion of structured answers', () => {
     expect(outcome.record).toMatchObject({ mode: 'merged', degraded: ['synthesis_failed'] })
   })
 
+  test.each([1, 3])('of %i answers without the form is written', async (count) => {
+    const { text, outcome } = await fuseJson(['Hm.', 'Well.', 'So.'].slice(0, count), streamedAnswer('{"a": 7}'))
+    expect(text).toBe('{"a": 7}')
+    expect(outcome.record.mode).toBe('synthesised')
+  })
+
   test('of which one alone has the form gives that one', async () => {
     const { text } = await fuseJson(['Hm.', '{"a":1}', '{"b":1}'], { steps: [{ afterMs: 5, fails: 'reset' }] })
     expect(text).toBe('{"a":1}')
