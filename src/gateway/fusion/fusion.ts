@@ -71,17 +71,13 @@ class Fusion {
   }
 
   async #answerFrom(deliberation: Deliberation): Promise<Answered> {
-    const { panel, decision, areAgreed, analyses } = deliberation
+    const { panel, decision, analyses } = deliberation
     if (panel.answers.length === 0) return this.#answerWithoutPanel(panel.refusals)
+    const best = this.#bestOf(deliberation)
     // Only the final model has the caller's tools: what the others wrote cannot stand for a call.
     const needsTools = this.#hasTools
-    const best = this.#bestOf(deliberation)
-    if (!needsTools && this.#hasForm(best.text)) {
-      if (panel.answers.length === 1) return this.#adopt('single', best)
-      if (areAgreed) return this.#adopt('agreed', best)
-      const isChosen = decision?.ranking[0]?.candidate.answer === best
-      if (decision?.verdict === 'adopt' && isChosen) return this.#adopt('adopted', best)
-    }
+    const asItIs = needsTools || !this.#hasForm(best.text) ? undefined : modeOfUnchanged(deliberation, best)
+    if (asItIs !== undefined) return this.#adopt(asItIs, best)
     const merged = decision?.verdict === 'insufficient' ? undefined : this.#merge(deliberation)
     if (merged?.disputed === 0 && !needsTools) return this.#adopt('merged', merged)
     if (this.#run.remainingMs > 0) {
@@ -232,4 +228,12 @@ class Fusion {
     const { tools, toolChoice } = this.#run.request.conversation
     return tools.length > 0 && toolChoice?.type !== 'none'
   }
+}
+
+/** Why one answer is sent as it is, without a writer; undefined where that is not so. */
+function modeOfUnchanged({ panel, areAgreed, decision }: Deliberation, best: PanelAnswer): FusionMode | undefined {
+  if (panel.answers.length === 1) return 'single'
+  if (areAgreed) return 'agreed'
+  const isChosen = decision?.ranking[0]?.candidate.answer === best
+  return decision?.verdict === 'adopt' && isChosen ? 'adopted' : undefined
 }
