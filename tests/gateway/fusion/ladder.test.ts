@@ -3,6 +3,7 @@ import { fuse } from '../../../src/gateway/fusion/fusion.ts'
 import type { FusionOutcome } from '../../../src/gateway/fusion/outcome.ts'
 import { settingsOf } from '../../../src/gateway/fusion/settings.ts'
 import { question } from '../../simulation/conversations.ts'
+import { expectSayable } from '../../simulation/in-every-format.ts'
 import { expectSound } from '../../simulation/invariants.ts'
 import { byPlace, judgeReply, judgeSays, judgeSecret } from '../../simulation/simulated-judge.ts'
 import {
@@ -87,6 +88,7 @@ async function run({ n, answering, judge, synthesis, stream, fallback = hang }: 
   const settings = { ...settingsOf('balanced', stream), panelSize: n }
   const request = { conversation: question(undefined, { stream }), members, settings }
   const outcome = await world.clock.until(fuse(request, world, new AbortController().signal))
+  expectSayable(world.emitted, { ...request.conversation, streamUsage: true }, outcome.usage, outcome.error)
   return { world, outcome, text: await expectSound(world, outcome) }
 }
 
@@ -107,7 +109,7 @@ function expectAnswer({ answering, stream }: Case, synthesis: string, outcome: F
   else expect(text).toMatch(/^Answer number \d\.$/)
 }
 
-describe('an answer comes whenever one member of the panel answered, whoever else fails', () => {
+describe('an answer comes whenever one member of the panel answered, whoever else fails, streamed and whole, in every format', () => {
   const cases = Object.entries(judges).flatMap(([judgeName, judge]) =>
     Object.entries(syntheses).map(([synthesisName, synthesis]) => ({ judgeName, judge, synthesisName, synthesis })),
   )
