@@ -15,7 +15,7 @@ import { keptFlow, keepWhole } from './kept-flow.ts'
 import type { Lane } from './lane.ts'
 import { openLane } from './open-lane.ts'
 import type { Backend } from './ports.ts'
-import { TranslationLane } from './stream-lanes.ts'
+import { TranslationLane } from './translation-lane.ts'
 import { usageOf } from './usage-of.ts'
 
 /**
@@ -207,8 +207,8 @@ export class Course {
   #continuingLanes(): (backend: Backend) => Lane {
     const { request, context } = this.#of
     const writer = this.#parts.formats(request.format).writeAnswer(context)
-    const lane = (backend: Backend): Lane => {
-      return new TranslationLane(this.#parts.formats(backend.format).readAnswer(), writer, backend.issuer)
+    const lane = ({ format, issuer }: Backend): Lane => {
+      return new TranslationLane(this.#parts.formats(format).readAnswer(), writer, issuer, context.conversation)
     }
     this.#failover.current?.changeLane(lane(this.#failover.current.backend))
     return lane

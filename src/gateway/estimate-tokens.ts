@@ -1,6 +1,7 @@
-import type { AssistantPart, Conversation, InputPart, Turn } from '../domain/conversation.ts'
-import { charsPerToken } from './stream-lanes.ts'
+import type { AssistantPart, Conversation, InputPart, Turn, Usage } from '../domain/conversation.ts'
 
+/** A token of text takes about this many characters. */
+export const charsPerToken = 4
 /** Around each turn and each tool models put a few tokens of their own. */
 const tokensPerTurn = 4
 /** What the largest image comes to that models look at as it is. */
@@ -24,6 +25,12 @@ export function estimateTokens({ turns, tools, outputFormat, hints }: Conversati
   for (const tool of tools) tokens += tokensPerTurn + textTokens(JSON.stringify(tool))
   if (outputFormat?.type === 'json_schema') tokens += textTokens(JSON.stringify(outputFormat.schema))
   return tokens
+}
+
+/** What an answer of about `outputTokens` took, for where its backend did not count. */
+export function estimateUsage(conversation: Conversation, outputTokens: number): Usage {
+  const inputTokens = estimateTokens(conversation)
+  return { inputTokens, outputTokens, cachedTokens: 0, reasoningTokens: 0, source: 'estimated' }
 }
 
 function turnTokens(turn: Turn): number {

@@ -1,5 +1,6 @@
 import type { Lane, LaneChoice } from './lane.ts'
-import { RelayLane, TranslationLane } from './stream-lanes.ts'
+import { RelayLane } from './stream-lanes.ts'
+import { TranslationLane } from './translation-lane.ts'
 import { WholeLane } from './whole-lane.ts'
 
 /** The lane for one attempt: relay where both sides speak the same format, translation otherwise. */
@@ -7,7 +8,8 @@ export function openLane(choice: LaneChoice): Lane {
   if (!choice.context.conversation.stream) return new WholeLane(choice)
   if (choice.relay === undefined) {
     const { backend, backendFormat, client, context } = choice
-    return new TranslationLane(backendFormat.readAnswer(), client.writeAnswer(context), backend.issuer)
+    const { conversation } = context
+    return new TranslationLane(backendFormat.readAnswer(), client.writeAnswer(context), backend.issuer, conversation)
   }
   const { relay, backend, backendFormat, context } = choice
   return new RelayLane(relay, backendFormat.readAnswer(), context, backend.dialect.streamUsage, backend.issuer)

@@ -2,19 +2,16 @@ import { asError } from '../domain/bugs.ts'
 import { isContent, type AnswerEvent, type Conversation, type JsonObject, type Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { isObject } from '../formats/fields.ts'
-import type { AnswerContext, AnswerReader, AnswerWriter, StreamFailure } from '../formats/format.ts'
+import type { AnswerContext, AnswerReader, StreamFailure } from '../formats/format.ts'
 import { asBytes } from '../formats/json-scan.ts'
 import { Earliest } from '../formats/earliest.ts'
-import { sealEvent, sealText } from '../formats/sealed.ts'
+import { sealText } from '../formats/sealed.ts'
 import { modelMember, sequenceMember, type RelayMemory, type RelayRules } from '../formats/relay.ts'
 import { dataOfLines, restateEvent } from '../formats/restate.ts'
-import { SseReader, type SseEvent } from '../formats/sse.ts'
 import type { Lane } from './lane.ts'
 
 /** A streamed token takes about this many characters with all that a format puts around it. */
 const relayedCharsPerToken = 220
-/** A token of text takes about this many characters. */
-export const charsPerToken = 4
 /** One event may not be longer than this. */
 const maxEventChars = 1024 * 1024
 /** `"sequence_number": 1234567` with the spaces that some put in. */
@@ -213,80 +210,6 @@ export class RelayLane implements Lane {
     const { inserted } = this.#memory
     if (inserted === 0) return renamed
     return renamed.replace(sequenceMember, (_, number: string) => `"sequence_number":${Number(number) + inserted}`)
-  }
-}
-
-/** Turns a stream of one format into a stream of another, event by event. */
-export class TranslationLane implements Lane {
-  readonly encoding = 'utf8'
-  hasContent = false
-  alive = false
-  fault: Error | undefined
-  usage: Usage | undefined
-  #outputChars = 0
-  readonly #sse = new SseReader()
-  readonly #reader: AnswerReader
-  readonly #writer: AnswerWriter
-  readonly #issuer: string
-
-  /** `issuer` is who seals what is sealed in the answer (`Backend.issuer`). */
-  constructor(reader: AnswerReader, writer: AnswerWriter, issuer: string) {
-    this.#reader = reader
-    this.#writer = writer
-    this.#issuer = issuer
-  }
-
-  get finished(): boolean {
-    return this.#reader.finished
-  }
-
-  get roughTokens(): number {
-    return Math.ceil(this.#outputChars / charsPerToken)
-  }
-
-  push(chunk: Buffer): string {
-    const read = this.#sse.push(chunk)
-    this.alive = read.length > 0
-    return this.#translate(read)
-  }
-
-  end(): string {
-    // Some endpoints leave out the empty line behind their last event.
-    const last = this.finished ? '' : this.#translate(this.#sse.end())
-    if (!this.finished) throw this.fault ?? new UpstreamError('broken')
-    return last + this.#writer.writeEnd()
-  }
-
-  keepAlive(): string {
-    return this.#writer.writeKeepAlive()
-  }
-
-  failure(failure: StreamFailure): string {
-    return this.#writer.writeFailure(failure)
-  }
-
-  #translate(read: readonly SseEvent[]): string {
-    const hadContent = this.hasContent
-    const all: AnswerEvent[] = []
-    for (const { data } of read) {
-      try {
-        const events = this.#reader.readEvent(data)
-        for (const event of events) all.push(sealEvent(event, this.#issuer))
-      } catch (error) {
-        // Nothing of this was written yet: another backend can go on with the same writer.
-        if (!hadContent && !this.finished) throw error
-        if (!this.finished) this.fault = asError(error)
-        break
-      }
-    }
-    for (const event of all) this.#note(event)
-    return all.length === 0 ? '' : this.#writer.writeEvents(all)
-  }
-
-  #note(event: AnswerEvent): void {
-    if (event.type === 'usage') this.usage = event.usage
-    else if (isContent(event)) this.hasContent = true
-    if ('text' in event) this.#outputChars += event.text.length
   }
 }
 

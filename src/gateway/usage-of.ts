@@ -1,7 +1,7 @@
 import type { Usage } from '../domain/conversation.ts'
 import type { Lane } from './lane.ts'
 import type { ModelRequest } from './ports.ts'
-import { charsPerToken } from './stream-lanes.ts'
+import { charsPerToken } from './estimate-tokens.ts'
 
 /** What the backend counted, or an estimate that says so where it did not. */
 export function usageOf(lane: Lane, request: ModelRequest): Usage {

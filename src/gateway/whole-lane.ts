@@ -4,7 +4,7 @@ import type { StreamFailure } from '../formats/format.ts'
 import { restate } from '../formats/restate.ts'
 import { mayBeSealed, sealEvent, sealText } from '../formats/sealed.ts'
 import type { Lane, LaneChoice } from './lane.ts'
-import { charsPerToken } from './stream-lanes.ts'
+import { charsPerToken, estimateUsage } from './estimate-tokens.ts'
 
 /** A whole answer may not be longer than this. */
 const maxAnswerBytes = 32 * 1024 * 1024
@@ -54,6 +54,10 @@ export class WholeLane implements Lane {
       return Buffer.from(sealText(sealing, shown.toString('latin1'), body, backend.issuer), 'latin1')
     }
     const marked = events.map((event) => sealEvent(event, backend.issuer))
+    if (this.usage === undefined) {
+      this.usage = estimateUsage(context.conversation, this.roughTokens)
+      marked.push({ type: 'usage', usage: this.usage })
+    }
     return Buffer.from(JSON.stringify(client.writeAnswer(context).writeWhole(marked)))
   }
 

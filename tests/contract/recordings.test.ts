@@ -5,7 +5,8 @@ import { clientFormats, formatById, relayById } from '../../src/formats/formats.
 import type { ConversationFormatId } from '../../src/domain/format-id.ts'
 import type { Format } from '../../src/formats/format.ts'
 import { SseReader } from '../../src/formats/sse.ts'
-import { RelayLane, TranslationLane } from '../../src/gateway/stream-lanes.ts'
+import { RelayLane } from '../../src/gateway/stream-lanes.ts'
+import { TranslationLane } from '../../src/gateway/translation-lane.ts'
 import { contentOf, contextOf, readStream } from '../formats/exchange.ts'
 import { clientSides } from './client-sides.ts'
 import { formatIds, streamsOf, wholesOf, type RecordedFormatId, type StreamRecording } from './recordings.ts'
@@ -72,7 +73,7 @@ function laneOf(format: RecordedFormatId, client: (typeof clients)[number]): Rel
   const conversation = client.readRequest(clientSides[client.id].ask('hi', true))
   const context = contextOf(conversation)
   const reader = formatById(format).readAnswer()
-  if (format !== client.id) return new TranslationLane(reader, client.writeAnswer(context), 'someone')
+  if (format !== client.id) return new TranslationLane(reader, client.writeAnswer(context), 'someone', conversation)
   return new RelayLane(relayById(client.id), reader, context, true, 'someone')
 }
 

@@ -6,7 +6,8 @@ import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropi
 import { clientFormats, relayById } from '../../src/formats/formats.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
-import { RelayLane, TranslationLane } from '../../src/gateway/stream-lanes.ts'
+import { RelayLane } from '../../src/gateway/stream-lanes.ts'
+import { TranslationLane } from '../../src/gateway/translation-lane.ts'
 import { contentOf, contextOf, dataOf, parseSse, readStream, writeStream } from './exchange.ts'
 
 const model = 'svc-router/frontier'
@@ -169,6 +170,7 @@ describe('an answer of Anthropic', () => {
         anthropicMessages.readAnswer(),
         openaiChat.writeAnswer(contextOf(conversation)),
         'someone',
+        conversation,
       )
       lane.push(Buffer.from(started))
       expect(lane.hasContent).toBe(false)
@@ -252,7 +254,7 @@ describe.each(Object.values(clientFormats))('a stream of Anthropic to a client o
     const context = contextOf(asked)
     return client.id === 'anthropic-messages'
       ? new RelayLane(relayById('anthropic-messages'), anthropicMessages.readAnswer(), context, true, 'someone')
-      : new TranslationLane(anthropicMessages.readAnswer(), client.writeAnswer(context), 'someone')
+      : new TranslationLane(anthropicMessages.readAnswer(), client.writeAnswer(context), 'someone', asked)
   }
 
   function bytesOf(text: string, { encoding }: { encoding: 'latin1' | 'utf8' }): string {

@@ -5,7 +5,7 @@ import { clientFormats } from '../../src/formats/formats.ts'
 import { gemini } from '../../src/formats/gemini/gemini.ts'
 import { openSignature, sealSignature } from '../../src/formats/gemini/call-signature.ts'
 import { SseReader } from '../../src/formats/sse.ts'
-import { TranslationLane } from '../../src/gateway/stream-lanes.ts'
+import { TranslationLane } from '../../src/gateway/translation-lane.ts'
 import { contentOf, contextOf, readStream } from './exchange.ts'
 import { recording, recordings } from './gemini-recordings.ts'
 
@@ -201,7 +201,7 @@ describe('a whole answer of Gemini', () => {
 
 describe.each(Object.values(clientFormats))('a stream of Gemini for a client of $id', (client) => {
   const open = (): TranslationLane =>
-    new TranslationLane(gemini.readAnswer(), client.writeAnswer(contextOf(conversation)), 'someone')
+    new TranslationLane(gemini.readAnswer(), client.writeAnswer(contextOf(conversation)), 'someone', conversation)
 
   test.each(good)('%s says the same there', (name) => {
     const lane = open()

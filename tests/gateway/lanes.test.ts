@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest'
+import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
-import { RelayLane, TranslationLane } from '../../src/gateway/stream-lanes.ts'
+import type { Backend } from '../../src/gateway/ports.ts'
+import { RelayLane } from '../../src/gateway/stream-lanes.ts'
+import { TranslationLane } from '../../src/gateway/translation-lane.ts'
+import { WholeLane } from '../../src/gateway/whole-lane.ts'
 import { contextOf, golden, readStream } from '../formats/exchange.ts'
 
 const conversation = openaiChat.readRequest({ model: 'p', messages: [], stream: true })
@@ -20,6 +24,7 @@ describe('a translated stream', () => {
       formatById(id).readAnswer(),
       client.writeAnswer(contextOf(conversation)),
       'someone',
+      conversation,
     )
     const written = lane.push(Buffer.from(unended)) + lane.end()
     expect(readStream(client, written).finished).toBe(true)
@@ -31,10 +36,47 @@ describe('a translated stream', () => {
       openaiResponses.readAnswer(),
       openaiChat.writeAnswer(contextOf(conversation)),
       'someone',
+      conversation,
     )
     lane.push(Buffer.from(`${before}event: response.completed\ndata: {"type":"response.comp`))
     expect(() => lane.end()).toThrow('broken')
   })
+})
+
+describe('where the backend counts nothing', () => {
+  const stream =
+    '{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":"Twelve chars"}}]}|{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}|[DONE]'
+  const sse = stream.replaceAll(/[^|]+\|?/g, (data) => `data: ${data.replace('|', '')}\n\n`)
+  const whole =
+    '{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"Twelve chars"},"finish_reason":"stop"}]}'
+  const question = {
+    model: 'p',
+    max_tokens: 9,
+    input: 'How are you?',
+    messages: [{ role: 'user', content: 'How are you?' }],
+  }
+
+  test.each([openaiResponses, anthropicMessages])('a translated stream tells $id an estimate, never 0', (client) => {
+    const asked = client.readRequest({ ...question, stream: true })
+    const lane = new TranslationLane(openaiChat.readAnswer(), client.writeAnswer(contextOf(asked)), 'someone', asked)
+    const { events } = readStream(client, lane.push(Buffer.from(sse)) + lane.end())
+    const usage = events.findLast(({ type }) => type === 'usage')
+    expect(usage).toMatchObject({ usage: { inputTokens: 7, outputTokens: 3 } })
+    expect(lane.usage).toMatchObject({ inputTokens: 7, outputTokens: 3, source: 'estimated' })
+  })
+
+  test.each([openaiResponses, anthropicMessages])(
+    'a translated whole answer tells $id an estimate, never 0',
+    (client) => {
+      const context = contextOf(client.readRequest(question))
+      const backend = { issuer: 'someone' } as Backend
+      const lane = new WholeLane({ context, client, backend, backendFormat: openaiChat, relay: undefined })
+      lane.push(Buffer.from(whole))
+      const { usage } = JSON.parse(lane.end().toString()) as { usage: unknown }
+      expect(usage).toMatchObject({ input_tokens: 7, output_tokens: 3 })
+      expect(lane.usage).toMatchObject({ source: 'estimated' })
+    },
+  )
 })
 
 test('a relayed response that was cancelled is a fault, and is not passed on', () => {

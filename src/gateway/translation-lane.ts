@@ -1,0 +1,91 @@
+import { asError } from '../domain/bugs.ts'
+import { isContent, type AnswerEvent, type Conversation, type Usage } from '../domain/conversation.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import type { AnswerReader, AnswerWriter, StreamFailure } from '../formats/format.ts'
+import { sealEvent } from '../formats/sealed.ts'
+import { SseReader, type SseEvent } from '../formats/sse.ts'
+import { charsPerToken, estimateUsage } from './estimate-tokens.ts'
+import type { Lane } from './lane.ts'
+
+/** Turns a stream of one format into a stream of another, event by event. */
+export class TranslationLane implements Lane {
+  readonly encoding = 'utf8'
+  hasContent = false
+  alive = false
+  fault: Error | undefined
+  usage: Usage | undefined
+  #outputChars = 0
+  readonly #sse = new SseReader()
+  readonly #reader: AnswerReader
+  readonly #writer: AnswerWriter
+  readonly #issuer: string
+  readonly #conversation: Conversation
+
+  /** `issuer` is who seals what is sealed in the answer (`Backend.issuer`); `conversation` is what is answered. */
+  constructor(reader: AnswerReader, writer: AnswerWriter, issuer: string, conversation: Conversation) {
+    this.#reader = reader
+    this.#writer = writer
+    this.#issuer = issuer
+    this.#conversation = conversation
+  }
+
+  get finished(): boolean {
+    return this.#reader.finished
+  }
+
+  get roughTokens(): number {
+    return Math.ceil(this.#outputChars / charsPerToken)
+  }
+
+  push(chunk: Buffer): string {
+    const read = this.#sse.push(chunk)
+    this.alive = read.length > 0
+    return this.#translate(read)
+  }
+
+  end(): string {
+    // Some endpoints leave out the empty line behind their last event.
+    const last = this.finished ? '' : this.#translate(this.#sse.end())
+    if (!this.finished) throw this.fault ?? new UpstreamError('broken')
+    return last + this.#estimate() + this.#writer.writeEnd()
+  }
+
+  keepAlive(): string {
+    return this.#writer.writeKeepAlive()
+  }
+
+  failure(failure: StreamFailure): string {
+    return this.#writer.writeFailure(failure)
+  }
+
+  /** Callers measure their conversations by it: an estimate where the backend did not count, never 0 (wire 6.2). */
+  #estimate(): string {
+    if (this.usage !== undefined) return ''
+    this.usage = estimateUsage(this.#conversation, this.roughTokens)
+    return this.#writer.writeEvents([{ type: 'usage', usage: this.usage }])
+  }
+
+  #translate(read: readonly SseEvent[]): string {
+    const hadContent = this.hasContent
+    const all: AnswerEvent[] = []
+    for (const { data } of read) {
+      try {
+        const events = this.#reader.readEvent(data)
+        for (const event of events) all.push(sealEvent(event, this.#issuer))
+      } catch (error) {
+        // Nothing of this was written yet: another backend can go on with the same writer.
+        if (!hadContent && !this.finished) throw error
+        if (!this.finished) this.fault = asError(error)
+        break
+      }
+    }
+    for (const event of all) this.#note(event)
+    return all.length === 0 ? '' : this.#writer.writeEvents(all)
+  }
+
+  #note(event: AnswerEvent): void {
+    if (event.type === 'usage') this.usage = event.usage
+    else if (isContent(event)) this.hasContent = true
+    if ('text' in event) this.#outputChars += event.text.length
+  }
+}
