@@ -43,6 +43,16 @@ describe('a chat stream', () => {
     expect(contentOf(events).reasons).toEqual(['stop'])
   })
 
+  test('that ends with [DONE] without having said anything is no answer, whatever stood beside it', () => {
+    const filtered = '{"id":"c","object":"chat.completion.chunk","choices":[],"prompt_filter_results":[]}'
+    for (const before of [filtered, '{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}']) {
+      const reader = openaiChat.readAnswer()
+      reader.readEvent(before)
+      expect(() => reader.readEvent('[DONE]')).toThrow('broken')
+      expect(reader.finished).toBe(false)
+    }
+  })
+
   test('that counts nothing has no usage, so that it is estimated', () => {
     const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
     expect(contentOf(read(openaiChat, [chunk({ content: 'x' }, 'stop', { usage: none })]).events).usage).toBeUndefined()

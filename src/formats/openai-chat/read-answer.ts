@@ -11,6 +11,8 @@ const nothing: readonly AnswerEvent[] = []
 /** Reads one answer in chat completions; of several choices only the first (wire 6.2). */
 export class ChatReader implements AnswerReader {
   #started = false
+  /** Whether the model has said anything at all. */
+  #said = false
   #finished = false
   #charactersLeft = maxAnswerCharacters
   readonly #calls = new CallReader()
@@ -35,7 +37,9 @@ export class ChatReader implements AnswerReader {
     const choice = firstChoice(choices)
     if (choice !== undefined && !this.#finished) {
       const delta = choice['delta']
+      const before = events.length
       if (isObject(delta)) this.#readMessage(delta, choice, events)
+      if (events.length > before) this.#said = true
       this.#readFinish(choice['finish_reason'], events)
     }
     this.#readUsage(chunk, events)
@@ -62,7 +66,8 @@ export class ChatReader implements AnswerReader {
 
   #readDone(): readonly AnswerEvent[] {
     if (this.#finished) return nothing
-    if (!this.#started) throw new UpstreamError('broken')
+    // Some servers give no reason behind an answer, but then there is one: an end without any is none.
+    if (!this.#said) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
     this.#readFinish('stop', events)
     return events
