@@ -77,6 +77,8 @@ export class StoredResponses {
   ): Promise<{ readonly request: ModelRequest; readonly resolved: Resolved }> {
     const { previousResponseId, references = [] } = hints
     const told: JsonObject[] = []
+    // What stands in the conversation already is not told again: a call that came twice would have two ids alike.
+    const toldIds = new Set<unknown>()
     let bytes = 0
     let links = 0
     if (previousResponseId !== undefined) {
@@ -88,6 +90,7 @@ export class StoredResponses {
         const input = await readItems(this.#parts, accountId, turn.id, 'input', turn.sealedInput)
         const output = await readItems(this.#parts, accountId, turn.id, 'output', turn.sealedOutput)
         told.push(...this.#tell(accountId, input, isOwn), ...replayed(output, isOwn))
+        for (const item of [...withIds(input, turn.id), ...output]) toldIds.add(item['id'])
         await giveWay(turn.sealedInput)
       }
     }
@@ -96,6 +99,8 @@ export class StoredResponses {
     for (const item of inputItems(request.body['input'])) {
       const { type, id } = item
       const stored = type === 'item_reference' && typeof id === 'string' ? found.get(id) : undefined
+      if (stored !== undefined && toldIds.has(id)) continue
+      if (stored !== undefined) toldIds.add(id)
       own.push(stored?.item ?? item)
       if (stored !== undefined) told.push(...this.#tell(accountId, [stored.item], stored.backendId === onlyBackendId))
       else if (type === 'compaction') told.push(...openCompaction(this.#parts.sealer, accountId, item))

@@ -188,6 +188,8 @@ describe('what is sealed', () => {
   })
 })
 
+const toldTypes = ({ body }: ModelRequest): unknown[] => (body['input'] as JsonObject[]).map(({ role }) => role)
+
 describe('a chain', () => {
   test('has at most a thousand answers, and the refusal says what to do', async () => {
     const chained: ResponseStore = {
@@ -202,6 +204,24 @@ describe('a chain', () => {
       code: 'invalid_request',
       facts: { param: 'previous_response_id' },
     })
+  })
+
+  test('tells an item once, also where a request refers to it again', async () => {
+    const stored = storedResponses()
+    const id = (await keep(stored))!
+    const again = { type: 'item_reference', id: 'msg_answer' }
+    const { request, conversation } = requestOf({
+      previous_response_id: id,
+      input: [again, again, 'On.'].map((item) =>
+        typeof item === 'string' ? { type: 'message', role: 'user', content: item } : item,
+      ),
+    })
+    const behind = await stored.resolve(account, request, conversation, 'alpha')
+    expect(toldTypes(behind.request)).toEqual(['user', 'assistant', 'user'])
+    expect(behind.resolved.own).toHaveLength(1)
+    const alone = requestOf({ input: [again, again] })
+    const { request: told } = await stored.resolve(account, alone.request, alone.conversation, 'alpha')
+    expect(toldTypes(told)).toEqual(['assistant'])
   })
 
   test('refers to at most a thousand items', async () => {
