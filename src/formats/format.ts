@@ -25,6 +25,8 @@ export interface Format extends ProviderFormat {
   readonly path: string
   /** What its clients expect of HTTP besides. */
   readonly manners: ClientManners
+  /** What its clients call a field that a refusal names by another format's word: `input`, `messages`, `stop`. */
+  readonly fieldNames?: Readonly<Record<string, string>>
   /** A client's body. Lenient: what is not understood is kept or passed over. @throws ServiceError `invalid_request` with `param` */
   readRequest(body: JsonObject): Conversation
   /** Writes one answer to a client, streamed or whole. One writer for each answer. */

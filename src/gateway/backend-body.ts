@@ -25,7 +25,7 @@ export function writeBody(
   conversation: Conversation,
   { formats, relays }: BodyParts,
 ): Uint8Array | string {
-  const { bytes, members, body } = request
+  const { bytes, members, body, format } = request
   const { model, dialect, issuer } = backend
   const target = { model, stream: conversation.stream, dialect }
   const relay = relayFor(backend, request, relays)
@@ -33,7 +33,18 @@ export function writeBody(
     const changes = relay.requestChanges(body, conversation, target)
     return patchMembers(bytes, members, withoutForeignSeals(relay, request, changes, issuer))
   }
-  return JSON.stringify(formats(backend.format).writeRequest(unsealConversation(conversation, issuer), target))
+  try {
+    return JSON.stringify(formats(backend.format).writeRequest(unsealConversation(conversation, issuer), target))
+  } catch (error) {
+    throw inCallersWords(error, formats(format).fieldNames)
+  }
+}
+
+/** Writers name a field as their own format does: callers read the name under which they sent it (contract 3.3). */
+function inCallersWords(error: unknown, names: Readonly<Record<string, string>> = {}): unknown {
+  if (!(error instanceof ServiceError)) return error
+  const param = names[error.facts.param ?? '']
+  return param === undefined ? error : new ServiceError(error.code, { ...error.facts, param })
 }
 
 /** What would be kept at a provider, where no other backend and no other request could find it. */

@@ -188,6 +188,27 @@ describe('what none of the backends could be asked', () => {
     expect(gateway.backends[0]!.requests).toHaveLength(0)
   })
 
+  test.each([
+    ['anthropic-messages', { max_tokens: 9, messages, stop_sequences: ['x'] }, 'openai-responses', 'stop_sequences'],
+    [
+      'anthropic-messages',
+      { max_tokens: 9, messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 't' }] }] },
+      'openai-chat',
+      'messages',
+    ],
+    ['openai-chat', { messages: [{ role: 'tool', tool_call_id: 't', content: 'x' }] }, 'gemini', 'messages'],
+    [
+      'openai-responses',
+      { input: [{ type: 'function_call_output', call_id: 't', output: 'x' }] },
+      'anthropic-messages',
+      'input',
+    ],
+    ['openai-chat', { messages, stop: 'x' }, 'openai-responses', 'stop'],
+  ] as const)('names the field under which %s sent it: %j', async (client, body, backend, param) => {
+    const gateway = new FakeGateway([backend])
+    await expect(gateway.answer(client, body)).rejects.toMatchObject({ facts: { param } })
+  })
+
   test('goes to the one that can be', async () => {
     const gateway = new FakeGateway(['openai-chat', 'openai-responses'])
     const ended = gateway.answer('openai-responses', { input: 'Hi', prompt: { id: 'pmpt_1' } })

@@ -10,6 +10,7 @@ export const anthropicMessages: Format = {
   id: 'anthropic-messages',
   path: '/messages',
   manners: anthropicManners,
+  fieldNames: { input: 'messages', stop: 'stop_sequences' },
   upstreamPath: () => '/messages',
   readRequest,
   writeRequest,

@@ -10,6 +10,7 @@ export const openaiChat: Format = {
   id: 'openai-chat',
   path: '/chat/completions',
   manners: openaiManners,
+  fieldNames: { input: 'messages' },
   upstreamPath: () => '/chat/completions',
   readRequest,
   writeRequest,

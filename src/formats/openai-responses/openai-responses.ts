@@ -10,6 +10,7 @@ export const openaiResponses: Format = {
   id: 'openai-responses',
   path: '/responses',
   manners: openaiManners,
+  fieldNames: { messages: 'input' },
   upstreamPath: () => '/responses',
   readRequest,
   writeRequest,

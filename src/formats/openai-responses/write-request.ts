@@ -18,7 +18,7 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
     )
   }
   if ((sampling.stop ?? []).length > 0) {
-    throw unsupported('stop', 'The backends of this profile have no stop sequences. Send the request without stop.')
+    throw unsupported('stop', 'The backends of this profile have no stop sequences. Send the request without them.')
   }
   const names = namesFor(conversation.tools, target.dialect)
   const body: Draft<JsonObject> = {
