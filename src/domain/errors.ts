@@ -87,7 +87,7 @@ export const errorCatalog = {
   context_length_exceeded: {
     ...invalid,
     message:
-      'The conversation is longer than the context window of every backend of {profile}. Shorten it and send it again.',
+      'The prompt is too long: it exceeds the context window of every backend of {profile}. Shorten the conversation and send it again.',
   },
   content_rejected: {
     ...invalid,
