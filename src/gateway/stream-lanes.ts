@@ -96,12 +96,12 @@ export class RelayLane implements Lane {
   keepAlive(): string | undefined {
     this.#readSequence()
     const text = this.#rules.keepAlive(this.#memory)
-    return text === undefined ? undefined : asBytes(text)
+    return text === undefined ? undefined : asBytes(text).replace(modelMember, this.#model)
   }
 
   failure(failure: StreamFailure): string {
     this.#readSequence()
-    return asBytes(this.#rules.failure(failure, this.#memory))
+    return asBytes(this.#rules.failure(failure, this.#memory)).replace(modelMember, this.#model)
   }
 
   /** Reads the number of the last event that was passed on unread: events of our own go on from there. */

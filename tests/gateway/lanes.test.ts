@@ -79,6 +79,20 @@ describe('where the backend counts nothing', () => {
   )
 })
 
+test('a relayed response names the profile also where it is kept alive and where it breaks', () => {
+  const events = golden('response-text.sse').split('\n\n')
+  const context = contextOf({ ...conversation, profile: 'my-profile' })
+  const lane = new RelayLane(relayById('openai-responses'), openaiResponses.readAnswer(), context, true, 'someone')
+  lane.push(
+    Buffer.from(`${events.slice(0, 5).join('\n\n')}\n\n`.replaceAll(/"model": ?"[^"]*"/g, '"model":"upstream-1"')),
+  )
+  const failure = { code: 'c', type: 't', message: 'm', param: null, source: 's', retryable: true, requestId: 'r' }
+  for (const text of [lane.keepAlive(), lane.failure(failure)]) {
+    expect(text).toContain('"model":"my-profile"')
+    expect(text).not.toContain('upstream-1')
+  }
+})
+
 test('a relayed response that was cancelled is a fault, and is not passed on', () => {
   const [before = ''] = golden('response-text.sse').split('event: response.completed')
   const context = contextOf({ ...conversation, hints: {} })
