@@ -38,7 +38,7 @@ export class WholeLane implements Lane {
   }
 
   end(): Buffer {
-    const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
+    const bytes = withoutMark(this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks))
     const { client, context, backend, backendFormat, relay } = this.#choice
     const body = parse(bytes)
     const events = backendFormat.readAnswer().readWhole(body)
@@ -74,6 +74,11 @@ export class WholeLane implements Lane {
     if (event.type === 'finish') this.finished = true
     if ('text' in event) this.#outputChars += event.text.length
   }
+}
+
+/** Some servers put UTF-8's byte order mark before their JSON; readers of JSON may pass it over (RFC 8259, 8.1). */
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
 }
 
 function parse(bytes: Buffer): JsonObject {

@@ -79,6 +79,18 @@ describe('where the backend counts nothing', () => {
   )
 })
 
+test.each([undefined, relayById('openai-chat')])('a whole answer may begin with a byte order mark', (relay) => {
+  const context = contextOf(openaiChat.readRequest({ model: 'p', messages: [] }))
+  const backend = { issuer: 'someone' } as Backend
+  const lane = new WholeLane({ context, client: openaiChat, backend, backendFormat: openaiChat, relay })
+  lane.push(
+    Buffer.from(
+      '\ufeff{"id":"c","model":"m","choices":[{"index":0,"message":{"content":"x"},"finish_reason":"stop"}]}',
+    ),
+  )
+  expect(JSON.parse(lane.end().toString())).toMatchObject({ model: 'p', choices: [{ message: { content: 'x' } }] })
+})
+
 test('a relayed response names the profile also where it is kept alive and where it breaks', () => {
   const events = golden('response-text.sse').split('\n\n')
   const context = contextOf({ ...conversation, profile: 'my-profile' })
