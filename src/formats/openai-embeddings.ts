@@ -1,4 +1,5 @@
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
+import { invalidRequest } from '../domain/errors.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { answerFault } from './answer-faults.ts'
 import { isArray, requiredString, wrongType } from './fields.ts'
@@ -38,6 +39,8 @@ function readRequest(body: JsonObject): Conversation {
   const profile = requiredString(body, 'model')
   const { input } = body
   if (typeof input !== 'string' && !isArray(input)) throw wrongType('input', 'a string or an array')
+  // No vectors are no answer: a provider that takes this would be held to have failed, and be asked by nobody for a while.
+  if (isArray(input) && input.length === 0) throw invalidRequest('input', 'input is empty. Give at least one text.')
   return { profile, stream: false, turns: [], tools: [], sampling: {}, streamUsage: false, hints: {} }
 }
 

@@ -137,6 +137,7 @@ describe('a refusal', () => {
   test.each([
     ['no input', { input: undefined }, 400, 'invalid_request', 'input'],
     ['input of a wrong type', { input: { text: 'x' } }, 400, 'invalid_request', 'input'],
+    ['an empty list', { input: [] }, 400, 'invalid_request', 'input'],
     ['no model', { model: undefined }, 400, 'invalid_request', 'model'],
     ['an unknown profile', { model: 'svc-router/embedings' }, 404, 'model_not_found', 'model'],
     ['a profile for conversations', { model: 'svc-router/frontier' }, 400, 'invalid_request', 'model'],
