@@ -33,6 +33,13 @@ export function codexSettings({ baseUrl, keyVariable, keyHint, model }: Wiring):
   }
 }
 
+/** Without them it takes a model that it does not know for one that sees nothing, and leaves images out without a word to its user. */
+const opencodeAbilities = {
+  tool_call: true,
+  attachment: true,
+  modalities: { input: ['text', 'image'], output: ['text'] },
+} as const
+
 /** opencode's configuration, to be merged with its user's own. The key is named, not held. */
 export function opencodeConfig(
   { baseUrl, keyVariable, model }: Wiring,
@@ -47,7 +54,7 @@ export function opencodeConfig(
         npm: '@ai-sdk/openai-compatible',
         name: providerId,
         options: { baseURL: baseUrl, apiKey: `{env:${keyVariable}}` },
-        models: { [model]: { name: name.charAt(0).toUpperCase() + name.slice(1), limit } },
+        models: { [model]: { name: name.charAt(0).toUpperCase() + name.slice(1), ...opencodeAbilities, limit } },
       },
     },
   }

@@ -1,11 +1,10 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { AnswerEvent, Conversation, JsonObject } from '../../src/domain/conversation.ts'
-import { pixel } from '../clients/openai-clients.ts'
+import type { AnswerEvent, Conversation } from '../../src/domain/conversation.ts'
 import { CodexHome, weatherServer } from './codex-home.ts'
 import { RunningService } from './running-service.ts'
-import { startScriptedModel, type ScriptedModel } from './scripted-model.ts'
+import { callOf, imagesIn, say, startScriptedModel, type ScriptedModel } from './scripted-model.ts'
 
 beforeAll(() => void CodexHome.install())
 
@@ -13,35 +12,6 @@ beforeAll(() => void CodexHome.install())
 const inItsFolder = ['--dangerously-bypass-approvals-and-sandbox']
 
 const patch = '*** Begin Patch\n*** Add File: made.txt\n+made by Codex\n*** End Patch\n'
-
-/** A call as a model makes it that sees these tools: in a namespace and as free text where it was declared so. */
-function callOf({ tools }: Conversation, name: string, input: string | JsonObject): AnswerEvent[] {
-  const tool = tools.find((one) => one.type !== 'hosted' && (one.name === name || one.name.endsWith(`__${name}`)))
-  if (tool === undefined || tool.type === 'hosted') throw new Error(`no tool ${name} was declared`)
-  const isFree = tool.type === 'custom'
-  const text = typeof input === 'string' ? (isFree ? input : JSON.stringify({ input })) : JSON.stringify(input)
-  const half = Math.floor(text.length / 2)
-  return [
-    {
-      type: 'call',
-      index: 0,
-      kind: tool.type,
-      id: 'call_scripted',
-      name: tool.name,
-      ...(tool.namespace !== undefined && { namespace: tool.namespace }),
-    },
-    { type: 'call_arguments', index: 0, text: text.slice(0, half) },
-    { type: 'call_arguments', index: 0, text: text.slice(half) },
-    { type: 'finish', reason: 'tool_calls' },
-  ]
-}
-
-function say(text: string): AnswerEvent[] {
-  return [
-    { type: 'text', text },
-    { type: 'finish', reason: 'stop' },
-  ]
-}
 
 const thought: AnswerEvent[] = [
   { type: 'reasoning', text: '**Thinking** about it.' },
@@ -67,11 +37,7 @@ describe.each([
 
   async function start(answer: Parameters<typeof startScriptedModel>[1]): Promise<void> {
     model = await startScriptedModel(format, answer)
-    const config = `
-providers: { scripted: { preset: ${preset}, base_url: '${model.baseUrl}', format: ${format} } }
-backends: { alpha: { provider: scripted, model: model-of-alpha, credential_env: SCRIPTED_KEY } }
-`
-    service = await RunningService.start(config, { SCRIPTED_KEY: 'made-up-for-this-test' })
+    service = await RunningService.startBefore(model, format, preset)
   }
 
   test('calls a tool of a tool server in its namespace', async () => {
@@ -99,21 +65,15 @@ backends: { alpha: { provider: scripted, model: model-of-alpha, credential_env: 
   })
 
   test('looks at an image, which reaches the model as an image', async () => {
-    const path = (): string => join(home.work, 'pixel.png')
+    const path = home.putPixel()
     await start((conversation, turn) =>
-      turn === 1 ? callOf(conversation, 'view_image', { path: path() }) : say('I have seen it.'),
+      turn === 1 ? callOf(conversation, 'view_image', { path }) : say('I have seen it.'),
     )
-    writeFileSync(path(), Buffer.from(pixel.slice(pixel.indexOf(',') + 1), 'base64'))
     await home.configureWithModels(service)
     const { code, stdout, stderr } = await home.run(['Look at pixel.png.'], service.key, inItsFolder)
-    expect(existsSync(path())).toBe(true)
     expect(code, stderr).toBe(0)
     expect(stdout).toContain('I have seen it.')
-    const sent = JSON.stringify(model.bodies[1])
-    expect(sent).toMatch(/"(image_url|input_image)"/)
-    expect(sent.match(/data:image\/png;base64,/g)).toHaveLength(1)
-    // As a part of its own, never inside the text of a result.
-    expect(sent).not.toMatch(/\\"image_url\\"/)
+    expect(imagesIn(model.bodies[1]!)).toBe(1)
   })
 
   test('leaves web search on, which only a backend that has it is told', async () => {

@@ -1,19 +1,17 @@
 import { once } from 'node:events'
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
 import { documentedBlocks } from '../clients/docs.ts'
 import { CodexHome, weatherServer } from './codex-home.ts'
+import { OneBackend } from './one-backend.ts'
 import type { Finished } from './programme.ts'
 import { RequestLines } from './request-lines.ts'
-import { RunningService } from './running-service.ts'
 
 /** As many as one account may have open. */
 const mostSockets = 256
 
 let home: CodexHome
-let provider: SimulatedProvider
-let service: RunningService
+let backend: OneBackend
 let lines: RequestLines
 
 beforeAll(() => void CodexHome.install())
@@ -22,18 +20,13 @@ beforeEach(() => {
 })
 afterEach(async () => {
   await lines[Symbol.asyncDispose]()
-  await service[Symbol.asyncDispose]()
-  await provider.close()
+  await backend[Symbol.asyncDispose]()
   home[Symbol.dispose]()
 })
 
-async function start(format: string): Promise<void> {
-  provider = await startSimulatedProvider({ name: 'alpha', capture: true })
-  service = await RunningService.start(`
-providers: { simulation: { preset: custom, base_url: '${provider.baseUrl}', format: ${format} } }
-backends: { alpha: { provider: simulation, model: model-of-alpha } }
-`)
-  lines = await RequestLines.before(service.baseUrl)
+async function start(format: 'openai-chat' | 'openai-responses'): Promise<void> {
+  backend = await OneBackend.start(format)
+  lines = await RequestLines.before(backend.service.baseUrl)
 }
 
 /** Runs Codex with the configuration of docs/clients.md and its line for WebSockets. */
@@ -41,24 +34,10 @@ function codex(prompt: string): Promise<Finished> {
   const websockets = documentedBlocks('Codex', 'toml')[2]!
   expect(websockets).toBe('supports_websockets = true\n')
   home.configure(lines, { end: websockets + weatherServer })
-  return home.run([prompt], service.key)
+  return home.run([prompt], backend.service.key)
 }
 
-async function expectServed(turns: number): Promise<void> {
-  const records = await service.requests()
-  expect(records).toHaveLength(turns)
-  for (const record of records) {
-    expect(record).toMatchObject({ format: 'openai-responses', stream: true, state: 'done', charged: 1 })
-    expect(record.errorCode).toBeUndefined()
-  }
-}
-
-/** What the backend was asked last. */
-function lastAsked(): string {
-  return provider.captured().at(-1)!.body
-}
-
-test.each(['openai-chat', 'openai-responses'])(
+test.each(['openai-chat', 'openai-responses'] as const)(
   'Codex finishes a prompt over one WebSocket and sends no POST, with a backend that speaks %s',
   async (format) => {
     await start(format)
@@ -67,11 +46,11 @@ test.each(['openai-chat', 'openai-responses'])(
     expect(stdout.trim()).toBe('This is a simulated answer from alpha. You said: "Say hello.".')
     expect(stderr).not.toMatch(/ERROR|Reconnecting|WARN/)
     expect(lines.seen).toEqual(['GET /v1/responses'])
-    await expectServed(1)
+    await backend.expectServed(1, 'openai-responses')
   },
 )
 
-test.each(['openai-chat', 'openai-responses'])(
+test.each(['openai-chat', 'openai-responses'] as const)(
   'Codex calls a tool and answers with its result over one WebSocket and sends no POST, with a backend that speaks %s',
   async (format) => {
     await start(format)
@@ -81,17 +60,17 @@ test.each(['openai-chat', 'openai-responses'])(
     expect(stdout).toContain('It is 7 degrees in Oslo.')
     expect(lines.seen).toEqual(['GET /v1/responses'])
     // Codex sends the end of it alone; the backend is told the whole conversation.
-    expect(lastAsked()).toContain('What is the weather in Oslo?')
-    await expectServed(2)
+    expect(backend.lastAsked()).toContain('What is the weather in Oslo?')
+    await backend.expectServed(2, 'openai-responses')
   },
 )
 
 test('Codex goes on over HTTP where no WebSocket is to be had', async () => {
   await start('openai-responses')
-  const url = `${service.baseUrl.replace('http', 'ws')}/responses`
+  const url = `${backend.service.baseUrl.replace('http', 'ws')}/responses`
   const sockets = Array.from(
     { length: mostSockets },
-    () => new WebSocket(url, { headers: { authorization: `Bearer ${service.key}` } }),
+    () => new WebSocket(url, { headers: { authorization: `Bearer ${backend.service.key}` } }),
   )
   await Promise.all(sockets.map((socket) => once(socket, 'open')))
   const { code, stdout, stderr } = await codex('Say hello.')
@@ -101,5 +80,5 @@ test('Codex goes on over HTTP where no WebSocket is to be had', async () => {
   expect(stderr).not.toContain('Reconnecting')
   expect(lines.seen.at(-1)).toBe('POST /v1/responses')
   expect(lines.seen.filter((line) => line.startsWith('POST'))).toHaveLength(1)
-  await expectServed(1)
+  await backend.expectServed(1, 'openai-responses')
 })

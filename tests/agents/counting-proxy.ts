@@ -2,11 +2,18 @@ import { once } from 'node:events'
 import { createServer, request as open, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
+/** One answer to a POST: its status, when it came, and how long it told the agent to wait. */
+interface CountedAnswer {
+  readonly status: number
+  readonly atMs: number
+  readonly retryAfterSeconds: number | undefined
+}
+
 /** Passes every request on to a service and every answer back, and counts: what an agent really asked, refusals included. */
 export class CountingProxy implements AsyncDisposable {
   readonly origin: string
-  /** The status of every answer to a POST so far, in order. */
-  readonly statuses: number[] = []
+  /** Every answer to a POST so far, in order. */
+  readonly answers: CountedAnswer[] = []
   readonly #close: () => Promise<void>
 
   private constructor(origin: string, close: () => Promise<void>) {
@@ -15,7 +22,7 @@ export class CountingProxy implements AsyncDisposable {
   }
 
   static async start(target: string): Promise<CountingProxy> {
-    const server = createServer((request, response) => pass(target, request, response, proxy.statuses))
+    const server = createServer((request, response) => pass(target, request, response, proxy.answers))
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const proxy = new CountingProxy(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, async () => {
@@ -26,15 +33,27 @@ export class CountingProxy implements AsyncDisposable {
     return proxy
   }
 
+  get baseUrl(): string {
+    return `${this.origin}/v1`
+  }
+
+  get statuses(): number[] {
+    return this.answers.map(({ status }) => status)
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.#close()
   }
 }
 
-function pass(target: string, request: IncomingMessage, response: ServerResponse, statuses: number[]): void {
+function pass(target: string, request: IncomingMessage, response: ServerResponse, answers: CountedAnswer[]): void {
   const { method = 'GET', url = '/', headers } = request
   const onward = open(`${target}${url}`, { method, headers, agent: false }, (answer) => {
-    if (method === 'POST') statuses.push(answer.statusCode!)
+    if (method === 'POST') {
+      const told = answer.headers['retry-after']
+      const retryAfterSeconds = told === undefined ? undefined : Number(told)
+      answers.push({ status: answer.statusCode!, atMs: performance.now(), retryAfterSeconds })
+    }
     response.writeHead(answer.statusCode!, answer.rawHeaders)
     answer.pipe(response)
     answer.once('error', () => response.destroy())

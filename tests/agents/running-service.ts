@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { ConversationFormatId } from '../../src/domain/format-id.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 
 const run = promisify(execFile)
@@ -47,6 +48,23 @@ export class RunningService implements AsyncDisposable {
       rmSync(folder, { recursive: true, force: true })
       throw error
     }
+  }
+
+  /** The same with one backend, `alpha`, behind a provider at that address. */
+  static startBefore(
+    { baseUrl }: { readonly baseUrl: string },
+    format: ConversationFormatId,
+    preset = 'custom',
+  ): Promise<RunningService> {
+    const config = `
+providers: { pretended: { preset: ${preset}, base_url: '${baseUrl}', format: ${format} } }
+backends: { alpha: { provider: pretended, model: model-of-alpha, credential_env: PRETENDED_KEY } }
+`
+    return RunningService.start(config, { PRETENDED_KEY: 'made-up-for-this-test' })
+  }
+
+  get origin(): string {
+    return new URL(this.baseUrl).origin
   }
 
   /** Runs another command of the program on the same data folder and gives what it prints as JSON. */

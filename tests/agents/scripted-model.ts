@@ -43,3 +43,39 @@ export async function startScriptedModel(
   }
   return { baseUrl: upstream.baseUrl, bodies, [Symbol.asyncDispose]: () => upstream.close() }
 }
+
+/** A call as a model makes it that sees these tools: in a namespace and as free text where it was declared so. */
+export function callOf({ tools }: Conversation, name: string, input: string | JsonObject): AnswerEvent[] {
+  const tool = tools.find((one) => one.type !== 'hosted' && (one.name === name || one.name.endsWith(`__${name}`)))
+  if (tool === undefined || tool.type === 'hosted') throw new Error(`no tool ${name} was declared`)
+  const isFree = tool.type === 'custom'
+  const text = typeof input === 'string' ? (isFree ? input : JSON.stringify({ input })) : JSON.stringify(input)
+  const half = Math.floor(text.length / 2)
+  return [
+    {
+      type: 'call',
+      index: 0,
+      kind: tool.type,
+      id: 'call_scripted',
+      name: tool.name,
+      ...(tool.namespace !== undefined && { namespace: tool.namespace }),
+    },
+    { type: 'call_arguments', index: 0, text: text.slice(0, half) },
+    { type: 'call_arguments', index: 0, text: text.slice(half) },
+    { type: 'finish', reason: 'tool_calls' },
+  ]
+}
+
+/** An answer of that text. */
+export function say(text: string): AnswerEvent[] {
+  return [
+    { type: 'text', text },
+    { type: 'finish', reason: 'stop' },
+  ]
+}
+
+/** How many pictures a body of any format holds as parts of their own; one inside the text of a result is none. */
+export function imagesIn(body: JsonObject): number {
+  const text = JSON.stringify(body)
+  return text.match(/[^\\]"data:image\/png;base64,|[^\\]"media_type":"image\/png"/g)?.length ?? 0
+}
