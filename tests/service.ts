@@ -28,8 +28,6 @@ export interface ServiceOptions {
   readonly timeouts?: Readonly<Record<string, string>>
   /** Anything else of the configuration file. */
   readonly settings?: Readonly<Record<string, unknown>>
-  /** The service's time, for going ahead of it. */
-  readonly clock?: Clock
   /** The service's randomness, for making it fail. */
   readonly random?: RandomBytes
   /** The service's time, for moving it. */
@@ -66,7 +64,6 @@ export class Service {
       formats = ['openai-chat', 'openai-chat', 'openai-chat'],
       timeouts,
       settings,
-      clock = systemClock(),
       random = systemRandom(),
       clock = systemClock(),
     } = options
