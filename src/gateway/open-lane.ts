@@ -1,5 +1,5 @@
 import type { Lane, LaneChoice } from './lane.ts'
-import { RelayLane } from './stream-lanes.ts'
+import { RelayLane } from './relay-lane.ts'
 import { TranslationLane } from './translation-lane.ts'
 import { WholeLane } from './whole-lane.ts'
 

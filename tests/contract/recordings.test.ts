@@ -5,7 +5,7 @@ import { clientFormats, formatById, relayById } from '../../src/formats/formats.
 import type { ConversationFormatId } from '../../src/domain/format-id.ts'
 import type { Format } from '../../src/formats/format.ts'
 import { SseReader } from '../../src/formats/sse.ts'
-import { RelayLane } from '../../src/gateway/stream-lanes.ts'
+import { RelayLane } from '../../src/gateway/relay-lane.ts'
 import { TranslationLane } from '../../src/gateway/translation-lane.ts'
 import { contentOf, contextOf, readStream } from '../formats/exchange.ts'
 import { clientSides } from './client-sides.ts'

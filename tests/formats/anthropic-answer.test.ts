@@ -6,7 +6,7 @@ import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropi
 import { clientFormats, relayById } from '../../src/formats/formats.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
-import { RelayLane } from '../../src/gateway/stream-lanes.ts'
+import { RelayLane } from '../../src/gateway/relay-lane.ts'
 import { TranslationLane } from '../../src/gateway/translation-lane.ts'
 import { contentOf, contextOf, dataOf, parseSse, readStream, writeStream } from './exchange.ts'
 

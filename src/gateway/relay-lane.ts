@@ -96,12 +96,17 @@ export class RelayLane implements Lane {
   keepAlive(): string | undefined {
     this.#readSequence()
     const text = this.#rules.keepAlive(this.#memory)
-    return text === undefined ? undefined : asBytes(text).replace(modelMember, this.#model)
+    return text === undefined ? undefined : this.#ours(text)
   }
 
   failure(failure: StreamFailure): string {
     this.#readSequence()
-    return asBytes(this.#rules.failure(failure, this.#memory)).replace(modelMember, this.#model)
+    return this.#ours(this.#rules.failure(failure, this.#memory))
+  }
+
+  /** Events of our own: what they repeat of the provider's response names its model still. */
+  #ours(text: string): string {
+    return asBytes(text).replace(modelMember, this.#model)
   }
 
   /** Reads the number of the last event that was passed on unread: events of our own go on from there. */
