@@ -1,13 +1,13 @@
 import type { ConversationFormatId } from '../domain/format-id.ts'
 import { anthropicMessages } from './anthropic-messages/anthropic-messages.ts'
-import { anthropicMessagesRelay } from './anthropic-messages-relay.ts'
+import { anthropicMessagesRelay } from './anthropic-messages/relay.ts'
 import type { ClientFormatId, Format, FormatId, ProviderFormat } from './format.ts'
 import { gemini } from './gemini/gemini.ts'
 import { openaiChat } from './openai-chat/openai-chat.ts'
-import { openaiChatRelay } from './openai-chat-relay.ts'
+import { openaiChatRelay } from './openai-chat/relay.ts'
 import { openaiEmbeddings, openaiEmbeddingsRelay } from './openai-embeddings.ts'
 import { openaiResponses } from './openai-responses/openai-responses.ts'
-import { openaiResponsesRelay } from './openai-responses-relay.ts'
+import { openaiResponsesRelay } from './openai-responses/relay.ts'
 import type { RelayRules } from './relay.ts'
 
 /** Every format in which clients converse: one entry each (architecture 6). */

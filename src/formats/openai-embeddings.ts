@@ -4,7 +4,6 @@ import { UpstreamError } from '../domain/upstream.ts'
 import { answerFault } from './answer-faults.ts'
 import { isArray, requiredString, wrongType } from './fields.ts'
 import type { AnswerReader, Format } from './format.ts'
-import { openaiChatRelay } from './openai-chat-relay.ts'
 import { openaiManners } from './openai/manners.ts'
 import { readUsage } from './openai-chat/usage.ts'
 import type { RelayRules } from './relay.ts'
@@ -24,15 +23,8 @@ export const openaiEmbeddings: Format = {
   writeAnswer: () => neverTranslated(),
 }
 
-/** Relayed like a chat's body; what chat says of streams is never asked, because there are none. */
-export const openaiEmbeddingsRelay: RelayRules = {
-  ...openaiChatRelay,
-  requestChanges(_body, _conversation, { model, dialect }) {
-    const changes: Record<string, string | undefined> = { model: JSON.stringify(model) }
-    for (const field of dialect.refusedFields) changes[field] = undefined
-    return changes
-  },
-}
+/** Embeddings, relayed: nothing is changed but what is in every format, and nothing is streamed. */
+export const openaiEmbeddingsRelay: RelayRules = {}
 
 /** As little of it as the service must know. @throws ServiceError `invalid_request` with `param` */
 function readRequest(body: JsonObject): Conversation {

@@ -1,42 +1,53 @@
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
+import { fusionToolType } from '../domain/profiles.ts'
 import type { Wanted } from './earliest.ts'
+import { isArray, objectOf } from './fields.ts'
 import type { AnswerContext, Dialect, StreamFailure, WriteTarget } from './format.ts'
 import type { Sealing } from './sealed.ts'
 
+/** Members of a request's outermost object to replace, as JSON text; `undefined` leaves a member out. */
+export type RequestChanges = Record<string, string | undefined>
+
 /**
  * What the relay lane must know of a format (architecture 5.3): how to touch as little as possible of a request and
- * of an answer that stay in the same format.
+ * of an answer that stay in the same format. What is absent, the format does not have.
  */
 export interface RelayRules {
   /**
-   * Whether an endpoint takes such a request as it is, but for the changes below; where not it is translated, in its own
-   * format too. Absent where every endpoint does.
+   * Whether an endpoint takes such a request as it is, but for the changes; where not it is translated, in its own format
+   * too. Absent where every endpoint does.
    */
   fits?(body: JsonObject, dialect: Dialect): boolean
-  /** The members of the request's outermost object to replace, as JSON text; `undefined` leaves a member out. */
-  requestChanges(body: JsonObject, conversation: Conversation, target: WriteTarget): Record<string, string | undefined>
-  /**
-   * Finds, in the text of several events, what must be looked at one event at a time once content flows: ends, errors,
-   * usage, comments and what is sealed. It may find too much, never too little.
-   */
-  readonly notable: readonly Wanted[]
-  /** Headers of the request, in lower case, that say how its body is to be read and so go with it. Absent where there are none. */
+  /** What is changed in requests of this format besides what is changed in all. @see relayChanges */
+  requestChanges?(body: JsonObject, conversation: Conversation, target: WriteTarget): RequestChanges
+  /** Headers of the request, in lower case, that say how its body is to be read and so go with it. */
   readonly passedHeaders?: readonly string[]
-  /** What follows the last event of every stream, such as `data: [DONE]`; empty where the format has no such thing. */
-  readonly ending: string
-  /** Where the format has what providers seal for themselves; absent where it has nothing such. */
+  /** Where requests and answers have what providers seal for themselves. */
   readonly sealing?: Sealing
-  /** Whether events carry a `sequence_number`, which events of our own must go on from. */
-  readonly numbered: boolean
-  /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */
-  isUnasked(data: JsonObject, conversation: Conversation): boolean
   /**
    * The members of a response object (`response` of an event, or a whole answer) to replace, as JSON text, where what
    * its provider says of it is not so here: under which id it is kept, if at all. Undefined where nothing is.
    */
   restated?(response: JsonObject, context: AnswerContext): Record<string, string> | undefined
+  /** How streams are relayed; absent where nothing is streamed. */
+  readonly stream?: StreamRules
+}
+
+/** What the relay lane must know of a format's streams. */
+export interface StreamRules {
+  /**
+   * Finds, in the text of several events, what must be looked at one event at a time once content flows: ends, errors,
+   * usage, comments and what is sealed. It may find too much, never too little.
+   */
+  readonly notable: readonly Wanted[]
+  /** What follows the last event of every stream, such as `data: [DONE]`; empty where the format has no such thing. */
+  readonly ending: string
+  /** Whether events carry a `sequence_number`, which events of our own must go on from. */
+  readonly numbered: boolean
+  /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */
+  isUnasked?(data: JsonObject, conversation: Conversation): boolean
   /** What the stream itself has told, for ending it in its own terms. */
-  observe(data: JsonObject, memory: RelayMemory): void
+  observe?(data: JsonObject, memory: RelayMemory): void
   /** What keeps the stream alive, or undefined where that needs an event that no backend has sent yet. */
   keepAlive(memory: RelayMemory): string | undefined
   /** Ends a stream that broke (contract 3.4). */
@@ -55,7 +66,24 @@ export interface RelayMemory {
   inserted: number
 }
 
-/** `"model":"…"` of any provider, wherever the format has it: the caller reads the profile instead (contract 2.3). */
-export const modelMember = /"model"\s*:\s*"[^"\\]*"/g
-/** `"sequence_number":7`; renumbered only after events of our own were put between. */
-export const sequenceMember = /"sequence_number"\s*:\s*(\d+)/g
+/** Everything that is changed in a request that is relayed to that backend. */
+export function relayChanges(
+  rules: RelayRules,
+  body: JsonObject,
+  conversation: Conversation,
+  target: WriteTarget,
+): RequestChanges {
+  const changes: RequestChanges = { model: JSON.stringify(target.model) }
+  if (conversation.fusionTool !== undefined) Object.assign(changes, withoutFusionTool(body))
+  if (rules.requestChanges !== undefined) Object.assign(changes, rules.requestChanges(body, conversation, target))
+  for (const field of target.dialect.refusedFields) changes[field] = undefined
+  return changes
+}
+
+/** The changes that take our own server tool out of a request: no provider knows it (spec 1.5). */
+function withoutFusionTool({ tools }: JsonObject): RequestChanges {
+  if (!isArray(tools)) return {}
+  const others = tools.filter((tool) => objectOf(tool)['type'] !== fusionToolType)
+  if (others.length > 0) return { tools: JSON.stringify(others) }
+  return { tools: undefined, tool_choice: undefined, parallel_tool_calls: undefined }
+}

@@ -3,7 +3,7 @@ import { ServiceError } from '../domain/errors.ts'
 import type { ClientFormatId, FormatId, Formats } from '../formats/format.ts'
 import { patchMembers } from '../formats/json-scan.ts'
 import { unsupported } from '../formats/translatable.ts'
-import type { RelayRules } from '../formats/relay.ts'
+import { relayChanges, type RelayRules, type RequestChanges } from '../formats/relay.ts'
 import { mayBeSealed, unsealConversation, unsealMember } from '../formats/sealed.ts'
 import type { Backend, ModelRequest } from './ports.ts'
 
@@ -30,7 +30,7 @@ export function writeBody(
   const target = { model, stream: conversation.stream, dialect }
   const relay = relayFor(backend, request, relays)
   if (relay !== undefined) {
-    const changes = relay.requestChanges(body, conversation, target)
+    const changes = relayChanges(relay, body, conversation, target)
     return patchMembers(bytes, members, withoutForeignSeals(relay, request, changes, issuer))
   }
   try {
@@ -71,9 +71,9 @@ export function relayFor(
 function withoutForeignSeals(
   { sealing }: RelayRules,
   { bytes, members }: ModelRequest,
-  changes: Record<string, string | undefined>,
+  changes: RequestChanges,
   issuer: string,
-): Record<string, string | undefined> {
+): RequestChanges {
   if (sealing === undefined || !mayBeSealed(sealing, bytes)) return changes
   const place = members.find(({ key }) => key === sealing.member)
   const json = changes[sealing.member] ?? (place && bytes.toString('utf8', place.valueStart, place.valueEnd))

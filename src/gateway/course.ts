@@ -193,7 +193,7 @@ export class Course {
 
   #beginEarly(): void {
     const { sink, request } = this.#of
-    const comment = this.#parts.relays(request.format).keepAlive({ sequence: -1, inserted: 0 })
+    const comment = this.#parts.relays(request.format).stream?.keepAlive({ sequence: -1, inserted: 0 })
     let text = comment
     if (text === undefined) {
       this.#ownLane ??= this.#continuingLanes()

@@ -6,7 +6,7 @@ import type { AnswerContext, AnswerReader, StreamFailure } from '../formats/form
 import { asBytes } from '../formats/json-scan.ts'
 import { Earliest } from '../formats/earliest.ts'
 import { sealText } from '../formats/sealed.ts'
-import { modelMember, sequenceMember, type RelayMemory, type RelayRules } from '../formats/relay.ts'
+import type { RelayMemory, RelayRules, StreamRules } from '../formats/relay.ts'
 import { dataOfLines, restateEvent } from '../formats/restate.ts'
 import type { Lane } from './lane.ts'
 
@@ -17,6 +17,10 @@ const maxEventChars = 1024 * 1024
 /** `"sequence_number": 1234567` with the spaces that some put in. */
 const longestSequenceChars = 48
 const done = '[DONE]'
+/** `"model":"…"` of any provider, wherever the format has it: the caller reads the profile instead (contract 2.3). */
+const modelMember = /"model"\s*:\s*"[^"\\]*"/g
+/** `"sequence_number":7`; renumbered only after events of our own were put between. */
+const sequenceMember = /"sequence_number"\s*:\s*(\d+)/g
 
 /**
  * Passes a stream on in its own format. The bytes are never decoded: they travel as latin1 text, in which every byte is
@@ -30,6 +34,7 @@ export class RelayLane implements Lane {
   usage: Usage | undefined
   #outputChars = 0
   readonly #rules: RelayRules
+  readonly #stream: StreamRules
   readonly #notable: Earliest
   readonly #reader: AnswerReader
   readonly #context: AnswerContext
@@ -46,8 +51,10 @@ export class RelayLane implements Lane {
 
   /** `issuer` is who seals what is sealed in the answer (`Backend.issuer`). */
   constructor(rules: RelayRules, reader: AnswerReader, context: AnswerContext, backendCounts: boolean, issuer: string) {
+    if (rules.stream === undefined) throw new Error('this format is never streamed')
     this.#rules = rules
-    this.#notable = new Earliest(rules.notable)
+    this.#stream = rules.stream
+    this.#notable = new Earliest(rules.stream.notable)
     this.#reader = reader
     this.#context = context
     this.#conversation = context.conversation
@@ -90,18 +97,18 @@ export class RelayLane implements Lane {
     const last = this.finished || rest === '' ? '' : this.#readEvents(`${rest}\n\n`)
     this.#rest = ''
     if (!this.finished) throw new UpstreamError('broken')
-    return last + this.#rules.ending
+    return last + this.#stream.ending
   }
 
   keepAlive(): string | undefined {
     this.#readSequence()
-    const text = this.#rules.keepAlive(this.#memory)
+    const text = this.#stream.keepAlive(this.#memory)
     return text === undefined ? undefined : this.#ours(text)
   }
 
   failure(failure: StreamFailure): string {
     this.#readSequence()
-    return this.#ours(this.#rules.failure(failure, this.#memory))
+    return this.#ours(this.#stream.failure(failure, this.#memory))
   }
 
   /** Events of our own: what they repeat of the provider's response names its model still. */
@@ -111,7 +118,7 @@ export class RelayLane implements Lane {
 
   /** Reads the number of the last event that was passed on unread: events of our own go on from there. */
   #readSequence(): void {
-    if (!this.#rules.numbered) return
+    if (!this.#stream.numbered) return
     const at = this.#passedOn.lastIndexOf('"sequence_number"')
     const number = at < 0 ? undefined : /\d+/.exec(this.#passedOn.slice(at, at + longestSequenceChars))?.[0]
     this.#passedOn = ''
@@ -189,8 +196,8 @@ export class RelayLane implements Lane {
     // A complete answer stays one, whatever its backend says of itself afterwards.
     if (wasFinished && (parsed['error'] != null || parsed['type'] === 'error')) return ''
     const shown = this.#restate(block, parsed)
-    this.#rules.observe(shown.data, this.#memory)
-    if (this.#rules.isUnasked(parsed, this.#conversation)) return ''
+    this.#stream.observe?.(shown.data, this.#memory)
+    if (this.#stream.isUnasked?.(parsed, this.#conversation) === true) return ''
     const { sealing } = this.#rules
     const renamed = this.#rename(shown.block)
     return `${sealing === undefined ? renamed : sealText(sealing, renamed, shown.data, this.#issuer)}\n\n`

@@ -2,7 +2,8 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Conversation, InputPart, JsonObject } from '../../src/domain/conversation.ts'
 import { anthropicMessages } from '../../src/formats/anthropic-messages/anthropic-messages.ts'
-import { anthropicMessagesRelay } from '../../src/formats/anthropic-messages-relay.ts'
+import { anthropicMessagesRelay } from '../../src/formats/anthropic-messages/relay.ts'
+import { sealFor, unsealMember } from '../../src/formats/sealed.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
 import { arbitraryConversation } from './arbitraries.ts'
@@ -578,41 +579,20 @@ describe('sealed thoughts', () => {
 
   test('of another vendor never reach Anthropic, neither translated nor relayed', () => {
     expect(sealedAs('gAAAAsealed-by-another')).toEqual([{ type: 'text', text: 'y' }])
-    const body = {
-      model,
-      messages: [
-        ...hi,
-        {
-          role: 'assistant',
-          content: [
-            { type: 'thinking', thinking: 'foreign', signature: 'svc-router.gAAAA' },
-            { type: 'thinking', thinking: 'own', signature: 'EqQB' },
-            { type: 'text', text: 'y' },
-          ],
-        },
-        { role: 'assistant', content: [{ type: 'thinking', thinking: 'foreign', signature: 'svc-router.' }] },
-      ],
-    }
-    const changes = anthropicMessagesRelay.requestChanges(body, read(body), targetOf(read(body)))
-    expect(JSON.parse(changes['messages']!)).toEqual([
-      ...hi,
-      {
-        role: 'assistant',
-        content: [
-          { type: 'thinking', thinking: 'own', signature: 'EqQB' },
-          { type: 'text', text: 'y' },
-        ],
-      },
-    ])
-  })
-
-  test('that are all Anthropic’s own leave a relayed request as it is', () => {
-    const body = {
-      model,
-      messages: [...hi, { role: 'assistant', content: [{ type: 'thinking', thinking: '', signature: 'EqQB' }] }],
-    }
-    expect(anthropicMessagesRelay.requestChanges(body, read(body), targetOf(read(body)))).toEqual({
-      model: '"backend-model"',
+    const foreign = (seal: string): JsonObject => ({
+      type: 'thinking',
+      thinking: 'foreign',
+      signature: `svc-router.${seal}`,
     })
+    const own = (signature: string): JsonObject => ({ type: 'thinking', thinking: 'own', signature })
+    const said = (...content: JsonObject[]): JsonObject => ({ role: 'assistant', content })
+    const text = { type: 'text', text: 'y' }
+    const messages = [
+      ...hi,
+      said(foreign(sealFor('other', 'gAAAA')), own(sealFor('me', 'EqQB')), text),
+      said(foreign('')),
+    ]
+    const sent = unsealMember(anthropicMessagesRelay.sealing!, JSON.stringify(messages), 'me')
+    expect(JSON.parse(sent)).toEqual([...hi, said(own('EqQB'), text)])
   })
 })

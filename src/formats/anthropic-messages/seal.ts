@@ -3,7 +3,10 @@ import type { AssistantPart, JsonObject } from '../../domain/conversation.ts'
 /** How sealed reasoning of this format is known again after it has travelled through another one. */
 const thinkingSeal = 'anthropic.thinking.'
 const redactedSeal = 'anthropic.redacted.'
-/** How the signature begins under which callers are given reasoning that is not this format's own. */
+/**
+ * How the signature begins under which callers are given reasoning that is not this format's own. No issuer's mark stands
+ * first, so a request that is relayed goes on without it (`unsealMember`).
+ */
 const foreignMark = 'svc-router.'
 
 /** `sealed` for a block's signature; absent where it was not signed. */
@@ -29,12 +32,6 @@ export function openSeal(sealed: string): { readonly signature: string } | { rea
 export function signatureFor(sealed: string | undefined): string {
   const opened = sealed === undefined ? undefined : openSeal(sealed)
   return opened !== undefined && 'signature' in opened ? opened.signature : `${foreignMark}${sealed ?? ''}`
-}
-
-/** Whether the block holds reasoning that no Anthropic backend has signed, and that it would refuse. */
-export function isForeignThinking(block: JsonObject): boolean {
-  const { type, signature } = block
-  return type === 'thinking' && typeof signature === 'string' && signature.startsWith(foreignMark)
 }
 
 /**

@@ -1,41 +1,29 @@
-import type { Conversation, JsonObject } from '../domain/conversation.ts'
-import { errorFields } from './error-fields.ts'
-import { isArray, isObject } from './fields.ts'
-import { takesTools } from './openai-responses/tool-types.ts'
-import { withoutFusionTool } from './openai-chat-relay.ts'
-import { responseIdFor } from './openai-responses/response-object.ts'
-import { isBareReasoning } from './openai-responses/stored-items.ts'
-import type { RelayRules } from './relay.ts'
+import type { Conversation, JsonObject } from '../../domain/conversation.ts'
+import { errorFields } from '../error-fields.ts'
+import { isArray, isObject } from '../fields.ts'
+import type { RelayRules, RequestChanges } from '../relay.ts'
+import { responseIdFor } from './response-object.ts'
+import { isBareReasoning } from './stored-items.ts'
+import { takesTools } from './tool-types.ts'
 
 /** Asks for reasoning in a form that can be told again to a provider which keeps nothing. */
 const sealedReasoning = 'reasoning.encrypted_content'
 
 /** Responses, relayed. The stream's own response object ends it and keeps it alive, so that its id never changes. */
 export const openaiResponsesRelay: RelayRules = {
-  fits: (body, dialect) => takesTools(body, dialect),
+  fits: takesTools,
 
-  requestChanges(body, conversation, target) {
-    const changes: Record<string, string | undefined> = { model: JSON.stringify(target.model) }
-    Object.assign(changes, withoutFusionTool(body, conversation.fusionTool !== undefined))
+  requestChanges(body, conversation, { dialect }) {
+    const changes: RequestChanges = {}
     // Answers are kept here and not at the provider: any backend can go on from them, and none keeps text (contract 2.5).
     if (body['store'] !== false) changes['store'] = 'false'
     const include = includeFor(body, conversation)
     if (include !== undefined) changes['include'] = include
-    if (conversation.hints.bareReasoning === true && target.dialect.replaysReasoning !== true) {
+    if (conversation.hints.bareReasoning === true && dialect.replaysReasoning !== true) {
       changes['input'] = withoutBareReasoning(body)
     }
-    for (const field of target.dialect.refusedFields) changes[field] = undefined
     return changes
   },
-
-  notable: [
-    /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|cancelled|created)|error)"|"error"\s*:\s*\{/g,
-    '"encrypted_content"',
-    '[DONE]',
-    '\n:',
-  ],
-
-  ending: 'data: [DONE]\n\n',
 
   sealing: {
     member: 'input',
@@ -46,10 +34,6 @@ export const openaiResponsesRelay: RelayRules = {
     dropsEmptied: false,
   },
 
-  numbered: true,
-
-  isUnasked: () => false,
-
   restated(response, { isStored, previousResponseId, requestId }) {
     const changes: Record<string, string> = {}
     if (isStored) changes['id'] = JSON.stringify(responseIdFor(requestId))
@@ -58,25 +42,38 @@ export const openaiResponsesRelay: RelayRules = {
     return Object.keys(changes).length === 0 ? undefined : changes
   },
 
-  observe(data, memory) {
-    if (typeof data['sequence_number'] === 'number') memory.sequence = data['sequence_number'] + memory.inserted
-    const response = data['response']
-    if (memory.response === undefined && isObject(response)) memory.response = response
-  },
+  stream: {
+    notable: [
+      /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|cancelled|created)|error)"|"error"\s*:\s*\{/g,
+      '"encrypted_content"',
+      '[DONE]',
+      '\n:',
+    ],
 
-  keepAlive(memory) {
-    if (memory.response === undefined) return undefined
-    memory.inserted += 1
-    memory.sequence += 1
-    return frame('response.in_progress', { sequence_number: memory.sequence, response: memory.response })
-  },
+    ending: 'data: [DONE]\n\n',
 
-  failure(failure, memory) {
-    const { code, message, param } = failure
-    const error = { sequence_number: ++memory.sequence, code, message, param, error: errorFields(failure) }
-    const response = { ...memory.response, status: 'failed', error: { code, message } }
-    const failed = { sequence_number: ++memory.sequence, response }
-    return `${frame('error', error)}${frame('response.failed', failed)}data: [DONE]\n\n`
+    numbered: true,
+
+    observe(data, memory) {
+      if (typeof data['sequence_number'] === 'number') memory.sequence = data['sequence_number'] + memory.inserted
+      const response = data['response']
+      if (memory.response === undefined && isObject(response)) memory.response = response
+    },
+
+    keepAlive(memory) {
+      if (memory.response === undefined) return undefined
+      memory.inserted += 1
+      memory.sequence += 1
+      return frame('response.in_progress', { sequence_number: memory.sequence, response: memory.response })
+    },
+
+    failure(failure, memory) {
+      const { code, message, param } = failure
+      const error = { sequence_number: ++memory.sequence, code, message, param, error: errorFields(failure) }
+      const response = { ...memory.response, status: 'failed', error: { code, message } }
+      const failed = { sequence_number: ++memory.sequence, response }
+      return `${frame('error', error)}${frame('response.failed', failed)}data: [DONE]\n\n`
+    },
   },
 }
 

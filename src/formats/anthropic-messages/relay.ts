@@ -1,0 +1,37 @@
+import type { JsonObject } from '../../domain/conversation.ts'
+import type { RelayRules } from '../relay.ts'
+import { failureFrame, pingFrame } from './frames.ts'
+
+/** Messages, relayed. The stream ends with its own last event; a ping keeps it alive wherever it stands. */
+export const anthropicMessagesRelay: RelayRules = {
+  // Fields that are not for everybody yet are refused without it; Claude Code sends such in every request.
+  passedHeaders: ['anthropic-beta'],
+
+  sealing: {
+    member: 'messages',
+    opening: /(?<!\\)"(?:signature|data)"\s*:\s*"/g,
+    needles: ['"signature"', '"redacted_thinking"'],
+    sealedMember,
+    dropsEmptied: true,
+  },
+
+  stream: {
+    notable: [
+      /"type"\s*:\s*"(?:message_(?:start|delta|stop)|signature_delta|(?:redacted_)?thinking|error)"|"error"\s*:\s*\{/g,
+      '[DONE]',
+      '\n:',
+    ],
+    ending: '',
+    numbered: false,
+    keepAlive: () => pingFrame,
+    failure: failureFrame,
+  },
+}
+
+/** Only of thoughts: tools have members of these names, and images have data. A thought that nobody signed has an empty signature. */
+function sealedMember({ type, signature, data }: JsonObject): string | undefined {
+  if (type === 'thinking' || type === 'signature_delta') {
+    return typeof signature === 'string' && signature !== '' ? 'signature' : undefined
+  }
+  return type === 'redacted_thinking' && typeof data === 'string' ? 'data' : undefined
+}

@@ -1,0 +1,37 @@
+import { errorFields } from '../error-fields.ts'
+import { isArray, objectOf } from '../fields.ts'
+import type { RelayRules } from '../relay.ts'
+
+/** Chat completions, relayed. A comment keeps the stream alive; every chunk is independent of the others. */
+export const openaiChatRelay: RelayRules = {
+  requestChanges(body, { streamUsage }, { stream, dialect }) {
+    if (!stream || !dialect.streamUsage || streamUsage) return {}
+    return { stream_options: JSON.stringify({ ...objectOf(body['stream_options']), include_usage: true }) }
+  },
+
+  stream: {
+    notable: [/finish_reason"\s*:\s*"|usage"\s*:\s*\{|error"\s*:/g, '[DONE]', '\n:'],
+
+    ending: 'data: [DONE]\n\n',
+
+    numbered: false,
+
+    isUnasked({ usage, choices }, { streamUsage }) {
+      return !streamUsage && usage != null && isArray(choices) && choices.length === 0
+    },
+
+    observe({ choices }, memory) {
+      if (!isArray(choices)) return
+      memory.finishedChoices ??= new Set()
+      for (const choice of choices.map(objectOf)) {
+        if (typeof choice['finish_reason'] === 'string') memory.finishedChoices.add(choice['index'])
+      }
+    },
+
+    keepAlive: () => ': keep-alive\n\n',
+
+    failure(failure) {
+      return `data: ${JSON.stringify({ error: errorFields(failure) })}\n\ndata: [DONE]\n\n`
+    },
+  },
+}
