@@ -13,8 +13,6 @@ export interface StoredTurn {
   readonly id: string
   /** The answer that it went on from. */
   readonly previousId: string | undefined
-  /** The backend that answered: its encrypted reasoning goes back to no other. */
-  readonly backendId: string
   readonly createdAtMs: number
   /** How many stored answers a request that goes on from this one has behind it, this one included. */
   readonly links: number

@@ -31,7 +31,7 @@ export async function answerCompaction(
   sink: AnswerSink,
 ): Promise<void> {
   const { accountId } = principal
-  const full = await stored.resolve(accountId, request, readRequest(request.body), undefined)
+  const full = await stored.resolve(accountId, request, readRequest(request.body))
   const conversation = readRequest(full.request.body)
   const items = inputItems(full.request.body['input'])
   if (conversation.turns.length === 0) {

@@ -11,8 +11,6 @@ const anyModel = 'any'
  */
 export async function countInput(stored: StoredResponses, accountId: string, request: ModelRequest): Promise<number> {
   const conversation = readRequest({ ...request.body, model: anyModel })
-  const full = refersToStored(conversation)
-    ? await stored.resolve(accountId, request, conversation, undefined)
-    : undefined
+  const full = refersToStored(conversation) ? await stored.resolve(accountId, request, conversation) : undefined
   return estimateTokens(full === undefined ? conversation : readRequest({ ...full.request.body, model: anyModel }))
 }

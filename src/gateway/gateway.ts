@@ -115,9 +115,7 @@ export class Gateway {
     if (usable.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
     assertServed(read)
     const full =
-      stored !== undefined && refersToStored(read)
-        ? await stored.resolve(principal.accountId, given, read, usable.length === 1 ? usable[0]!.id : undefined)
-        : undefined
+      stored !== undefined && refersToStored(read) ? await stored.resolve(principal.accountId, given, read) : undefined
     const request = full?.request ?? given
     const conversation = full === undefined ? read : formats(given.format).readRequest(request.body)
     const keeping = stored?.keeping(principal.accountId, request, conversation, full?.resolved)

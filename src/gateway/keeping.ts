@@ -37,7 +37,7 @@ export class Keeping {
   }
 
   /** Keeps a response object as its reader sees it; false where it could not be kept, and then nothing of it is. */
-  async keep(response: JsonObject, backendId: string): Promise<boolean> {
+  async keep(response: JsonObject): Promise<boolean> {
     const { store, accountId, from, maxBytes, requestId, clock } = this.#of
     const id = responseIdFor(requestId)
     const items = isArray(response['output']) ? response['output'] : []
@@ -55,7 +55,6 @@ export class Keeping {
       id,
       accountId,
       previousId: from.previousId,
-      backendId,
       createdAtMs: clock.nowMs(),
       links: from.links + 1,
       chainBytes: from.bytes + bytes,
@@ -72,9 +71,9 @@ export class Keeping {
   }
 
   /** As `keep`, for the bytes of a whole answer: gives them back, as they are or saying that they are not kept. */
-  async keepWhole(bytes: Buffer, backendId: string): Promise<Buffer> {
+  async keepWhole(bytes: Buffer): Promise<Buffer> {
     const response = JSON.parse(bytes.toString('utf8')) as JsonObject
-    return (await this.keep(response, backendId)) ? bytes : restate(bytes, notStored)
+    return (await this.keep(response)) ? bytes : restate(bytes, notStored)
   }
 
   #seal(id: string, purpose: TextPurpose, text: string): string {

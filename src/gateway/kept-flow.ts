@@ -17,7 +17,7 @@ export function keptFlow(run: AttemptRun, flow: Flow, keeping: Keeping | undefin
 export async function keepWhole(run: AttemptRun, keeping: Keeping): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   run.flowTo({ write: () => {}, ended: (answer) => resolve(Buffer.from(answer)), broke: reject })
-  return keeping.keepWhole(await promise, run.backend.id)
+  return keeping.keepWhole(await promise)
 }
 
 /** Holds a stream's last event back until the answer is saved: whoever reads that it is complete can go on from it (wire 7.1). */
@@ -81,7 +81,7 @@ class KeptFlow implements Flow {
     const { encoding } = this.#run.lane
     const data = Buffer.from(dataOfLines(block.split('\n')), encoding).toString('utf8')
     const { response } = JSON.parse(data) as { response?: JsonObject }
-    const isStored = isObject(response) && (await this.#keeping.keep(response, this.#run.backend.id))
+    const isStored = isObject(response) && (await this.#keeping.keep(response))
     if (this.#state !== 'saving') return
     this.#state = 'over'
     const bytes = encoding === 'latin1' ? block : Buffer.from(block, 'utf8').toString('latin1')

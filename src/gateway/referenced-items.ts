@@ -11,12 +11,6 @@ export const maxReferences = 1_000
 /** An item that was told again and again stands in as many answers: the newest of these are looked at. */
 const maxPlaces = 5_000
 
-export interface FoundItem {
-  readonly item: JsonObject
-  /** The backend of the answer that the item was found with. */
-  readonly backendId: string
-}
-
 interface FindParts {
   readonly store: ResponseStore
   readonly sealer: Sealer
@@ -32,7 +26,7 @@ export async function findItems(
   accountId: string,
   ids: ReadonlySet<string>,
   sinceMs: number,
-): Promise<ReadonlyMap<string, FoundItem>> {
+): Promise<ReadonlyMap<string, JsonObject>> {
   const idOf = new Map(Array.from(ids, (id) => [itemDigest(accountId, id), id]))
   const holders = new Set<string>()
   const covered = new Set<string>()
@@ -46,16 +40,15 @@ export async function findItems(
     const owner = covered.has(digest) ? undefined : responseIdOf(id)
     if (owner !== undefined) holders.add(owner)
   }
-  const found = new Map<string, FoundItem>()
+  const found = new Map<string, JsonObject>()
   for (const responseId of holders) {
     const stored = await parts.store.find(accountId, responseId, sinceMs)
     if (stored === undefined) continue
-    const { backendId } = stored
     const input = withIds(await readItems(parts, accountId, responseId, 'input', stored.sealedInput), responseId)
     const output = await readItems(parts, accountId, responseId, 'output', stored.sealedOutput)
     for (const item of [...output, ...input]) {
       const id = item['id']
-      if (typeof id === 'string' && ids.has(id) && !found.has(id)) found.set(id, { item, backendId })
+      if (typeof id === 'string' && ids.has(id) && !found.has(id)) found.set(id, item)
     }
   }
   return found

@@ -9,7 +9,7 @@ import { inputItems, replayed, withIds } from '../formats/openai-responses/store
 import { type Compacted, openCompaction, sealCompaction } from './compaction.ts'
 import { Keeping } from './keeping.ts'
 import type { ModelRequest } from './ports.ts'
-import { findItems, type FoundItem, maxReferences } from './referenced-items.ts'
+import { findItems, maxReferences } from './referenced-items.ts'
 import type { ResponseStore } from './response-store.ts'
 import { readItems, readObject } from './sealed-texts.ts'
 import { giveWay } from './turns.ts'
@@ -66,14 +66,12 @@ export class StoredResponses {
 
   /**
    * The request with everything that it refers to in its place: what every backend can answer, whatever it speaks.
-   * `onlyBackendId` is the one backend that can answer, if there is but one: only it reads its own sealed reasoning.
    * @throws ServiceError `previous_response_not_found`, `item_not_found`, `invalid_request`, `store_unavailable`
    */
   async resolve(
     accountId: string,
     request: ModelRequest,
     { hints }: Conversation,
-    onlyBackendId: string | undefined,
   ): Promise<{ readonly request: ModelRequest; readonly resolved: Resolved }> {
     const { previousResponseId, references = [] } = hints
     const told: JsonObject[] = []
@@ -86,10 +84,9 @@ export class StoredResponses {
       bytes = chain.at(-1)!.chainBytes
       links = chain.length
       for (const turn of chain) {
-        const isOwn = turn.backendId === onlyBackendId
         const input = await readItems(this.#parts, accountId, turn.id, 'input', turn.sealedInput)
         const output = await readItems(this.#parts, accountId, turn.id, 'output', turn.sealedOutput)
-        told.push(...this.#tell(accountId, input, isOwn), ...replayed(output, isOwn))
+        told.push(...this.#tell(accountId, input), ...replayed(output))
         for (const item of [...withIds(input, turn.id), ...output]) toldIds.add(item['id'])
         await giveWay(turn.sealedInput)
       }
@@ -101,8 +98,8 @@ export class StoredResponses {
       const stored = type === 'item_reference' && typeof id === 'string' ? found.get(id) : undefined
       if (stored !== undefined && toldIds.has(id)) continue
       if (stored !== undefined) toldIds.add(id)
-      own.push(stored?.item ?? item)
-      if (stored !== undefined) told.push(...this.#tell(accountId, [stored.item], stored.backendId === onlyBackendId))
+      own.push(stored ?? item)
+      if (stored !== undefined) told.push(...this.#tell(accountId, [stored]))
       else if (type === 'compaction') told.push(...openCompaction(this.#parts.sealer, accountId, item))
       else told.push(item)
     }
@@ -150,7 +147,7 @@ export class StoredResponses {
     return turns.toReversed()
   }
 
-  async #items(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, FoundItem>> {
+  async #items(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, JsonObject>> {
     if (ids.length === 0) return new Map()
     if (ids.length > maxReferences) {
       throw invalidRequest(
@@ -164,11 +161,11 @@ export class StoredResponses {
     return found
   }
 
-  #tell(accountId: string, items: readonly JsonObject[], ownReasoning: boolean): readonly JsonObject[] {
+  #tell(accountId: string, items: readonly JsonObject[]): readonly JsonObject[] {
     const open = items.flatMap((item) =>
       item['type'] === 'compaction' ? openCompaction(this.#parts.sealer, accountId, item) : [item],
     )
-    return replayed(open, ownReasoning)
+    return replayed(open)
   }
 
   /** The same request with `input` told in full; all other bytes stay as they were. */

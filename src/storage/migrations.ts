@@ -90,7 +90,6 @@ export const migrations: readonly Migration[] = [
         id text primary key,
         account_id text not null,
         previous_id text,
-        backend_id text not null,
         created_at_ms bigint not null,
         links bigint not null,
         chain_bytes bigint not null,

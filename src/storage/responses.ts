@@ -54,7 +54,7 @@ export async function listChain(
   sinceMs: number,
   maxLinks: number,
 ): Promise<readonly StoredTurn[]> {
-  const columns = sql.raw('id, previous_id, backend_id, created_at_ms, links, chain_bytes, sealed_input, sealed_output')
+  const columns = sql.raw('id, previous_id, created_at_ms, links, chain_bytes, sealed_input, sealed_output')
   const { rows } = await sql<ChainRow>`
     with recursive chain (id, previous_id, depth) as (
       select id, previous_id, 1 from stored_responses
@@ -135,7 +135,6 @@ function rowOf(response: StoredResponse): StoredResponseRow {
     id: response.id,
     account_id: response.accountId,
     previous_id: response.previousId ?? null,
-    backend_id: response.backendId,
     created_at_ms: Math.floor(response.createdAtMs),
     links: response.links,
     chain_bytes: response.chainBytes,
@@ -149,7 +148,6 @@ function readTurn(row: ChainRow): StoredTurn {
   return {
     id: row.id,
     previousId: row.previous_id ?? undefined,
-    backendId: row.backend_id,
     createdAtMs: row.created_at_ms,
     links: row.links,
     chainBytes: row.chain_bytes,

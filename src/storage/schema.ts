@@ -101,7 +101,6 @@ export interface StoredResponseRow {
   id: string
   account_id: string
   previous_id: string | null
-  backend_id: string
   created_at_ms: number
   links: number
   chain_bytes: number

@@ -77,12 +77,12 @@ async function keep(stored: StoredResponses, body: JsonObject = { input: 'Hello.
   const keeping = stored.keeping(account, request, conversation)
   if (keeping === undefined) return undefined
   const id = request.id.replace('req_', 'resp_')
-  return (await keeping.keep({ id, status: 'completed', output: [answerItem] }, 'alpha')) ? id : undefined
+  return (await keeping.keep({ id, status: 'completed', output: [answerItem] })) ? id : undefined
 }
 
 const goOn = (stored: StoredResponses, id: string): Promise<unknown> => {
   const { request, conversation } = requestOf({ input: 'On.', previous_response_id: id })
-  return stored.resolve(account, request, conversation, 'alpha')
+  return stored.resolve(account, request, conversation)
 }
 
 describe('expiry', () => {
@@ -98,7 +98,7 @@ describe('expiry', () => {
     await expect(stored.remove(account, id)).rejects.toMatchObject({ code: 'response_not_found' })
     await expect(goOn(stored, id)).rejects.toMatchObject({ code: 'previous_response_not_found' })
     const { request, conversation } = requestOf({ input: [{ type: 'item_reference', id: 'msg_answer' }] })
-    await expect(stored.resolve(account, request, conversation, undefined)).rejects.toMatchObject({
+    await expect(stored.resolve(account, request, conversation)).rejects.toMatchObject({
       code: 'item_not_found',
     })
   })
@@ -227,7 +227,7 @@ describe('a chain', () => {
   test('refers to at most a thousand items', async () => {
     const input = Array.from({ length: 1_001 }, (_, n) => ({ type: 'item_reference', id: `msg_${n}` }))
     const { request, conversation } = requestOf({ input })
-    await expect(storedResponses().resolve(account, request, conversation, undefined)).rejects.toMatchObject({
+    await expect(storedResponses().resolve(account, request, conversation)).rejects.toMatchObject({
       code: 'invalid_request',
       facts: { param: 'input' },
     })

@@ -2,7 +2,6 @@ import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { toBase62 } from '../../domain/ids.ts'
 import { invalidRequest } from '../../domain/errors.ts'
 import { isArray, isObject } from '../fields.ts'
-import type { Draft } from '../fields.ts'
 
 /** How the ids of items begin, by their type (wire 1.2); others have the last. */
 const prefixes: Readonly<Record<string, string>> = {
@@ -66,29 +65,10 @@ export function isBareReasoning(item: JsonObject): boolean {
   return !(typeof sealed === 'string' && sealed !== '') && !(isArray(content) && content.length > 0)
 }
 
-/**
- * Kept items as they are told again: without the ids that mean nothing to a provider which keeps nothing, and without
- * reasoning that is sealed for another. `ownReasoning` says whether the backend that is asked made it.
- */
-export function replayed(items: readonly JsonObject[], ownReasoning: boolean): readonly JsonObject[] {
-  const told: JsonObject[] = []
-  for (const item of items) {
-    const { type, summary } = item
-    // A provider's own compaction opens nowhere else.
-    if (type === 'compaction' && !ownReasoning) continue
-    const isKnown = typeof type === 'string' && Object.hasOwn(prefixes, type)
-    const open = without(item, [
-      ...(isKnown ? ['id', 'status'] : []),
-      ...(type === 'reasoning' && !ownReasoning ? ['encrypted_content'] : []),
-    ])
-    const isSilent = isBareReasoning(open) && !(isArray(summary) && summary.length > 0)
-    if (!isSilent) told.push(open)
-  }
-  return told
-}
-
-function without(item: JsonObject, names: readonly string[]): JsonObject {
-  const kept: Draft<JsonObject> = { ...item }
-  for (const name of names) delete kept[name]
-  return kept
+/** Kept items as they are told again: without the ids that mean nothing to a provider which keeps nothing. */
+export function replayed(items: readonly JsonObject[]): readonly JsonObject[] {
+  return items.map((item) => {
+    const { id: _id, status: _status, ...told } = item
+    return typeof item['type'] === 'string' && Object.hasOwn(prefixes, item['type']) ? told : item
+  })
 }
