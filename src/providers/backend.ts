@@ -62,10 +62,10 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
   const sent = authenticator === undefined ? credential : undefined
   const { host } = new URL(whole.origin)
   const headers = requestHeaders(pools.userAgent, spec, sent)
-  const routeTo = ({ path }: Endpoint, signed = ''): Route => ({
+  const routeTo = ({ path }: Endpoint): Route => ({
     nowMs: () => pools.clock.nowMs(),
     onBug: pools.onBug,
-    head: `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n${signed}${headers}`,
+    head: `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n${headers}`,
   })
   const routes = { whole: routeTo(whole), streamed: routeTo(streamed) }
   const key = {
@@ -76,9 +76,9 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
   }
   const issuer = issuerOf(spec, whole.origin, credential)
   let pool = pools.pool(key)
-  const open = (route: Route, request: UpstreamRequest, listener: UpstreamListener): UpstreamCall => {
+  const open = (request: UpstreamRequest, listener: UpstreamListener): UpstreamCall => {
     if (pool.retired) pool = pools.pool(key)
-    const call = new Call(route, pool, request, listener)
+    const call = new Call(request.stream ? routes.streamed : routes.whole, pool, request, listener)
     if (pool.retired) call.refuse('closed')
     else {
       pools.touch(pool)
@@ -86,22 +86,15 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
     }
     return call
   }
-  if (authenticator === undefined) {
-    return {
-      ...describe(spec),
-      issuer,
-      call: (request, listener) => open(request.stream ? routes.streamed : routes.whole, request, listener),
-    }
-  }
+  if (authenticator === undefined) return { ...describe(spec), issuer, call: open }
   return {
     ...describe(spec),
     issuer,
     call(request, listener) {
-      const { body, stream } = request
-      const endpoint = stream ? streamed : whole
+      const { body, stream, headers: passed = [] } = request
       const openSigned = (signed: readonly string[]): UpstreamCall =>
-        open(routeTo(endpoint, headerLines(signed)), request, listener)
-      const signed = authenticator.headersFor({ ...endpoint, body })
+        open({ ...request, headers: [...passed, ...signed] }, listener)
+      const signed = authenticator.headersFor({ ...(stream ? streamed : whole), body })
       if (!(signed instanceof Promise)) return openSigned(signed)
       return new SignedCall({ headers: signed, open: openSigned, listener, onBug: pools.onBug })
     },
@@ -169,13 +162,6 @@ function requestHeaders(userAgent: string, spec: BackendSpec, credential: string
     headers.push(`${name}: ${name === 'authorization' ? 'Bearer ' : ''}${credential}`)
   }
   return headers.map((line) => `${line}\r\n`).join('')
-}
-
-/** What an authenticator gives, which has no line ends in it, as lines of the head. */
-function headerLines(flat: readonly string[]): string {
-  let lines = ''
-  for (let index = 0; index + 1 < flat.length; index += 2) lines += `${flat[index]}: ${flat[index + 1]}\r\n`
-  return lines
 }
 
 /** Headers that frame the request itself or that are ours. */
