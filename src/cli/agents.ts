@@ -1,3 +1,4 @@
+import { objectOf, parseObject } from '../domain/json.ts'
 import {
   claudeKeyVariable,
   claudeOtherVariables,
@@ -80,17 +81,9 @@ const opencodeVariable = 'OPENCODE_CONFIG_CONTENT'
 /** Ours over what its user has in the same variable. @throws CommandError where that is no JSON object */
 function mergeOpencode(theirs: string | undefined, wiring: Wiring, contextTokens: number | undefined): string {
   const { model, provider } = opencodeConfig(wiring, contextTokens)
-  const given = readObject(theirs ?? '{}')
-  const givenProviders = typeof given['provider'] === 'object' ? given['provider'] : {}
-  return JSON.stringify({ ...given, model, provider: { ...givenProviders, ...provider } })
-}
-
-function readObject(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  } catch {
-    // Told below, like any other text that is no object.
+  const given = parseObject(theirs ?? '{}')
+  if (given === undefined) {
+    throw new CommandError(exitCodes.usage, `${opencodeVariable} is not a JSON object`, `unset ${opencodeVariable}`)
   }
-  throw new CommandError(exitCodes.usage, `${opencodeVariable} is not a JSON object`, `unset ${opencodeVariable}`)
+  return JSON.stringify({ ...given, model, provider: { ...objectOf(given['provider']), ...provider } })
 }

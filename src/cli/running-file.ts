@@ -1,5 +1,6 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { parseObject } from '../domain/json.ts'
 import { replaceFile } from './replace-file.ts'
 
 const name = 'running.json'
@@ -24,7 +25,7 @@ function read(path: string): { pid: number; baseUrl: string } | undefined {
   try {
     const text = readFileSync(path, 'utf8')
     if (text.length > maxFileCharacters) return undefined
-    const { pid, base_url: baseUrl } = JSON.parse(text) as { pid?: unknown; base_url?: unknown }
+    const { pid, base_url: baseUrl } = parseObject(text) ?? {}
     return typeof pid === 'number' && typeof baseUrl === 'string' ? { pid, baseUrl } : undefined
   } catch {
     // It is not there, not ours to read, or damaged: then nobody says where the service runs.

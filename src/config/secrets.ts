@@ -2,6 +2,7 @@ import { linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from 'node:path'
 import type { RandomBytes } from '../domain/random.ts'
 import { SetupError } from '../domain/setup-error.ts'
+import { parseObject } from '../domain/json.ts'
 import { makeFolder } from '../make-folder.ts'
 
 /** Where local mode keeps the secrets that it made, below the data folder. */
@@ -107,14 +108,7 @@ function lostSecrets(path: string): SetupError {
 }
 
 function parseKept(text: string): KeptSecrets | undefined {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(text)
-  } catch {
-    return undefined
-  }
-  if (typeof parsed !== 'object' || parsed === null) return undefined
-  const { pepper, sealing_key: sealingKeyText } = parsed as Record<string, unknown>
+  const { pepper, sealing_key: sealingKeyText } = parseObject(text) ?? {}
   if (typeof pepper !== 'string' || !isPepper(pepper) || typeof sealingKeyText !== 'string') return undefined
   const sealingKey = readSealingKey(sealingKeyText)
   return sealingKey === undefined ? undefined : { pepper, sealingKey }

@@ -1,4 +1,6 @@
 import { createPrivateKey } from 'node:crypto'
+import type { JsonObject } from './conversation.ts'
+import { isObject, parseObject } from './json.ts'
 
 /** Credentials that sign requests instead of being sent: AWS's keys, a Google service account. */
 export type CloudKind = 'aws' | 'google'
@@ -35,10 +37,10 @@ const googleUniverse = 'googleapis.com'
  * `aws iam create-access-key` print. Undefined where it is none.
  */
 export function readAwsKey(text: string): AwsKey | undefined {
-  const given = readObject(text)
+  const given = parseObject(text)
   if (given === undefined) return undefined
   const inner = given['Credentials'] ?? given['AccessKey']
-  const source = isRecord(inner) ? inner : given
+  const source = isObject(inner) ? inner : given
   const accessKeyId = memberOf(source, 'accessKeyId', accessKeyShape)
   const secretAccessKey = memberOf(source, 'secretAccessKey', headerShape)
   if (accessKeyId === undefined || secretAccessKey === undefined) return undefined
@@ -54,7 +56,7 @@ export function readAwsKey(text: string): AwsKey | undefined {
 
 /** A Google service account from the JSON of its key file. Undefined where it is none, or one that is not Google's own. */
 export function readServiceAccount(text: string): ServiceAccount | undefined {
-  const given = readObject(text)
+  const given = parseObject(text)
   if (given === undefined) return undefined
   const {
     private_key: privateKey,
@@ -94,27 +96,13 @@ export function compactCredential(kind: CloudKind, text: string): string | undef
 
 /** What of a cloud credential is public and tells it from others: the id of its key. Undefined for any other text. */
 export function publicKeyId(text: string): string | undefined {
-  const given = text.startsWith('{') ? readObject(text) : undefined
+  const given = text.startsWith('{') ? parseObject(text) : undefined
   const id = given?.['accessKeyId'] ?? given?.['private_key_id']
   return typeof id === 'string' ? id : undefined
 }
 
-function readObject(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isRecord(value) ? value : undefined
-  } catch {
-    // Not JSON: a credential of another kind.
-    return undefined
-  }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** AWS writes the same names with a capital, or as its environment variables are called. */
-function memberOf(source: Record<string, unknown>, name: string, shape: RegExp): string | undefined {
+function memberOf(source: JsonObject, name: string, shape: RegExp): string | undefined {
   const capital = name.replace(/^./, (first) => first.toUpperCase())
   const variable = `AWS_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
   return stringOf(source[name] ?? source[capital] ?? source[variable], shape)

@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../domain/conversation.ts'
 import { UpstreamError, type AttemptOutcome } from '../domain/upstream.ts'
+import { parseObject } from '../domain/json.ts'
 import { isArray, isObject } from './fields.ts'
 import { googleFault } from './google-faults.ts'
 
@@ -20,16 +21,11 @@ const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>(
   ['429', 'rate_limited'],
 ])
 
-/** Reads the data of one event. @throws UpstreamError `broken` for what is not a JSON object */
-export function parseEventData(data: string): JsonObject {
-  let value: Json
-  try {
-    value = JSON.parse(data) as Json
-  } catch {
-    throw new UpstreamError('broken')
-  }
-  if (!isObject(value)) throw new UpstreamError('broken')
-  return value
+/** The data of one event, or a whole answer. @throws UpstreamError `broken` for what is not a JSON object */
+export function parseAnswer(text: string): JsonObject {
+  const answer = parseObject(text)
+  if (answer === undefined) throw new UpstreamError('broken')
+  return answer
 }
 
 /** Some providers say these only in words: Anthropic calls both of them an invalid request. */

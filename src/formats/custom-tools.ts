@@ -1,5 +1,5 @@
-import type { Json, JsonObject, Tool } from '../domain/conversation.ts'
-import { isObject } from './fields.ts'
+import type { JsonObject, Tool } from '../domain/conversation.ts'
+import { parseObject } from '../domain/json.ts'
 
 /** A custom tool, whose input is free text, as a function with that text as its only argument (wire 6.1). */
 export function customAsFunction(tool: Extract<Tool, { readonly type: 'custom' }>): {
@@ -29,11 +29,6 @@ export function wrapInput(input: string): string {
 
 /** The input in such arguments; arguments of another shape are what the model meant as the input itself. */
 export function unwrapInput(text: string): string {
-  let value: Json
-  try {
-    value = JSON.parse(text) as Json
-  } catch {
-    return text
-  }
-  return isObject(value) && typeof value['input'] === 'string' ? value['input'] : text
+  const input = parseObject(text)?.['input']
+  return typeof input === 'string' ? input : text
 }

@@ -1,20 +1,14 @@
 import type { Json, JsonObject } from '../domain/conversation.ts'
 import { invalidRequest, type ServiceError } from '../domain/errors.ts'
+import { isObject } from '../domain/json.ts'
+
+export { isObject, objectOf } from '../domain/json.ts'
 
 /** A readonly shape while it is put together, field by field, so that what the caller did not say stays absent. */
 export type Draft<Shape> = { -readonly [Name in keyof Shape]: Shape[Name] }
 
 /** The name of a field on the wire and the name that we have for it. */
 export type FieldNames<Name extends string> = readonly (readonly [wire: string, ours: Name])[]
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** The object, or an empty one where there is none. */
-export function objectOf(value: unknown): JsonObject {
-  return isObject(value) ? value : {}
-}
 
 export function isArray(value: Json | undefined): value is readonly Json[] {
   return Array.isArray(value)

@@ -1,5 +1,6 @@
-import type { AnswerEvent, JsonObject, Usage } from '../domain/conversation.ts'
+import type { AnswerEvent, Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
+import { parseAnswer } from '../formats/answer-faults.ts'
 import type { StreamFailure } from '../formats/format.ts'
 import { restate } from '../formats/restate.ts'
 import { mayBeSealed, sealEvent, sealText } from '../formats/sealed.ts'
@@ -40,7 +41,7 @@ export class WholeLane implements Lane {
   end(): Buffer {
     const bytes = withoutMark(this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks))
     const { client, context, backend, backendFormat, relay } = this.#choice
-    const body = parse(bytes)
+    const body = parseAnswer(bytes.toString('utf8'))
     const events = backendFormat.readAnswer().readWhole(body)
     for (const event of events) this.#note(event)
     if (!this.finished) throw new UpstreamError('broken')
@@ -79,17 +80,6 @@ export class WholeLane implements Lane {
 /** Some servers put UTF-8's byte order mark before their JSON; readers of JSON may pass it over (RFC 8259, 8.1). */
 function withoutMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
-}
-
-function parse(bytes: Buffer): JsonObject {
-  let body: unknown
-  try {
-    body = JSON.parse(bytes.toString('utf8'))
-  } catch {
-    throw new UpstreamError('broken')
-  }
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new UpstreamError('broken')
-  return body as JsonObject
 }
 
 /** The key of the model, wherever it stands. */

@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/conversation.ts'
+import { isObject } from '../domain/json.ts'
 import { bodyShape, duplicateKey, JsonScan, type JsonMember } from '../formats/json-scan.ts'
 
 /** A body larger than this is read in several turns of the event loop, so that no turn takes long. */
@@ -112,7 +113,7 @@ function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
   } catch {
     throw new ServiceError('invalid_json', { words: { where: whyNot(bytes) } })
   }
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+  if (!isObject(body)) {
     throw new ServiceError('invalid_json', { words: { where: ': it is not an object' } })
   }
   const members = scan.members(bytes)
@@ -123,7 +124,7 @@ function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
     const problem = `The field ${name ?? 'of one name'} is given twice. Give it once.`
     throw new ServiceError('invalid_request', { words: { problem }, ...(name === undefined ? {} : { param: name }) })
   }
-  return { bytes, members, body: body as JsonObject }
+  return { bytes, members, body }
 }
 
 function whyNot(bytes: Buffer): string {

@@ -1,6 +1,7 @@
 import type { Clock } from '../domain/clock.ts'
 import type { ServiceAccount } from '../domain/cloud-credentials.ts'
 import { UpstreamError } from '../domain/upstream.ts'
+import { objectOf } from '../domain/json.ts'
 import type { Authenticator } from './authenticator.ts'
 
 const googleTokenUrl = 'https://oauth2.googleapis.com/token'
@@ -117,7 +118,6 @@ function tokenFault(error: unknown, signal: AbortSignal): UpstreamError {
 
 function statusOf(error: unknown): number | undefined {
   const response: unknown = error instanceof Error && 'response' in error ? error.response : undefined
-  const status: unknown =
-    typeof response === 'object' && response !== null && 'status' in response ? response.status : undefined
+  const status = objectOf(response)['status']
   return typeof status === 'number' ? status : undefined
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts'
 import type { Conversation } from '../domain/conversation.ts'
 import { UpstreamError, type AttemptOutcome, type UpstreamTest } from '../domain/upstream.ts'
-import { parseEventData, refusalFault } from '../formats/answer-faults.ts'
+import { parseAnswer, refusalFault } from '../formats/answer-faults.ts'
 import { formatById } from '../formats/formats.ts'
 import type { Backend, UpstreamHead } from '../gateway/ports.ts'
 
@@ -76,6 +76,6 @@ export function testUpstream(backend: Backend, parts: { clock: Clock; requestId:
 function readAnswer(backend: Backend, head: UpstreamHead | undefined, text: string): void {
   if (head === undefined) throw new UpstreamError('broken')
   if (head.status < 200 || head.status > 299) throw refusalFault(head, text)
-  const events = formatById(backend.format).readAnswer().readWhole(parseEventData(text))
+  const events = formatById(backend.format).readAnswer().readWhole(parseAnswer(text))
   if (!events.some(({ type }) => type === 'finish')) throw new UpstreamError('broken')
 }

@@ -1,4 +1,5 @@
 import type { Answer, Silence } from './ask.ts'
+import { objectOf, parseObject } from '../../domain/json.ts'
 
 export type Outcome = Answer | Silence
 
@@ -8,13 +9,8 @@ const maxShownCharacters = 240
 
 /** The JSON of an answer, as far as it is an object. */
 export function jsonOf(outcome: Outcome | undefined): Readonly<Record<string, unknown>> {
-  if (outcome?.kind !== 'answer') return {}
-  try {
-    return objectOf(JSON.parse(outcome.body))
-  } catch {
-    // What is no JSON is not ours, which is all that is asked.
-    return {}
-  }
+  // What is no JSON is not ours, which is all that is asked.
+  return (outcome?.kind === 'answer' ? parseObject(outcome.body) : undefined) ?? {}
 }
 
 /** Whether an answer comes from a svc-router, and not from something in front of it. */
@@ -53,10 +49,6 @@ export function numberOf(answer: Answer, header: string): number | undefined {
 /** What another server says as it may be printed: nothing in it may steer the terminal. */
 export function shown(text: string): string {
   return text.slice(0, maxShownCharacters).replaceAll(/\p{C}/gu, '?')
-}
-
-function objectOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
 }
 
 export function listOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {

@@ -1,6 +1,6 @@
 import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { maxAnswerCharacters, parseEventData } from '../answer-faults.ts'
+import { maxAnswerCharacters, parseAnswer } from '../answer-faults.ts'
 import { isArray, isObject } from '../fields.ts'
 import type { AnswerReader } from '../format.ts'
 import { BlockReader } from './block-reader.ts'
@@ -28,7 +28,7 @@ export class MessagesReader implements AnswerReader {
     if (data === '[DONE]' || this.#finished) return nothing
     this.#charactersLeft -= data.length
     if (this.#charactersLeft < 0) throw new UpstreamError('broken')
-    const event = parseEventData(data)
+    const event = parseAnswer(data)
     const events: AnswerEvent[] = []
     switch (event['type']) {
       case 'content_block_delta':

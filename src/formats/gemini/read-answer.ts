@@ -1,6 +1,6 @@
 import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { answerFault, maxAnswerCharacters, parseEventData } from '../answer-faults.ts'
+import { answerFault, maxAnswerCharacters, parseAnswer } from '../answer-faults.ts'
 import { isArray, isObject } from '../fields.ts'
 import type { AnswerReader } from '../format.ts'
 import { sealSignature } from './call-signature.ts'
@@ -29,7 +29,7 @@ export class GeminiReader implements AnswerReader {
   readEvent(data: string): readonly AnswerEvent[] {
     this.#charactersLeft -= data.length
     if (this.#charactersLeft < 0) throw new UpstreamError('broken')
-    return this.#read(parseEventData(data))
+    return this.#read(parseAnswer(data))
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {

@@ -1,6 +1,6 @@
 import type { AnswerEvent, FinishReason, Json, JsonObject } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { answerFault, maxAnswerCharacters, parseEventData } from '../answer-faults.ts'
+import { answerFault, maxAnswerCharacters, parseAnswer } from '../answer-faults.ts'
 import { isArray, isObject } from '../fields.ts'
 import type { AnswerReader } from '../format.ts'
 import { CallReader } from './call-reader.ts'
@@ -25,7 +25,7 @@ export class ChatReader implements AnswerReader {
     if (data === '[DONE]') return this.#readDone()
     this.#charactersLeft -= data.length
     if (this.#charactersLeft < 0) throw new UpstreamError('broken')
-    const chunk = parseEventData(data)
+    const chunk = parseAnswer(data)
     const choices = chunk['choices']
     if (!isArray(choices)) {
       this.#refuse(chunk)

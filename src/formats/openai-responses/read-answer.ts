@@ -1,6 +1,6 @@
 import type { AnswerEvent, FinishReason, Json, JsonObject } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { answerFault, maxAnswerCharacters, parseEventData } from '../answer-faults.ts'
+import { answerFault, maxAnswerCharacters, parseAnswer } from '../answer-faults.ts'
 import { isArray, isObject } from '../fields.ts'
 import type { AnswerReader } from '../format.ts'
 import { ItemReader } from './item-reader.ts'
@@ -23,7 +23,7 @@ export class ResponsesReader implements AnswerReader {
     if (data === '[DONE]' || this.#finished) return nothing
     this.#charactersLeft -= data.length
     if (this.#charactersLeft < 0) throw new UpstreamError('broken')
-    const event = parseEventData(data)
+    const event = parseAnswer(data)
     const events: AnswerEvent[] = []
     switch (event['type']) {
       case 'response.created':
