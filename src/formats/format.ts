@@ -7,6 +7,8 @@ export type { ClientFormatId, FormatId } from '../domain/format-id.ts'
 /** A wire format that providers speak: the two pure functions that face them (architecture 5.2). */
 export interface ProviderFormat {
   readonly id: FormatId
+  /** Whether what a model seals is for that model alone; absent where all models of a provider read each other's. */
+  readonly sealsByModel?: boolean
   /** Below a provider's base URL, with a query where the format wants one: `/chat/completions`. */
   upstreamPath(model: string, stream: boolean): string
   /** The body for a provider. @throws ServiceError `unsupported_parameter` where this format cannot say it */

@@ -74,7 +74,7 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
     connectMs: spec.timeouts.connectMs,
     publicOnly: spec.publicOnly ?? false,
   }
-  const issuer = issuerOf(spec, whole.origin, credential)
+  const issuer = issuerOf(spec, format.sealsByModel === true, whole.origin, credential)
   let pool = pools.pool(key)
   const open = (request: UpstreamRequest, listener: UpstreamListener): UpstreamCall => {
     if (pool.retired) pool = pools.pool(key)
@@ -189,11 +189,17 @@ function identityOf(how: string | null, credential: string | undefined): string 
 }
 
 /**
- * Providers seal for the organisation that asked, whichever of its models did: the same endpoint and credential, in the same
- * format, read each other's. An endpoint without a credential is known by our own name for it, which is public anyway.
+ * Most providers seal for the organisation that asked, whichever of its models did: the same endpoint and credential, in the
+ * same format, read each other's. An endpoint without a credential is known by our own name for it, which is public anyway.
  */
-function issuerOf({ format, id }: BackendSpec, origin: string, credential: string | undefined): string {
-  return credential === undefined ? digestOf('backend', format, id) : digestOf('credential', format, origin, credential)
+function issuerOf(
+  { format, id, model }: BackendSpec,
+  byModel: boolean,
+  origin: string,
+  credential: string | undefined,
+): string {
+  if (credential === undefined) return digestOf('backend', format, id)
+  return digestOf('credential', format, origin, credential, ...(byModel ? [model] : []))
 }
 
 function digestOf(...parts: readonly string[]): string {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/conversation.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
 import { gemini } from '../../src/formats/gemini/gemini.ts'
-import { sealSignature, unsignedCall } from '../../src/formats/gemini/call-signature.ts'
+import { unsignedCall } from '../../src/formats/gemini/write-contents.ts'
 import { openaiChat } from '../../src/formats/openai-chat/openai-chat.ts'
 import { openaiResponses } from '../../src/formats/openai-responses/openai-responses.ts'
 import { recordedRequests, targetOf } from './exchange.ts'
@@ -358,13 +358,11 @@ describe('thought signatures on the way back', () => {
       .map((part) => part['thoughtSignature'])
 
   test('stand on the very call that they came with', () => {
-    const sealed = sealSignature(signature, 'gemini-3-pro-preview')
-    expect(signaturesOf(fromResponses({ input: turn(sealed) }))).toEqual([signature, undefined])
+    expect(signaturesOf(fromResponses({ input: turn(signature) }))).toEqual([signature, undefined])
   })
 
-  test("are Google's own placeholder where the client could not keep them, or another vendor sealed them", () => {
+  test("are Google's own placeholder where the client could not keep them", () => {
     expect(signaturesOf(fromResponses({ input: turn(undefined) }))).toEqual([unsignedCall, undefined])
-    expect(signaturesOf(fromResponses({ input: turn('gAAAAAB-of-another-vendor') }))).toEqual([unsignedCall, undefined])
     const messages = [
       user,
       { role: 'assistant', tool_calls: [call('a', 'f', '{}')] },

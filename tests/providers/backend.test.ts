@@ -509,3 +509,16 @@ describe('abort, pause and resume', () => {
     expect(pools.counts().connections).toBeLessThanOrEqual(16)
   })
 })
+
+test.each([
+  ['openai-responses', 'all models of one credential'],
+  ['anthropic-messages', 'all models of one credential'],
+  ['gemini', 'one model'],
+] as const)('the issuer of what is sealed in %s is %s', (format, issuer) => {
+  const pools = openPools()
+  const issuerOf = (model: string, credential = madeUpCredential): string =>
+    openBackend(pools, 'http://127.0.0.1:9/v1', { format, model, credential }).issuer
+  expect(issuerOf('a')).toBe(issuerOf('a'))
+  expect(issuerOf('a') === issuerOf('b')).toBe(issuer !== 'one model')
+  expect(issuerOf('a', new Secret('made-up-credential-0002'))).not.toBe(issuerOf('a'))
+})

@@ -5,6 +5,7 @@ import { writeRequest } from './write-request.ts'
 /** Google's own `generateContent`, on its Gemini API and on Vertex AI. Providers speak it, no client of ours does. */
 export const gemini: ProviderFormat = {
   id: 'gemini',
+  sealsByModel: true,
   upstreamPath: (model, stream) =>
     `/${resourceOf(model)}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
   writeRequest,

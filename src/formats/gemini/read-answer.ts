@@ -3,7 +3,6 @@ import { UpstreamError } from '../../domain/upstream.ts'
 import { answerFault, maxAnswerCharacters, parseAnswer } from '../answer-faults.ts'
 import { isArray, isObject } from '../fields.ts'
 import type { AnswerReader } from '../format.ts'
-import { sealSignature } from './call-signature.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { readLogprobs } from './logprobs.ts'
 import { readUsage } from './usage.ts'
@@ -20,7 +19,6 @@ export class GeminiReader implements AnswerReader {
   #finished = false
   #charactersLeft = maxAnswerCharacters
   #calls = 0
-  #model = ''
 
   get finished(): boolean {
     return this.#finished
@@ -58,7 +56,6 @@ export class GeminiReader implements AnswerReader {
     if (this.#started) return
     this.#started = true
     const { responseId: id, modelVersion: model } = answer
-    if (typeof model === 'string') this.#model = model
     events.push({
       type: 'start',
       ...(typeof id === 'string' && id !== '' && { id }),
@@ -102,7 +99,7 @@ export class GeminiReader implements AnswerReader {
     const { name, id, args } = call
     if (typeof name !== 'string' || name === '') throw new UpstreamError('broken')
     if (typeof signature === 'string' && signature !== '') {
-      events.push({ type: 'reasoning_end', sealed: sealSignature(signature, this.#model) })
+      events.push({ type: 'reasoning_end', sealed: signature })
     }
     const index = this.#calls++
     events.push({ type: 'call', index, kind: 'function', id: typeof id === 'string' ? id : '', name })

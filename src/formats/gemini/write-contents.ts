@@ -3,10 +3,11 @@ import { invalidRequest } from '../../domain/errors.ts'
 import { type Draft, isObject } from '../fields.ts'
 import { ToolResults } from '../tool-results.ts'
 import type { ToolNames } from '../tool-names.ts'
-import { openSignature, unsignedCall } from './call-signature.ts'
 import { generationOf } from './model-generation.ts'
 import { writePart } from './write-media.ts'
 
+/** What Google documents for a call whose signature is not at hand, such as one that another vendor's model made. */
+export const unsignedCall = 'skip_thought_signature_validator'
 /** Stands where a call was never answered: Google refuses a call without its response. */
 const missingResult = 'aborted'
 /** Types that a function's response can hold itself, from Gemini 3 on. */
@@ -58,13 +59,11 @@ class ContentsWriter {
   #role: Role | undefined
   #parts: JsonObject[] = []
   readonly #names: ToolNames
-  readonly #model: string
   /** From Gemini 3 on calls have ids and must be signed, and responses can hold images. */
   readonly #isRecent: boolean
 
   constructor(names: ToolNames, model: string) {
     this.#names = names
-    this.#model = model
     this.#isRecent = generationOf(model) >= 3
   }
 
@@ -78,7 +77,7 @@ class ContentsWriter {
     let signature: string | undefined
     for (const part of turn.parts) {
       if (part.type === 'reasoning') {
-        if (part.sealed !== undefined) signature = openSignature(part.sealed, this.#model)
+        signature = part.sealed ?? signature
       } else if (part.type === 'call') {
         // Of calls made together only the first is signed.
         const missing = this.#isRecent && calls.length === 0 ? unsignedCall : undefined
