@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { BoundedMap } from '../domain/bounded-map.ts'
 import type { Clock } from '../domain/clock.ts'
 import { readAwsKey, readServiceAccount, type CloudKind } from '../domain/cloud-credentials.ts'
 import { createAwsAuthenticator } from './aws-signature.ts'
@@ -43,7 +44,7 @@ export interface AuthenticatorsOptions {
 /** Opens nothing yet. */
 export function createAuthenticators({ clock, googleTokenUrl }: AuthenticatorsOptions): Authenticators {
   /** By digest, least recently used first. */
-  const kept = new Map<string, Authenticator>()
+  const kept = new BoundedMap<string, Authenticator>(maxKept)
 
   const create = (kind: CloudKind, credential: string): Authenticator | undefined => {
     if (kind === 'aws') {
@@ -60,11 +61,7 @@ export function createAuthenticators({ clock, googleTokenUrl }: AuthenticatorsOp
     open(kind, credential) {
       const digest = createHash('sha256').update(`${kind}\n${credential}`).digest('base64url')
       const authenticator = kept.get(digest) ?? create(kind, credential)
-      if (authenticator === undefined) return undefined
-      kept.delete(digest)
-      kept.set(digest, authenticator)
-      const oldest = kept.keys().next()
-      if (kept.size > maxKept && oldest.done !== true) kept.delete(oldest.value)
+      if (authenticator !== undefined) kept.setLast(digest, authenticator)
       return authenticator
     },
   }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { UpstreamCall, UpstreamListener, UpstreamRequest } from '../gateway/ports.ts'
 import { readHead, type UpstreamHeaders } from './head.ts'
-import type { Lane, Loss } from './lane.ts'
+import type { Connection, Loss } from './connection.ts'
 import type { Pool, PooledCall, PoolRefusal } from './pool.ts'
 
 /** A body up to this size is sent in one piece with its head: copying it costs less than a second write. */
@@ -28,7 +28,7 @@ export class Call implements UpstreamCall, PooledCall {
   readonly #pool: Pool
   readonly #request: UpstreamRequest
   #listener: UpstreamListener
-  #lane: Lane | undefined
+  #connection: Connection | undefined
   #ended = false
   #paused = false
   /** Whether the request was sent over a connection that had carried an answer before. */
@@ -44,9 +44,9 @@ export class Call implements UpstreamCall, PooledCall {
     this.#listener = listener
   }
 
-  start(lane: Lane): void {
-    this.#lane = lane
-    lane.carry(this)
+  start(connection: Connection): void {
+    this.#connection = connection
+    connection.carry(this)
   }
 
   refuse(reason: PoolRefusal): void {
@@ -55,23 +55,23 @@ export class Call implements UpstreamCall, PooledCall {
 
   pause(): void {
     this.#paused = true
-    this.#lane?.pause()
+    this.#connection?.pause()
   }
 
   resume(): void {
     if (!this.#paused) return
     this.#paused = false
-    this.#lane?.resume()
+    this.#connection?.resume()
   }
 
   abort(): void {
     if (this.#ended) return
     this.#ended = true
     this.#listener = silent
-    const lane = this.#lane
-    this.#lane = undefined
-    if (lane === undefined) this.#pool.leave(this)
-    else lane.abandon()
+    const connection = this.#connection
+    this.#connection = undefined
+    if (connection === undefined) this.#pool.leave(this)
+    else connection.abandon()
   }
 
   onConnected(socket: Socket, isReused: boolean): void {
@@ -108,14 +108,14 @@ export class Call implements UpstreamCall, PooledCall {
   }
 
   onAnswerEnd(): void {
-    this.#lane = undefined
+    this.#connection = undefined
     if (this.#ended) return
     this.#ended = true
     this.#listener.onEnd()
   }
 
   onLost(loss: Loss): void {
-    this.#lane = undefined
+    this.#connection = undefined
     if (this.#ended) return
     if (loss === 'reset' && this.#reused && !this.#answering && !this.#replayed) {
       this.#replayed = true

@@ -3,7 +3,7 @@ import { connect as connectTcp, isIP } from 'node:net'
 import type { LookupFunction, Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Clock } from '../domain/clock.ts'
-import type { Loss } from './lane.ts'
+import type { Loss } from './connection.ts'
 import { isPublicAddress } from './public-address.ts'
 
 /** When TCP starts to ask whether a silent peer still lives. */

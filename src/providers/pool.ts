@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../domain/clock.ts'
 import type { Connect } from './connector.ts'
-import { Lane, type LaneCall, type LaneOwner } from './lane.ts'
+import { Connection, type CarriedCall, type ConnectionOwner } from './connection.ts'
 
 /** How often idle connections that will not be used any more are closed. */
 const sweepEveryMs = 5_000
@@ -18,8 +18,8 @@ export interface PoolLimits {
 export type PoolRefusal = 'full' | 'waited' | 'closed'
 
 /** A call as the pool sees it: `start` or `refuse` is called once, `start` once more for a replay. */
-export interface PooledCall extends LaneCall {
-  start(lane: Lane): void
+export interface PooledCall extends CarriedCall {
+  start(connection: Connection): void
   refuse(reason: PoolRefusal): void
 }
 
@@ -27,14 +27,14 @@ export interface PooledCall extends LaneCall {
  * The connections to one origin with one credential: at most `maxConnections`, the most recently used one first, and a
  * bounded queue with a deadline behind them.
  */
-export class Pool implements LaneOwner {
+export class Pool implements ConnectionOwner {
   readonly #connect: Connect
   readonly #limits: PoolLimits
   readonly #clock: Clock
   readonly #onBug: (error: unknown) => void
   readonly #onEmpty: (pool: Pool) => void
-  readonly #lanes = new Set<Lane>()
-  readonly #idle: Lane[] = []
+  readonly #all = new Set<Connection>()
+  readonly #idle: Connection[] = []
   readonly #waiting = new Map<PooledCall, Timer>()
   #sweeping: Timer | undefined
   /** Whether it takes no new calls; those that run finish. */
@@ -58,16 +58,16 @@ export class Pool implements LaneOwner {
 
   /** Calls that have a connection or wait for one. */
   get open(): number {
-    return this.#lanes.size - this.#idle.length + this.#waiting.size
+    return this.#all.size - this.#idle.length + this.#waiting.size
   }
 
   get connections(): number {
-    return this.#lanes.size
+    return this.#all.size
   }
 
   take(call: PooledCall): void {
-    const lane = this.#takeIdle() ?? (this.#lanes.size < this.#limits.maxConnections ? this.#add() : undefined)
-    if (lane !== undefined) call.start(lane)
+    const connection = this.#takeIdle() ?? (this.#all.size < this.#limits.maxConnections ? this.#add() : undefined)
+    if (connection !== undefined) call.start(connection)
     else if (this.#waiting.size >= this.#limits.maxWaiting) call.refuse('full')
     else {
       const timer = this.#clock.after(this.#limits.waitMs, () => {
@@ -79,7 +79,7 @@ export class Pool implements LaneOwner {
 
   /** Gives the call a connection that no call has used: for the one replay. */
   takeFresh(call: PooledCall): void {
-    if (this.#lanes.size < this.#limits.maxConnections) call.start(this.#add())
+    if (this.#all.size < this.#limits.maxConnections) call.start(this.#add())
     else this.take(call)
   }
 
@@ -90,21 +90,21 @@ export class Pool implements LaneOwner {
     this.#tellIfEmpty()
   }
 
-  /** The lane's call is over and its connection is good. */
-  release(lane: Lane): void {
+  /** Its call is over and it is good for another. */
+  release(connection: Connection): void {
     const next = this.#nextWaiting()
-    if (next !== undefined) next.start(lane)
-    else if (this.retired) this.#close(lane)
+    if (next !== undefined) next.start(connection)
+    else if (this.retired) this.#close(connection)
     else {
-      this.#idle.push(lane)
+      this.#idle.push(connection)
       this.#sweeping ??= this.#clock.after(sweepEveryMs, () => this.#sweep())
     }
   }
 
-  /** The lane has closed its connection, whether it was idle or not. */
-  discard(lane: Lane): void {
-    this.#lanes.delete(lane)
-    const index = this.#idle.indexOf(lane)
+  /** It has closed, whether it was idle or not. */
+  discard(connection: Connection): void {
+    this.#all.delete(connection)
+    const index = this.#idle.indexOf(connection)
     if (index >= 0) this.#idle.splice(index, 1)
     this.#tellIfEmpty()
     const next = this.#nextWaiting()
@@ -114,7 +114,7 @@ export class Pool implements LaneOwner {
   /** Takes no further calls, closes what is idle, and lets the calls that run and wait finish. */
   retire(): void {
     this.retired = true
-    for (const lane of this.#idle.splice(0)) this.#close(lane)
+    for (const connection of this.#idle.splice(0)) this.#close(connection)
     this.#sweeping?.cancel()
     this.#tellIfEmpty()
   }
@@ -127,36 +127,36 @@ export class Pool implements LaneOwner {
       this.#waiting.delete(call)
       call.refuse('closed')
     }
-    for (const lane of this.#lanes) lane.destroy()
+    for (const connection of this.#all) connection.destroy()
   }
 
   /** The connection that was used last, unless its peer is about to close it; then so are all others. */
-  #takeIdle(): Lane | undefined {
-    const lane = this.#idle.pop()
-    if (lane === undefined || this.#clock.nowMs() < lane.goodUntilMs) return lane
-    this.#close(lane)
+  #takeIdle(): Connection | undefined {
+    const connection = this.#idle.pop()
+    if (connection === undefined || this.#clock.nowMs() < connection.goodUntilMs) return connection
+    this.#close(connection)
     return this.#takeIdle()
   }
 
   #sweep(): void {
     const nowMs = this.#clock.nowMs()
-    for (const lane of this.#idle.filter(({ goodUntilMs }) => goodUntilMs <= nowMs)) {
-      this.#idle.splice(this.#idle.indexOf(lane), 1)
-      this.#close(lane)
+    for (const connection of this.#idle.filter(({ goodUntilMs }) => goodUntilMs <= nowMs)) {
+      this.#idle.splice(this.#idle.indexOf(connection), 1)
+      this.#close(connection)
     }
     this.#sweeping = this.#idle.length === 0 ? undefined : this.#clock.after(sweepEveryMs, () => this.#sweep())
   }
 
-  #add(): Lane {
-    const lane = new Lane(this.#connect, this, this.#clock, this.#onBug)
-    this.#lanes.add(lane)
-    return lane
+  #add(): Connection {
+    const connection = new Connection(this.#connect, this, this.#clock, this.#onBug)
+    this.#all.add(connection)
+    return connection
   }
 
   /** Closes a connection that is idle, and not in the list of those any more. */
-  #close(lane: Lane): void {
-    this.#lanes.delete(lane)
-    lane.close()
+  #close(connection: Connection): void {
+    this.#all.delete(connection)
+    connection.close()
     this.#tellIfEmpty()
   }
 
@@ -170,6 +170,6 @@ export class Pool implements LaneOwner {
   }
 
   #tellIfEmpty(): void {
-    if (this.retired && this.#lanes.size === 0 && this.#waiting.size === 0) this.#onEmpty(this)
+    if (this.retired && this.#all.size === 0 && this.#waiting.size === 0) this.#onEmpty(this)
   }
 }

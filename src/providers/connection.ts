@@ -12,8 +12,8 @@ const beforePeerMs = 1_000
 /** Why a call lost its connection: it was never there, it went away, or what came over it was not HTTP. */
 export type Loss = 'timeout' | 'unreachable' | 'reset' | 'broken'
 
-/** What a lane carries: one request at a time. Of `onLost` and `onAnswerEnd` one is called, once. */
-export interface LaneCall extends AnswerListener {
+/** What a connection carries: one call at a time. Of `onLost` and `onAnswerEnd` one is called, once. */
+export interface CarriedCall extends AnswerListener {
   /** The connection is there: the request is to be written. */
   onConnected(socket: Socket, isReused: boolean): void
   /** A byte of the answer, or of what was to be one, has arrived. */
@@ -21,29 +21,29 @@ export interface LaneCall extends AnswerListener {
   onLost(loss: Loss): void
 }
 
-export interface LaneOwner {
-  /** The lane's call is over, or gave up while connecting, and the connection is good. */
-  release(lane: Lane): void
-  /** The lane is not to be used again. */
-  discard(lane: Lane): void
+export interface ConnectionOwner {
+  /** Its call is over, or gave up while connecting, and the connection is good. */
+  release(connection: Connection): void
+  /** It is not to be used again. */
+  discard(connection: Connection): void
 }
 
-/** One connection, or the place of one. It lives until the first trouble: what comes after is a new lane. */
-export class Lane implements AnswerListener {
+/** One connection, or the place of one. It lives until the first trouble; what comes after is a new one. */
+export class Connection implements AnswerListener {
   /** Until when the connection may be used again, once it is idle; epoch milliseconds. */
   goodUntilMs = Number.POSITIVE_INFINITY
   /** Answers read: above 0 the peer may have closed it in the meantime. */
   served = 0
   readonly #connect: Connect
-  readonly #owner: LaneOwner
+  readonly #owner: ConnectionOwner
   readonly #clock: Clock
   readonly #onBug: (error: unknown) => void
   readonly #parser = new AnswerParser(this)
   #socket: Socket | undefined
-  #call: LaneCall | undefined
+  #call: CarriedCall | undefined
   #isClosed = false
 
-  constructor(connect: Connect, owner: LaneOwner, clock: Clock, onBug: (error: unknown) => void) {
+  constructor(connect: Connect, owner: ConnectionOwner, clock: Clock, onBug: (error: unknown) => void) {
     this.#connect = connect
     this.#owner = owner
     this.#clock = clock
@@ -51,7 +51,7 @@ export class Lane implements AnswerListener {
   }
 
   /** Carries a call, over a new connection where there is none yet. */
-  carry(call: LaneCall): void {
+  carry(call: CarriedCall): void {
     this.#call = call
     if (this.#socket !== undefined) this.#send(call, this.#socket)
     else {
@@ -131,7 +131,7 @@ export class Lane implements AnswerListener {
     else this.#send(this.#call, socket)
   }
 
-  #send(call: LaneCall, socket: Socket): void {
+  #send(call: CarriedCall, socket: Socket): void {
     this.#parser.expect()
     call.onConnected(socket, this.served > 0)
   }
