@@ -216,11 +216,11 @@ describe('a chain', () => {
         typeof item === 'string' ? { type: 'message', role: 'user', content: item } : item,
       ),
     })
-    const behind = await stored.resolve(account, request, conversation, 'alpha')
+    const behind = await stored.resolve(account, request, conversation)
     expect(toldTypes(behind.request)).toEqual(['user', 'assistant', 'user'])
     expect(behind.resolved.own).toHaveLength(1)
     const alone = requestOf({ input: [again, again] })
-    const { request: told } = await stored.resolve(account, alone.request, alone.conversation, 'alpha')
+    const { request: told } = await stored.resolve(account, alone.request, alone.conversation)
     expect(toldTypes(told)).toEqual(['assistant'])
   })
 
