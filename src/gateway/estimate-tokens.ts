@@ -29,7 +29,11 @@ export function estimateTokens({ turns, tools, outputFormat, hints }: Conversati
 
 /** What an answer of about `outputTokens` took, for where its backend did not count. */
 export function estimateUsage(conversation: Conversation, outputTokens: number): Usage {
-  const inputTokens = estimateTokens(conversation)
+  return estimatedUsage(estimateTokens(conversation), outputTokens)
+}
+
+/** Usage that says that nobody counted it. */
+export function estimatedUsage(inputTokens: number, outputTokens: number): Usage {
   return { inputTokens, outputTokens, cachedTokens: 0, reasoningTokens: 0, source: 'estimated' }
 }
 
