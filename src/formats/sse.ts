@@ -1,7 +1,10 @@
 import { UpstreamError } from '../domain/upstream.ts'
 
-/** The most bytes of one line, and of one event's data; longer ones are not an answer but an attack or a fault. */
-const maxEventBytes = 1024 * 1024
+/**
+ * The most bytes of one line, and of one event's data: room for an image, and for a terminal event that repeats a long
+ * answer. Longer ones are not an answer but an attack or a fault.
+ */
+export const maxEventBytes = 8 * 1024 * 1024
 /** UTF-8's mark as it looks when each byte is one character. */
 const byteOrderMark = '\u00ef\u00bb\u00bf'
 const lineFeed = 0x0a
@@ -28,7 +31,7 @@ export class SseReader {
   /** Whether the last piece ended in a carriage return: a line feed that follows belongs to it. */
   #afterReturn = false
 
-  /** Takes the next bytes, or the same as latin1 text. @throws UpstreamError `broken` for an event above 1 MiB */
+  /** Takes the next bytes, or the same as latin1 text. @throws UpstreamError `broken` for an event above `maxEventBytes` */
   push(chunk: Uint8Array | string): readonly SseEvent[] {
     const text = typeof chunk === 'string' ? chunk : latin1(chunk)
     if (text === '') return nothing

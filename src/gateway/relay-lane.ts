@@ -8,12 +8,11 @@ import { Earliest } from '../formats/earliest.ts'
 import { sealText } from '../formats/sealed.ts'
 import type { RelayMemory, RelayRules, StreamRules } from '../formats/relay.ts'
 import { dataOfLines, restateEvent } from '../formats/restate.ts'
+import { maxEventBytes } from '../formats/sse.ts'
 import type { Lane } from './lane.ts'
 
 /** A streamed token takes about this many characters with all that a format puts around it. */
 const relayedCharsPerToken = 220
-/** One event may not be longer than this. */
-const maxEventChars = 1024 * 1024
 /** `"sequence_number": 1234567` with the spaces that some put in. */
 const longestSequenceChars = 48
 const done = '[DONE]'
@@ -78,7 +77,14 @@ export class RelayLane implements Lane {
   }
 
   push(chunk: Buffer): string {
-    const text = this.#join(chunk.toString('latin1'))
+    const arrived = chunk.toString('latin1')
+    if (this.#isInsideEvent(arrived)) {
+      // Nothing looks into it until its event is complete: a long one that comes in many reads is put together once.
+      this.#keepRest(this.#rest + arrived)
+      this.alive = false
+      return ''
+    }
+    const text = this.#join(arrived)
     const end = text.lastIndexOf('\n\n')
     if (end < 0) {
       this.#keepRest(text)
@@ -135,8 +141,13 @@ export class RelayLane implements Lane {
     return held ? `${lines}\r` : lines
   }
 
+  /** Whether what arrived has no end of a line, so that it ends no event. */
+  #isInsideEvent(arrived: string): boolean {
+    return !this.#hasCarriageReturns && this.#rest !== '' && !arrived.includes('\n') && !arrived.includes('\r')
+  }
+
   #keepRest(rest: string): void {
-    if (rest.length > maxEventChars) throw new UpstreamError('broken')
+    if (rest.length > maxEventBytes) throw new UpstreamError('broken')
     this.#rest = rest
   }
 

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { UpstreamError } from '../../src/domain/upstream.ts'
-import { SseReader, type SseEvent } from '../../src/formats/sse.ts'
+import { maxEventBytes, SseReader, type SseEvent } from '../../src/formats/sse.ts'
 import { golden } from './exchange.ts'
 
-const mebibyte = 1024 * 1024
+const longest = maxEventBytes
 
 function read(chunks: readonly (Uint8Array | string)[]): SseEvent[] {
   const reader = new SseReader()
@@ -97,21 +97,21 @@ describe('an event above 1 MiB is refused', () => {
   }
 
   test('as one line, whole or in pieces', () => {
-    const long = `data: ${'x'.repeat(mebibyte)}\n\n`
+    const long = `data: ${'x'.repeat(longest)}\n\n`
     expectBroken([bytes(long)])
     expectBroken(cut(bytes(long), [10, 5000, 900_000]))
   })
 
   test('as many lines', () => {
-    expectBroken([bytes(`${`data: ${'x'.repeat(1000)}\n`.repeat(1100)}\n`)])
+    expectBroken([bytes(`${`data: ${'x'.repeat(1000)}\n`.repeat(longest / 1000)}\n`)])
   })
 
   test('as a line that never ends', () => {
-    expectBroken(Array.from({ length: 1025 }, () => 'x'.repeat(1024)))
+    expectBroken(Array.from({ length: longest / 1024 + 1 }, () => 'x'.repeat(1024)))
   })
 
   test('but one just below is read, and any number of them', () => {
-    const data = 'x'.repeat(mebibyte - 10)
+    const data = 'x'.repeat(longest - 10)
     expect(read([bytes(`data: ${data}\n\n`.repeat(3))])).toEqual([{ data }, { data }, { data }])
   })
 })

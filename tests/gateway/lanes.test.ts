@@ -116,3 +116,29 @@ test('a relayed response that was cancelled is a fault, and is not passed on', (
   expect(passed).toBe('')
   expect(lane.fault).toMatchObject({ outcome: 'server_error' })
 })
+
+describe('an event of several megabytes, such as an image', () => {
+  const content = 'x'.repeat(6 * 1024 * 1024)
+  const event = `data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"${content}"}}]}\n\n`
+  const end =
+    'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+  const context = contextOf(conversation)
+
+  test.each([
+    ['relayed', () => new RelayLane(relayById('openai-chat'), openaiChat.readAnswer(), context, true, 'someone')],
+    [
+      'translated',
+      () => new TranslationLane(openaiChat.readAnswer(), openaiResponses.writeAnswer(context), 'someone', conversation),
+    ],
+  ] as const)('is %s whole, and putting it together from small reads takes little time', (_, open) => {
+    const lane = open()
+    const bytes = Buffer.from(event + end)
+    const startedAt = performance.now()
+    let written = ''
+    for (let at = 0; at < bytes.length; at += 4096) written += lane.push(bytes.subarray(at, at + 4096))
+    written += lane.end()
+    expect(performance.now() - startedAt).toBeLessThan(3_000)
+    expect(written.split(content)).toHaveLength(lane instanceof RelayLane ? 2 : 6)
+    expect(lane.finished).toBe(true)
+  })
+})
