@@ -113,6 +113,7 @@ function buildGateway(config: Config, { ledger, keys, providers, stored, clock, 
     log,
     ledger,
     random: () => random(1)[0]! / 256,
+    randomBytes: random,
     links: linksFor(config.appUrl),
     authentication: {
       keys,

@@ -30,7 +30,7 @@ export interface Config {
   readonly providers: readonly ProviderConfig[]
   /** In the order of the file; simulated backends last. */
   readonly backends: readonly BackendConfig[]
-  /** `svc-router/frontier` first. `svc-router/fusion` is known to the plan gate and not among them. */
+  /** `svc-router/frontier` first, then `svc-router/fusion`. */
   readonly profiles: readonly Profile[]
   readonly limits: Limits
   readonly requestRetentionMs: number

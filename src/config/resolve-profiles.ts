@@ -5,19 +5,16 @@ import type { Findings } from './findings.ts'
 import type { ConfigFile } from './schema.ts'
 
 const frontierDescription = 'The profile to use first: the backends in order, the next one when one fails.'
+const fusionDescription =
+  'Several models answer, one compares them, and one reply comes of it. Takes longer than one model.'
 
-/** The profiles, `svc-router/frontier` first, over every backend unless the file defines it. */
+/** The profiles, `svc-router/frontier` first, over every backend unless the file defines it, then `svc-router/fusion`, over the same. */
 export function resolveProfiles(file: ConfigFile, backends: readonly BackendConfig[], findings: Findings): Profile[] {
   const known = [...new Set([...findings.names('backends'), ...backends.map((backend) => backend.id)])]
   const given = Object.entries(file.profiles ?? {})
   const profiles = given.map(([id, profile]): Profile => {
-    if (id === fusionId)
-      findings.add(
-        ['profiles', id],
-        `${fusionId} cannot be configured yet: it is premium and not served`,
-        'remove it',
-        'name',
-      )
+    if (id === fusionId && profile.premium === false)
+      findings.add(['profiles', id, 'premium'], `${fusionId} is always premium`, 'remove it')
     const seen = new Set<string>()
     for (const [index, backend] of (profile.backends ?? []).entries()) {
       const path = ['profiles', id, 'backends', index]
@@ -31,25 +28,32 @@ export function resolveProfiles(file: ConfigFile, backends: readonly BackendConf
       id,
       description: profile.description ?? '',
       backends: profile.backends ?? [],
-      premium: profile.premium ?? false,
+      ...(id === fusionId && profile.backends === undefined ? { isLikeFrontier: true } : {}),
+      premium: profile.premium ?? id === fusionId,
       quotaUnits: profile.quota_units ?? 1,
       ...(embeddings === undefined ? {} : { embeddings }),
       ...(profile.price === undefined ? {} : { price: resolvePrice(profile.price) }),
     }
   })
-  const frontier = profiles.find((profile) => profile.id === frontierId)
-  const others = profiles.filter((profile) => profile.id !== frontierId)
+  const others = profiles.filter(({ id }) => id !== frontierId && id !== fusionId)
   const conversing = known.filter((id) => backends.find((backend) => backend.id === id)?.embeddings === undefined)
-  return [
-    frontier ?? {
-      id: frontierId,
-      description: frontierDescription,
-      backends: conversing,
-      premium: false,
-      quotaUnits: 1,
-    },
-    ...others,
-  ]
+  const frontier: Profile = profiles.find(({ id }) => id === frontierId) ?? {
+    id: frontierId,
+    description: frontierDescription,
+    backends: conversing,
+    premium: false,
+    quotaUnits: 1,
+  }
+  const fusion: Profile = profiles.find(({ id }) => id === fusionId) ?? {
+    id: fusionId,
+    description: fusionDescription,
+    backends: [],
+    isLikeFrontier: true,
+    premium: true,
+    quotaUnits: 1,
+  }
+  const { backends: alike } = frontier
+  return [frontier, fusion.isLikeFrontier === true ? { ...fusion, backends: alike } : fusion, ...others]
 }
 
 /**
@@ -74,10 +78,10 @@ function embeddingsOf(
       'give each kind a profile of its own',
     )
   }
-  if (id === frontierId && first?.embeddings !== undefined)
+  if ((id === frontierId || id === fusionId) && first?.embeddings !== undefined)
     findings.add(
       ['profiles', id, 'backends'],
-      `${frontierId} is for conversations and cannot give embeddings`,
+      `${id} is for conversations and cannot give embeddings`,
       'use a profile of another name, such as svc-router/embeddings',
     )
   return first?.embeddings

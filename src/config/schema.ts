@@ -253,7 +253,7 @@ export const configSchema = group({
   )
     .optional()
     .describe(
-      'Public names. svc-router/frontier is always there, over every backend in the order of this file unless defined here.',
+      'Public names. svc-router/frontier is always there, over every backend in the order of this file unless defined here; so is svc-router/fusion, over the backends of svc-router/frontier.',
     ),
   simulated: flag
     .optional()

@@ -4,6 +4,8 @@ export interface Profile {
   readonly description: string
   /** Backends by id, in the order in which they are tried. */
   readonly backends: readonly string[]
+  /** Whether it is served by whatever serves `svc-router/frontier`, what accounts brought themselves among it. */
+  readonly isLikeFrontier?: boolean
   readonly premium: boolean
   /** Units of the month that one answered request takes, at least 1 (contract 4.3). */
   readonly quotaUnits: number
@@ -24,8 +26,10 @@ export interface Price {
 
 /** The profile to use first (spec 1.4). */
 export const frontierId = 'svc-router/frontier'
-/** The premium profile. It is known to the plan gate, and listed once it answers. */
+/** The premium profile, whose answers are deliberated (issue 4). */
 export const fusionId = 'svc-router/fusion'
+/** Says to another svc-router behind a backend that a call is part of a fusion already: how many. */
+export const fusionDepthHeader = 'x-svc-router-fusion-depth'
 /** The server tool that a premium caller may attach (spec 1.5). */
 export const fusionToolType = 'svc-router:fusion'
 

@@ -1,4 +1,5 @@
 import type { AnswerContext } from '../formats/format.ts'
+import type { FusedAnswer } from './fused-answer.ts'
 import type { Keeping } from './keeping.ts'
 import type { Admission, AnswerSink, Backend, ModelRequest } from './ports.ts'
 
@@ -14,4 +15,6 @@ export interface CourseOf {
   readonly totalMs: number
   /** What keeps the answer, where it is kept. */
   readonly keeping: Keeping | undefined
+  /** What answers instead of one backend after the other, where the request is deliberated about. */
+  readonly fused?: FusedAnswer | undefined
 }

@@ -11,6 +11,7 @@ import { relayFor, type WrittenBody } from './backend-body.ts'
 import type { CourseOf } from './course-of.ts'
 import { Delivery, type DeliveryEnd } from './delivery.ts'
 import { Failover, type FailoverParts } from './failover.ts'
+import type { FusedAnswer } from './fused-answer.ts'
 import { keptFlow, keepWhole } from './kept-flow.ts'
 import type { Lane } from './lane.ts'
 import { openLane } from './open-lane.ts'
@@ -40,7 +41,7 @@ interface CourseEnd {
 export class Course {
   readonly #parts: CourseParts
   readonly #of: CourseOf
-  readonly #failover: Failover
+  readonly #failover: Pick<Failover, 'attempts' | 'current' | 'retryCount' | 'firstContent' | 'release'>
   readonly #startedMs: number
   readonly #timers: Timer[] = []
   place = -1
@@ -58,16 +59,18 @@ export class Course {
     this.#startedMs = parts.clock.nowMs()
     const laneFor = (backend: Backend): Lane => this.#ownLane?.(backend) ?? this.#openLane(backend)
     const { request, backends, context } = of
-    this.#failover = new Failover(parts, { request, conversation: context.conversation, backends, written }, laneFor)
+    this.#failover =
+      of.fused ?? new Failover(parts, { request, conversation: context.conversation, backends, written }, laneFor)
   }
 
   /** Answers into the sink; the end says what could not be answered. */
   async run(): Promise<CourseEnd> {
     const { clock, budget } = this.#parts
-    const { sink, totalMs, context } = this.#of
+    const { sink, totalMs, context, fused } = this.#of
     sink.onGone(() => this.#leave())
     this.#timers.push(clock.after(totalMs, () => this.#passDeadline()))
-    if (context.conversation.stream) this.#watchSilence()
+    if (fused !== undefined) fused.onProgress = () => this.#tellProgress(fused)
+    if (context.conversation.stream) this.#watchSilence(fused?.silenceMs)
     budget.requestStarted()
     try {
       if (this.#gone) throw new UpstreamError('cancelled')
@@ -181,9 +184,8 @@ export class Course {
   }
 
   /** Before any content: keeps the caller's stream alive in its own format (contract 5.3, 5.7). */
-  #watchSilence(): void {
-    const { clock, keepAliveMs } = this.#parts
-    const timer = clock.after(keepAliveMs, () => {
+  #watchSilence(silentMs = this.#parts.keepAliveMs): void {
+    const timer = this.#parts.clock.after(silentMs, () => {
       if (this.#firstContentMs !== undefined || this.#gone) return
       this.#beginEarly()
       this.#watchSilence()
@@ -192,7 +194,9 @@ export class Course {
   }
 
   #beginEarly(): void {
-    const { sink, request } = this.#of
+    const { sink, request, fused } = this.#of
+    if (fused !== undefined) this.#open(fused.backend)
+    if (fused !== undefined) return this.#tellProgress(fused)
     const comment = this.#parts.relays(request.format).stream?.keepAlive({ sequence: -1, inserted: 0 })
     let text = comment
     if (text === undefined) {
@@ -201,6 +205,11 @@ export class Course {
     }
     this.#open(undefined)
     sink.write(text, 'utf8')
+  }
+
+  /** Where the stream is open already: how far a fused answer is, and else that it lives. */
+  #tellProgress({ lane }: FusedAnswer): void {
+    if (this.#opened && !this.#gone) this.#of.sink.write(lane.keepAlive(), lane.encoding)
   }
 
   /** From here on one writer tells the whole stream, whichever backend answers. */
@@ -215,7 +224,8 @@ export class Course {
   }
 
   #openLane(backend: Backend): Lane {
-    const { request, context } = this.#of
+    const { request, context, fused } = this.#of
+    if (fused !== undefined) return fused.lane
     return openLane({
       context,
       backend,

@@ -6,6 +6,7 @@ import type { Links } from '../domain/links.ts'
 import type { Plan } from '../domain/plans.ts'
 import { embeddingsFormatId } from '../domain/format-id.ts'
 import { fusionId, fusionToolType, type Profile } from '../domain/profiles.ts'
+import type { RandomBytes } from '../domain/random.ts'
 import type { RequestOpening } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
@@ -15,6 +16,7 @@ import { authenticate, type AuthenticationParts } from './authenticate.ts'
 import { assertSayable, assertServed } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
 import { Course, type CourseParts } from './course.ts'
+import { FusedAnswer, fusionMembers, type FusedAnswerParts } from './fused-answer.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
 import { refersToStored, type StoredResponses } from './stored-responses.ts'
@@ -31,6 +33,8 @@ export interface GatewayParts {
   readonly clock: Clock
   /** Between 0 and 1. */
   readonly random: () => number
+  /** Unpredictable. */
+  readonly randomBytes: RandomBytes
   readonly log: EventLog
   readonly links: Links
   readonly authentication: AuthenticationParts
@@ -55,7 +59,7 @@ export interface ServedProfile {
 /** The data plane: who asks, what they may have, and how they are answered. */
 export class Gateway {
   readonly #parts: GatewayParts
-  readonly #course: CourseParts
+  readonly #course: CourseParts & FusedAnswerParts
   readonly #nowSeconds = (): number => Math.floor(this.#parts.clock.nowMs() / 1000)
 
   readonly #running = new Bag<Course>()
@@ -114,11 +118,13 @@ export class Gateway {
     const usable = found instanceof Promise ? await found : found
     if (usable.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
     assertServed(read)
+    const isFusion = profile.id === fusionId
     const full =
       stored !== undefined && refersToStored(read) ? await stored.resolve(principal.accountId, given, read) : undefined
     const request = full?.request ?? given
     const conversation = full === undefined ? read : formats(given.format).readRequest(request.body)
     const keeping = stored?.keeping(principal.accountId, request, conversation, full?.resolved)
+    const members = isFusion ? fusionMembers(request, conversation, usable, this.#course) : undefined
     const written = assertSayable(request, conversation, usable, this.#parts)
     const { id, format } = request
     const { accountId, keyId, plan } = principal
@@ -137,7 +143,8 @@ export class Gateway {
       mintId,
     }
     const totalMs = totalMsOf(request, usable)
-    const of = { request, context, backends: usable, admission, units, sink, totalMs, keeping }
+    const fused = members && new FusedAnswer(this.#course, { request, context, backends: members, totalMs })
+    const of = { request, context, backends: usable, admission, units, sink, totalMs, keeping, fused }
     const course = new Course(this.#course, of, written)
     this.#running.add(course)
     const { outcome, refusal } = await course.run().finally(() => this.#running.delete(course))

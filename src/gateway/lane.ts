@@ -35,7 +35,7 @@ export interface Lane {
 /** How answers travel between one format of callers and one of backends. */
 export interface LaneChoice {
   readonly context: AnswerContext
-  readonly client: Format
+  readonly client: Pick<Format, 'writeAnswer'>
   readonly backend: Backend
   readonly backendFormat: ProviderFormat
   /** The rules of the format, where both sides speak the same one. */

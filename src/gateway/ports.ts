@@ -183,6 +183,8 @@ export interface ModelRequest {
   readonly timeoutMs: number | undefined
   /** Headers that go with the body to backends of the same format: name, value, … */
   readonly passedHeaders?: readonly string[] | undefined
+  /** How many fusions it is part of already, somewhere before us; 0 unless said. */
+  readonly fusionDepth?: number | undefined
   /** The answer that it says it goes on from, where `input` tells that already and the body names it no more. */
   readonly previousResponseId?: string | undefined
 }

@@ -19,7 +19,7 @@ import { passEdgeGate } from './edge-gate.ts'
 import { baseUrlFor, isModelPath, mannersAt, modelNameOf, pathOf } from './paths.ts'
 import { readJsonBody } from './read-body.ts'
 import { refusalBody, writeRefusal } from './refusals.ts'
-import { checkHeaders, passedHeaders, statedTimeoutMs } from './request-headers.ts'
+import { checkHeaders, passedHeaders, statedFusionDepth, statedTimeoutMs } from './request-headers.ts'
 import { sendEmpty, sendJson, sendPublic } from './respond.ts'
 import { keyRoute, modelRoute, probeRoute, publicRoute, type Exchange, type Route } from './route.ts'
 import { ResponseSink } from './response-sink.ts'
@@ -218,9 +218,9 @@ export class Api {
     const { limits, clock } = this.#parts
     if (this.openRequests > limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
     const body = await readJsonBody(request, { maxBytes: limits.bodyBytes, timeoutMs: limits.bodyMs, clock })
-    const names = relayById(format).passedHeaders
-    const passed = names === undefined ? undefined : passedHeaders(request, names)
-    return { id: requestId, format, ...body, timeoutMs: statedTimeoutMs(request), passedHeaders: passed }
+    const passed = passedHeaders(request, relayById(format).passedHeaders)
+    const fusionDepth = statedFusionDepth(request)
+    return { id: requestId, format, ...body, timeoutMs: statedTimeoutMs(request), passedHeaders: passed, fusionDepth }
   }
 
   /** Not counted and not admitted (contract 4.3). Nobody is asked: it is an estimate, and says so. */

@@ -123,7 +123,7 @@ export class Catalog {
 
   /** `GET /pricing`: plans, limits, how the signals are to be read, and what is not offered (spec 4). */
   pricing(): object {
-    const { baseUrl, links, plans } = this.#parts
+    const { baseUrl, links, plans, profiles } = this.#parts
     return {
       object: 'pricing',
       base_url: baseUrl,
@@ -138,6 +138,7 @@ export class Catalog {
         requests_per_month: requestsPerMonth,
         premium,
       })),
+      profiles: profiles.map(({ id, premium, quotaUnits }) => ({ id, premium, quota_units: quotaUnits })),
       quota: { period: 'month', resets: 'at 00:00 UTC on the first day of each month', unit: 'request' },
       signals: {
         'X-RateLimit-Reset': 'unix seconds',

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { invalidRequest, ServiceError } from '../domain/errors.ts'
+import { fusionDepthHeader } from '../domain/profiles.ts'
 
 /** More headers than any client sends. */
 const maxHeaders = 200
@@ -46,11 +47,20 @@ export function statedTimeoutMs({ headers }: IncomingMessage): number | undefine
   return seconds > 0 ? seconds * 1000 : undefined
 }
 
+/** How many fusions of other svc-routers the request is part of; undefined where none said so. */
+export function statedFusionDepth({ headers }: IncomingMessage): number | undefined {
+  return headers[fusionDepthHeader] === undefined ? undefined : 1
+}
+
 /** What may be sent on to a provider: names and dates in a list, no more. */
 const passable = /^[\w.,: -]{1,2048}$/
 
 /** The headers of these names as they may be sent on, name and value by turns; undefined where there are none. */
-export function passedHeaders({ headers }: IncomingMessage, names: readonly string[]): readonly string[] | undefined {
+export function passedHeaders(
+  { headers }: IncomingMessage,
+  names: readonly string[] | undefined,
+): readonly string[] | undefined {
+  if (names === undefined) return undefined
   const passed = names.flatMap((name) => {
     const value = headers[name]
     return typeof value === 'string' && passable.test(value) ? [name, value] : []

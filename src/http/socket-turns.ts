@@ -15,7 +15,7 @@ import type { ConnectionMemory, Told } from './connection-memory.ts'
 import { inputText, outputText, readMessage, requestOf, type CreateMessage } from './create-message.ts'
 import { refusalBody, refusalHeaders, type RefusalContext } from './refusals.ts'
 import { openaiManners } from '../formats/openai/manners.ts'
-import { statedTimeoutMs } from './request-headers.ts'
+import { statedFusionDepth, statedTimeoutMs } from './request-headers.ts'
 import { headersObject } from './signals.ts'
 import type { SocketSink } from './socket-sink.ts'
 
@@ -106,7 +106,13 @@ export class SocketTurns {
     const { requestId, request, memory, sink, ending } = turn
     const before = message.previousId === undefined ? undefined : memory.find(message.previousId)
     const told = await requestOf(message, before, limits.bodyBytes)
-    const asked = { id: requestId, format, ...told, timeoutMs: statedTimeoutMs(request) } as const
+    const asked = {
+      id: requestId,
+      format,
+      ...told,
+      timeoutMs: statedTimeoutMs(request),
+      fusionDepth: statedFusionDepth(request),
+    } as const
     if (!message.generate) {
       await this.#prepare(turn, principal, message, asked, before)
     } else {

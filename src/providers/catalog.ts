@@ -68,6 +68,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
   const profiles = new Map(
     options.profiles.map(({ id, backends }) => [id, backends.flatMap((backendId) => configured.get(backendId) ?? [])]),
   )
+  const likeFrontier = new Set(options.profiles.filter(({ isLikeFrontier }) => isLikeFrontier).map(({ id }) => id))
   /** Least recently used first once it is full. A list is there once its promise has settled. */
   const own = new BoundedMap<string, OwnBackends>(maxCachedAccounts)
 
@@ -99,7 +100,8 @@ export function createBackends(options: BackendsOptions): CachedBackends {
   }
 
   return {
-    forProfile(profileId, accountId) {
+    forProfile(askedId, accountId) {
+      const profileId = likeFrontier.has(askedId) ? frontierId : askedId
       if (!profiles.has(profileId)) return []
       if (profileId !== frontierId) return choose(profileId, accountId, [])
       const cached = own.get(accountId)

@@ -125,6 +125,7 @@ export class FakeGateway {
     this.#gateway = new Gateway({
       clock,
       random: () => 0.5,
+      randomBytes: (length) => new Uint8Array(length),
       log,
       links: linksFor('https://example.com'),
       authentication: {

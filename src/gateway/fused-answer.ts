@@ -1,0 +1,240 @@
+import { asError } from '../domain/bugs.ts'
+import type { AnswerEvent, Conversation, Usage } from '../domain/conversation.ts'
+import { ServiceError } from '../domain/errors.ts'
+import type { RandomBytes } from '../domain/random.ts'
+import { UpstreamError, type Attempt } from '../domain/upstream.ts'
+import type { AnswerContext, AnswerWriter, StreamFailure } from '../formats/format.ts'
+import { AttemptRun } from './attempt.ts'
+import type { Failover, FailoverParts } from './failover.ts'
+import { familyOf } from './fusion/family.ts'
+import { fuse } from './fusion/fusion.ts'
+import { assertFusable, decideGate } from './fusion/gate.ts'
+import type { FusionPort } from './fusion/ports.ts'
+import { defaultPreset, settingsOf } from './fusion/settings.ts'
+import type { Lane } from './lane.ts'
+import { callMember } from './member-call.ts'
+import type { Backend, ModelRequest, UpstreamCall } from './ports.ts'
+import { charsPerToken } from './stream-lanes.ts'
+
+/** What `X-Svc-Router-Upstream` says of a fused answer: no single backend gave it. */
+const fusedUpstream = 'fusion'
+/** How good a model is held to be: nobody has said. */
+const usualQuality = 50
+/** Of the time for the whole request, so that the best of what is there is sent before it is over. */
+const shareOfTime = 0.9
+/** The course and the fusion keep the limits; those of the attempt never come first. */
+const unlimitedMs = 86_400_000
+/** The events are handed over beside the bytes. */
+const nothing = Buffer.alloc(0)
+
+export interface FusedAnswerOf {
+  readonly request: ModelRequest
+  readonly context: AnswerContext
+  /** The members; at least one. */
+  readonly backends: readonly Backend[]
+  /** Milliseconds for the whole request (contract 5.5). */
+  readonly totalMs: number
+}
+
+export interface FusedAnswerParts extends FailoverParts {
+  readonly randomBytes: RandomBytes
+}
+
+/**
+ * The backends that deliberate about this request for `svc-router/fusion`; undefined where one model answers it alone:
+ * the gate says so, or all are cooling, of which a failover tells the caller best.
+ * @throws ServiceError `unsupported_parameter`, `invalid_request` where no fused answer can be what was asked for
+ */
+export function fusionMembers(
+  request: ModelRequest,
+  conversation: Conversation,
+  backends: readonly Backend[],
+  { health }: Pick<FailoverParts, 'health'>,
+): readonly Backend[] | undefined {
+  assertFusable(conversation, request.fusionDepth ?? 0)
+  if (!decideGate(conversation).run) return undefined
+  const members = backends.filter(({ id }) => health.availability(id).usable)
+  return members.length === 0 ? undefined : members
+}
+
+/**
+ * Answers by deliberation where a `Failover` would ask one backend after the other: for the course it is one attempt at
+ * one backend, which is all members together.
+ */
+export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'retryCount' | 'firstContent' | 'release'> {
+  /** What became of every sub-call, in the order in which they ended. */
+  readonly attempts: Attempt[] = []
+  current: AttemptRun | undefined
+  /** No backend failed before this one: what failed inside of it was made up for. */
+  readonly retryCount = 0
+  readonly backend: Backend
+  /** A deliberation takes long: its stream is opened this soon, with what there is to say. */
+  readonly silenceMs = 150
+  readonly lane: FusedLane
+  /** Told when there is something to say that is no content yet. */
+  onProgress: (() => void) | undefined
+  readonly #parts: FusedAnswerParts
+  readonly #of: FusedAnswerOf
+
+  constructor(parts: FusedAnswerParts, of: FusedAnswerOf) {
+    this.#parts = parts
+    this.#of = of
+    const { request, context, backends } = of
+    this.lane = new FusedLane(parts.formats(request.format).writeAnswer(context), context.conversation.stream)
+    this.backend = {
+      id: fusedUpstream,
+      failureDomain: fusedUpstream,
+      format: request.format,
+      model: context.conversation.profile,
+      simulated: backends.some(({ simulated }) => simulated),
+      issuer: fusedUpstream,
+      timeouts: {
+        connectMs: unlimitedMs,
+        firstContentMs: unlimitedMs,
+        wholeAnswerMs: unlimitedMs,
+        idleMs: unlimitedMs,
+        totalMs: unlimitedMs,
+      },
+      dialect: backends[0]!.dialect,
+      call: () => this.#deliberate(),
+    }
+  }
+
+  /** @throws ServiceError where no member answered, and whatever `stop` was told */
+  async firstContent(): Promise<AttemptRun> {
+    const { request, context } = this.#of
+    const { stream } = context.conversation
+    const run = new AttemptRun(this.backend, this.lane, stream, this.#parts.clock)
+    this.current = run
+    await run.open({ body: '', stream, requestId: request.id })
+    return run
+  }
+
+  /** Nothing was taken. */
+  release(): void {}
+
+  #deliberate(): UpstreamCall {
+    const run = this.current!
+    const { clock, randomBytes } = this.#parts
+    const leave = new AbortController()
+    let caughtUp: PromiseWithResolvers<void> | undefined
+    const port: FusionPort = {
+      clock,
+      random: randomBytes,
+      emit: (events) => {
+        if (this.lane.take(events)) run.onData(nothing)
+        else this.onProgress?.()
+        return caughtUp?.promise
+      },
+      callModel: (member, call, signal) => {
+        const { request, context, backends } = this.#of
+        const backend = backends.find(({ id }) => id === member.id)!
+        const record = (attempt: Attempt): void => void this.attempts.push(attempt)
+        const depth = (request.fusionDepth ?? 0) + 1
+        return callMember({ parts: this.#parts, context, backend, call, depth, record }, signal)
+      },
+    }
+    this.#fuse(port, leave.signal).then(
+      (error) => (error === undefined ? run.onEnd() : run.stop(error)),
+      (error: unknown) => run.stop(asError(error)),
+    )
+    return {
+      pause: () => void (caughtUp ??= Promise.withResolvers()),
+      resume: () => {
+        caughtUp?.resolve()
+        caughtUp = undefined
+      },
+      abort: () => leave.abort(),
+    }
+  }
+
+  /** Gives why there is no whole answer, if so. */
+  async #fuse(port: FusionPort, signal: AbortSignal): Promise<ServiceError | undefined> {
+    const { context, backends, totalMs } = this.#of
+    const { conversation } = context
+    const usual = settingsOf(defaultPreset, conversation.stream)
+    const limitMs = totalMs * shareOfTime
+    const settings = limitMs < usual.totalMs ? settingsOf(defaultPreset, conversation.stream, limitMs) : usual
+    const members = backends.map((backend) => {
+      const { id, model, failureDomain, contextWindow, maxOutputTokens, capabilities } = backend
+      return {
+        id,
+        model,
+        family: familyOf(model),
+        failureDomain,
+        quality: usualQuality,
+        ...(contextWindow === undefined ? {} : { contextWindow }),
+        ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+        ...(capabilities === undefined ? {} : { capabilities }),
+      }
+    })
+    const { error, usage } = await fuse({ conversation, members, settings }, port, signal)
+    this.lane.usage = usage
+    if (error?.code !== 'server_is_overloaded') return error
+    const attempts = this.attempts.map(({ backend, outcome }) => ({ backend, outcome }))
+    return new ServiceError(error.code, { ...error.facts, attempts })
+  }
+}
+
+/** The way of a fused answer from its events to the caller: there are no bytes to be read. */
+class FusedLane implements Lane {
+  readonly encoding = 'utf8'
+  /** Progress is no content: as long as there is nothing else, nothing was answered. */
+  hasContent = false
+  finished = false
+  readonly alive = true
+  readonly fault = undefined
+  usage: Usage | undefined
+  #characters = 0
+  #unwritten: AnswerEvent[] = []
+  readonly #writer: AnswerWriter
+  readonly #isStream: boolean
+
+  constructor(writer: AnswerWriter, isStream: boolean) {
+    this.#writer = writer
+    this.#isStream = isStream
+  }
+
+  get roughTokens(): number {
+    return Math.ceil(this.#characters / charsPerToken)
+  }
+
+  /** Takes what is to be written next; gives whether the answer has begun. */
+  take(events: readonly AnswerEvent[]): boolean {
+    for (const event of events) {
+      this.#unwritten.push(event)
+      if (event.type === 'usage') this.usage = event.usage
+      else if (event.type === 'finish') this.finished = true
+      if ('text' in event) this.#characters += event.text.length
+      // A whole answer has content when it is complete.
+      this.hasContent ||= this.#isStream && event.type !== 'start' && event.type !== 'reasoning'
+    }
+    return this.hasContent
+  }
+
+  push(): string {
+    return this.#isStream ? this.#write() : ''
+  }
+
+  end(): string | Buffer {
+    if (!this.finished) throw new UpstreamError('broken')
+    this.hasContent = true
+    if (this.#isStream) return this.#write() + this.#writer.writeEnd()
+    return Buffer.from(JSON.stringify(this.#writer.writeWhole(this.#unwritten)))
+  }
+
+  /** How far it is, where that was not said yet. */
+  keepAlive(): string {
+    return this.#write() || this.#writer.writeKeepAlive()
+  }
+
+  failure(failure: StreamFailure): string {
+    return this.#writer.writeFailure(failure)
+  }
+
+  #write(): string {
+    const events = this.#unwritten
+    this.#unwritten = []
+    return this.#writer.writeEvents(events)
+  }
+}

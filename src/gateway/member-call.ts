@@ -1,0 +1,178 @@
+import type { AnswerEvent } from '../domain/conversation.ts'
+import { fusionDepthHeader } from '../domain/profiles.ts'
+import { UpstreamError, type Attempt, type AttemptOutcome } from '../domain/upstream.ts'
+import type { AnswerContext, AnswerWriter } from '../formats/format.ts'
+import { unsealConversation } from '../formats/sealed.ts'
+import { AttemptRun } from './attempt.ts'
+import type { FailoverParts } from './failover.ts'
+import type { ModelAnswer, SubCall } from './fusion/ports.ts'
+import { openLane } from './open-lane.ts'
+import type { Backend } from './ports.ts'
+
+/** Reads of one answer that wait to be taken before the backend is told to pause: of 64 KiB at most each (contract 5.6). */
+const maxWaiting = 4
+
+/** One sub-call of a fusion, and where its end is noted. */
+export interface MemberCallOf {
+  readonly parts: FailoverParts
+  /** That of the caller's own answer; its conversation is replaced by the sub-call's. */
+  readonly context: AnswerContext
+  readonly backend: Backend
+  readonly call: SubCall
+  /** How many fusions the call is inside of. */
+  readonly depth: number
+  readonly record: (attempt: Attempt) => void
+}
+
+/** Asks one backend for a part of a fusion, as `FusionPort.callModel` wants it: by an attempt like any other. */
+export function callMember(of: MemberCallOf, signal: AbortSignal): ModelAnswer {
+  return of.call.conversation.stream ? readStream(of, signal) : readWhole(of, signal)
+}
+
+async function readWhole(of: MemberCallOf, signal: AbortSignal): Promise<readonly AnswerEvent[]> {
+  using call = new MemberCall(of, signal)
+  await call.open()
+  return (await call.next()) ?? []
+}
+
+async function* readStream(of: MemberCallOf, signal: AbortSignal): AsyncGenerator<readonly AnswerEvent[]> {
+  using call = new MemberCall(of, signal)
+  await call.open()
+  for (let events = await call.next(); events !== undefined; events = await call.next()) yield events
+}
+
+/** The attempt behind one sub-call. What the lane would write for a caller is gathered as events instead. */
+class MemberCall implements Disposable {
+  readonly #of: MemberCallOf
+  readonly #signal: AbortSignal
+  readonly #run: AttemptRun
+  readonly #waiting: (readonly AnswerEvent[])[] = []
+  #wake: PromiseWithResolvers<void> | undefined
+  #isOver = false
+  #failure: Error | undefined
+  #isRecorded = false
+  readonly #cut = (): void => {
+    this.#run.stop(new UpstreamError('cancelled'))
+    // At once, so that the record of a caller that left has it.
+    this.#record('cancelled')
+  }
+
+  constructor(of: MemberCallOf, signal: AbortSignal) {
+    this.#of = of
+    this.#signal = signal
+    const { parts, backend, call } = of
+    const lane = openLane({
+      context: { ...of.context, conversation: call.conversation },
+      backend,
+      client: { writeAnswer: () => this.#writer() },
+      backendFormat: parts.formats(backend.format),
+      relay: undefined,
+    })
+    this.#run = new AttemptRun(backend, lane, call.conversation.stream, parts.clock)
+  }
+
+  /** Resolves when the first content is there, of a whole answer all of it. @throws UpstreamError, ServiceError */
+  async open(): Promise<void> {
+    const { parts, backend, call, context, depth } = this.#of
+    const { health, formats, log } = parts
+    const { stream } = call.conversation
+    const target = { model: backend.model, stream, dialect: backend.dialect }
+    const conversation = unsealConversation(call.conversation, backend.issuer)
+    const body = JSON.stringify(formats(backend.format).writeRequest(conversation, target))
+    if (this.#signal.aborted) throw new UpstreamError('cancelled')
+    this.#signal.addEventListener('abort', this.#cut, { once: true })
+    health.attempted(backend.id)
+    try {
+      const headers = [fusionDepthHeader, String(depth)]
+      await this.#run.open({ body, stream, requestId: context.requestId, headers })
+    } catch (error) {
+      this.#fail(error)
+      if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') health.undecided(backend.id)
+      else if (error.outcome === 'rejected_content' || error.outcome === 'context_too_long')
+        health.succeeded(backend.id)
+      else health.failed(backend.id, error)
+      if (error instanceof UpstreamError && error.outcome === 'rejected_credentials')
+        log({ event: 'upstream_credentials_rejected', requestId: context.requestId, backend: backend.id })
+      throw error
+    }
+    health.succeeded(backend.id)
+    this.#run.flowTo({
+      write: () => {},
+      ended: () => {
+        this.#record('answered')
+        this.#end()
+      },
+      broke: (error) => this.#fail(error),
+    })
+  }
+
+  /** What arrived together next; undefined behind the last. @throws UpstreamError */
+  async next(): Promise<readonly AnswerEvent[] | undefined> {
+    for (;;) {
+      const events = this.#waiting.shift()
+      if (events !== undefined) {
+        if (this.#waiting.length < maxWaiting) this.#run.resume()
+        return events
+      }
+      if (this.#failure !== undefined) throw this.#failure
+      if (this.#isOver) return undefined
+      this.#wake = Promise.withResolvers()
+      await this.#wake.promise
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#signal.removeEventListener('abort', this.#cut)
+    this.#run.stop(new UpstreamError('cancelled'))
+  }
+
+  #writer(): AnswerWriter {
+    const take = (events: readonly AnswerEvent[]): void => {
+      this.#waiting.push(events)
+      if (this.#waiting.length >= maxWaiting) this.#run.pause()
+      this.#wake?.resolve()
+    }
+    const nothing = (): string => ''
+    return {
+      writeEvents: (events) => {
+        take(events)
+        return ''
+      },
+      writeWhole: (events) => {
+        take(events)
+        return {}
+      },
+      writeEnd: nothing,
+      writeKeepAlive: nothing,
+      writeFailure: nothing,
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= error instanceof Error ? error : new Error('not an error', { cause: error })
+    this.#record(error instanceof UpstreamError ? error.outcome : 'cancelled', statusOf(error))
+    this.#end()
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#wake?.resolve()
+  }
+
+  #record(outcome: AttemptOutcome, status?: number): void {
+    if (this.#isRecorded) return
+    this.#isRecorded = true
+    const { startedMs, upstreamRequestId } = this.#run
+    this.#of.record({
+      backend: this.#of.backend.id,
+      outcome,
+      ms: Math.round(this.#of.parts.clock.nowMs() - startedMs),
+      ...(status === undefined ? {} : { status }),
+      ...(upstreamRequestId === undefined ? {} : { upstreamRequestId }),
+    })
+  }
+}
+
+function statusOf(error: unknown): number | undefined {
+  return error instanceof UpstreamError ? error.status : undefined
+}

@@ -1,0 +1,388 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/domain/conversation.ts'
+import { answerAs } from '../../src/providers/simulated/model.ts'
+import { readChatPrompt } from '../../src/providers/simulated/prompt.ts'
+import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import { connect, majors } from '../clients/openai-clients.ts'
+import { Service, type ServiceOptions } from '../service.ts'
+import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
+
+const model = 'svc-router/fusion'
+const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })
+const written = 'Written from all three of them.'
+const answer = (text: string): ScriptStep => ({ do: 'answer', text })
+/** What the three are asked in turn: each for its own answer, the first one to judge and to write too. */
+const scripts: readonly (readonly ScriptStep[])[] = [
+  [answer('Alpha says forty.'), answer(judged), answer(written)],
+  [answer('Beta says fifty.')],
+  [answer('Gamma says sixty.')],
+]
+const down: ScriptStep = { do: 'status', status: 500, repeat: true }
+
+let service: Service | undefined
+afterEach(async () => {
+  await service?.stop()
+  service = undefined
+})
+
+async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
+  service = await Service.start(options)
+  for (const [index, steps] of given.entries()) service.providers[index]!.script(steps)
+  return service
+}
+
+const bodies = {
+  '/chat/completions': { model, messages: [{ role: 'user', content: 'How many?' }] },
+  '/responses': { model, input: 'How many?' },
+  '/messages': { model, max_tokens: 900, messages: [{ role: 'user', content: 'How many?' }] },
+} as const
+const asked = Object.entries(bodies).flatMap(([path, body]) => [
+  { name: `${path}, whole`, path, body: { ...body, stream: false } },
+  { name: `${path}, streamed`, path, body: { ...body, stream: true } },
+])
+
+/** The events of a stream, parsed. */
+function eventsOf(text: string): JsonObject[] {
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith('data: {'))
+    .map((line) => JSON.parse(line.slice(6)) as JsonObject)
+}
+
+/** What was said, whichever format and form it came in. */
+function saidIn(text: string): string {
+  if (text.startsWith('{')) {
+    const { choices, output, content } = JSON.parse(text) as {
+      choices?: { message: { content: string } }[]
+      output?: { type: string; content?: { text: string }[] }[]
+      content?: { type: string; text?: string }[]
+    }
+    if (choices !== undefined) return choices[0]!.message.content
+    if (content !== undefined) return content.map((block) => block.text ?? '').join('')
+    return output!
+      .flatMap((item) => (item.type === 'message' ? item.content! : []))
+      .reduce((all, part) => all + part.text, '')
+  }
+  return (eventsOf(text) as { type?: string; delta?: unknown; choices?: { delta: { content?: string | null } }[] }[])
+    .map(({ type, delta, choices }) => {
+      if (type === 'response.output_text.delta') return delta as string
+      if (type === 'content_block_delta') return (delta as { text?: string }).text ?? ''
+      return choices?.[0]?.delta.content ?? ''
+    })
+    .join('')
+}
+
+/** The record of a request once its end is on disk. */
+async function recordOf({ store }: Service, id: string | null) {
+  for (let tries = 0; tries < 200; tries++) {
+    const record = await store.findRequest(id ?? '')
+    if (record?.state === 'done') return record
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  throw new Error('the request was not recorded')
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 400 && !isSo(); tries++) await new Promise((resolve) => setTimeout(resolve, 5))
+  expect(isSo()).toBe(true)
+}
+
+const used = ({ store, account }: Service): Promise<number> =>
+  store.usedUnits(account.id, new Date().toISOString().slice(0, 7))
+
+describe.each(asked)('$name', ({ path, body }) => {
+  test('is answered from what three members said, charged once, and nothing of the inside is seen', async () => {
+    const { providers, ...rest } = await start(scripts)
+    const response = await service!.post(path, body)
+    const text = await response.text()
+    expect(response.status, text).toBe(200)
+    expect(saidIn(text)).toBe(written)
+    expect(text).toContain(`"model":"${model}"`)
+    expect(response.headers.get('x-svc-router-upstream')).toBe('fusion')
+    expect(response.headers.get('x-svc-router-retry-count')).toBe('0')
+    expect(response.headers.get('x-quota-used')).toBe('1')
+    for (const secret of ['model-of-', judgeSecret, '⟦', 'Beta says', 'svc-router:fusion'])
+      expect(text).not.toContain(secret)
+    expect(providers.map((provider) => provider.counts().requests)).toEqual([3, 1, 1])
+    const record = await recordOf(service!, response.headers.get('x-request-id'))
+    expect(record).toMatchObject({ profile: model, charged: 1, units: 1 })
+    expect(record.attempts.map(({ backend, outcome }) => `${backend} ${outcome}`).toSorted()).toEqual([
+      'alpha answered',
+      'alpha answered',
+      'alpha answered',
+      'beta answered',
+      'gamma answered',
+    ])
+    expect(await rest.store.usedUnits(rest.account.id, new Date().toISOString().slice(0, 7))).toBe(1)
+  })
+
+  test('is answered with one member down, and with two', async () => {
+    await start([scripts[0]!, [down], scripts[2]!])
+    const one = await service!.post(path, body)
+    const text = await one.text()
+    expect(one.status, text).toBe(200)
+    expect(saidIn(text)).not.toBe('')
+    expect(one.headers.get('x-svc-router-retry-count')).toBe('0')
+    const [alpha, beta, gamma] = service!.providers
+    alpha!.script([answer('Alpha alone.'), answer('Alpha alone.'), answer('Alpha alone.')])
+    beta!.script([down])
+    gamma!.script([down])
+    const two = await service!.post(path, body)
+    expect(saidIn(await two.text())).toBe('Alpha alone.')
+    const record = await recordOf(service!, two.headers.get('x-request-id'))
+    expect(record.attempts.filter(({ backend }) => backend !== 'alpha').every(({ status }) => status === 500)).toBe(
+      true,
+    )
+    expect(await used(service!)).toBe(2)
+  })
+
+  test('is refused, free of charge, where no member answers', async () => {
+    await start([[down], [down], [down]])
+    const response = await service!.post(path, body)
+    expect(response.status, await response.text()).toBe(503)
+    expect(response.headers.get('x-svc-router-retry-count')).toBe('0')
+    expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(await used(service!)).toBe(0)
+  })
+
+  test('is answered where every judge talks nonsense', async () => {
+    const nonsense: ScriptStep[] = [{ do: 'answer', text: 'It is all fine.', repeat: true }]
+    await start([[answer('Alpha says forty.'), ...nonsense], [answer('Beta says fifty.'), ...nonsense], scripts[2]!])
+    const response = await service!.post(path, body)
+    expect(saidIn(await response.text())).toBe('It is all fine.')
+    expect(await recordOf(service!, response.headers.get('x-request-id'))).toMatchObject({ charged: 1 })
+  })
+
+  test('needs a premium plan: 403 before anybody is asked', async () => {
+    await start([])
+    const { key } = await service!.addAccount('frugal', 'free')
+    const response = await service!.post(path, body, { authorization: `Bearer ${key}` })
+    expect(response.status).toBe(403)
+    expect(await response.text()).toContain('plan_required')
+    expect(service!.providers.map((provider) => provider.counts().requests)).toEqual([0, 0, 0])
+  })
+
+  test('a caller that leaves ends every sub-call within 100 ms, and is charged once', async () => {
+    await start(Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const))
+    const leave = new AbortController()
+    const response = fetch(`${service!.baseUrl}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${service!.key}`, 'content-type': 'application/json', 'user-agent': 'tests/1' },
+      body: JSON.stringify(body),
+      signal: leave.signal,
+    }).then((begun) => begun.text())
+    response.catch(() => {})
+    await until(() => service!.providers.every((provider) => provider.counts().open === 1))
+    const leftAtMs = Date.now()
+    leave.abort()
+    await expect(response).rejects.toThrow()
+    await until(() => service!.providers.every((provider) => provider.counts().aborted === 1))
+    for (const provider of service!.providers) expect(provider.counts().abortedAtMs[0]! - leftAtMs).toBeLessThan(100)
+    await until(() => service!.events.some(({ event }) => event === 'request'))
+    const told = service!.events.find((event) => event.event === 'request')!
+    expect(told).toMatchObject({ outcome: 'client_closed', attempts: 3, charged: 1 })
+  })
+})
+
+describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body }) => {
+  test('something comes within 250 ms, however long the members take', async () => {
+    await start(Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const))
+    const waitedMs: number[] = []
+    // What is busy at the same time must not fail it: the best of three counts.
+    for (let round = 0; round < 3; round++) {
+      const begunMs = performance.now()
+      const response = await service!.post(path, body)
+      const reader = response.body!.getReader()
+      const first = await reader.read()
+      waitedMs.push(performance.now() - begunMs)
+      expect(Buffer.from(first.value!).toString()).toContain('3 models were asked.')
+      expect(response.headers.get('x-svc-router-upstream')).toBe('fusion')
+      await reader.cancel()
+    }
+    expect(Math.min(...waitedMs)).toBeLessThan(250)
+  })
+
+  test('is kept alive while the members are silent', async () => {
+    await start(
+      Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const),
+      {
+        settings: { keep_alive: '100ms' },
+      },
+    )
+    const response = await service!.post(path, body)
+    const decoder = new TextDecoder()
+    let text = ''
+    for await (const bytes of response.body!) {
+      text += decoder.decode(bytes, { stream: true })
+      const signs = text.match(/^: |"type":"response\.in_progress"|"type":"ping"/gm) ?? []
+      if (signs.length >= 4) break
+    }
+    expect(text).toContain('3 models were asked.')
+  })
+
+  test('breaks where the writer breaks off in the midst of its answer, says so, and is charged', async () => {
+    const cut: ScriptStep = { do: 'cut', afterEvents: 6, by: 'rst' }
+    await start([[answer('Alpha says forty.'), answer(judged), cut], scripts[1]!, scripts[2]!])
+    const response = await service!.post(path, body)
+    const text = await response.text()
+    expect(response.status).toBe(200)
+    expect(text).toContain('upstream_broken')
+    expect(text).not.toMatch(/response\.completed|"finish_reason":"stop"|message_stop/)
+    expect(await recordOf(service!, response.headers.get('x-request-id'))).toMatchObject({
+      charged: 1,
+      errorCode: 'upstream_broken',
+    })
+  })
+})
+
+test('a stream that opened early says that nobody answered, and costs nothing', async () => {
+  await start(
+    Array.from({ length: 3 }, () => [{ do: 'slow_headers', ms: 300 }, down] as const),
+    {
+      timeouts: { connect: '500ms', first_content: '250ms', whole_answer: '250ms', idle: '600ms' },
+    },
+  )
+  for (const provider of service!.providers) provider.script([{ do: 'silence', repeat: true }])
+  const response = await service!.responses({ model, stream: true })
+  const text = await response.text()
+  expect(response.status).toBe(200)
+  expect(eventsOf(text).at(-1)).toMatchObject({ type: 'response.failed' })
+  const numbers = eventsOf(text).map((event) => event['sequence_number'])
+  expect(numbers).toEqual(numbers.map((_, index) => index))
+  expect(await recordOf(service!, response.headers.get('x-request-id'))).toMatchObject({ charged: 0 })
+})
+
+test('usage is the sum of all sub-calls, in the answer and in the record', async () => {
+  await start(scripts)
+  const response = await service!.chat({ model })
+  const { usage } = (await response.json()) as { usage: { prompt_tokens: number; completion_tokens: number } }
+  const calls = service!.providers.flatMap((provider, index) =>
+    provider.captured().map(({ body }, place) => {
+      return answerAs(provider.name, readChatPrompt(JSON.parse(body) as JsonObject), scripts[index]![place]!.text)
+    }),
+  )
+  expect(calls).toHaveLength(5)
+  const inputTokens = calls.reduce((sum, call) => sum + call.inputTokens, 0)
+  const outputTokens = calls.reduce((sum, call) => sum + call.outputTokens, 0)
+  expect(usage).toMatchObject({ prompt_tokens: inputTokens, completion_tokens: outputTokens })
+  const record = await recordOf(service!, response.headers.get('x-request-id'))
+  expect(record.usage).toMatchObject({ inputTokens, outputTokens, source: 'counted' })
+})
+
+test('a tool result goes to one model, without deliberation', async () => {
+  await start([])
+  const call = { id: 'call_1', type: 'function', function: { name: 'count', arguments: '{}' } }
+  const messages = [
+    { role: 'user', content: 'How many?' },
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'call_1', content: '42' },
+  ]
+  const tools = [{ type: 'function', function: { name: 'count', parameters: { type: 'object', properties: {} } } }]
+  const response = await service!.chat({ model, messages, tools })
+  expect(await response.text()).toContain('The tool answered')
+  expect(response.headers.get('x-svc-router-upstream')).toBe('alpha')
+  expect(service!.providers.map((provider) => provider.counts().requests)).toEqual([1, 0, 0])
+})
+
+test('the model that writes may call the tools of the caller', async () => {
+  await start([[answer('Alpha.'), answer(judged)], [answer('Beta.')], [answer('Gamma.')]])
+  const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+  const tools = [{ type: 'function', function: { name: 'get_weather', parameters } }]
+  const response = await service!.chat({
+    model,
+    tools,
+    messages: [{ role: 'user', content: 'The weather in Oslo?' }],
+    tool_choice: 'required',
+  })
+  const body = (await response.json()) as { choices: { message: { tool_calls?: unknown[] }; finish_reason: string }[] }
+  expect(body.choices[0]).toMatchObject({
+    finish_reason: 'tool_calls',
+    message: { tool_calls: [{ function: { name: 'get_weather' } }] },
+  })
+  const bodies = service!.providers
+    .flatMap((provider) => provider.captured())
+    .filter(({ body: sent }) => sent.includes('"tools":['))
+  expect(bodies).toHaveLength(1)
+})
+
+test('members of other formats take part, and a fusion is not part of another one', async () => {
+  await start(scripts, { formats: ['openai-chat', 'openai-responses', 'anthropic-messages'] })
+  const response = await service!.chat({ model })
+  expect(saidIn(await response.text())).toBe(written)
+  const depths = service!.providers.flatMap((one) =>
+    one.captured().map(({ headers }) => headers['x-svc-router-fusion-depth']),
+  )
+  expect(depths).toEqual(['1', '1', '1', '1', '1'])
+  const nested = await service!.chat({ model }, { 'x-svc-router-fusion-depth': '1' })
+  expect(nested.status).toBe(400)
+  const plain = await service!.chat({}, { 'x-svc-router-fusion-depth': '1' })
+  expect(plain.status).toBe(200)
+  expect(await used(service!)).toBe(2)
+})
+
+test('what no fused answer can be is refused before anybody is asked', async () => {
+  await start([])
+  for (const extra of [{ n: 2 }, { logprobs: true }])
+    expect((await service!.chat({ model, ...extra })).status).toBe(400)
+  expect(service!.providers.map((provider) => provider.counts().requests)).toEqual([0, 0, 0])
+})
+
+test('a configured profile has its own backends and its own units; no other is asked', async () => {
+  const profiles = { [model]: { backends: ['beta', 'gamma'], quota_units: 5 } }
+  await start([], { settings: { profiles } })
+  const response = await service!.chat({ model })
+  await response.text()
+  expect(response.headers.get('x-quota-used')).toBe('5')
+  expect(service!.providers[0]!.counts().requests).toBe(0)
+  expect(service!.providers[1]!.counts().requests).toBeGreaterThan(0)
+})
+
+test("an account's own provider takes part", async () => {
+  await start([])
+  await service!.connectOwn('made-up-own-credential')
+  const response = await service!.chat({ model })
+  await response.text()
+  const sent = service!.providers[0]!.captured().map(({ headers }) => headers['authorization'])
+  expect(sent).toContain('Bearer made-up-own-credential')
+})
+
+test('it is listed for everybody, and used by whose plan has it', async () => {
+  await start([])
+  const listed = await fetch(`${service!.baseUrl}/models`, {
+    headers: { authorization: `Bearer ${service!.key}`, 'user-agent': 'tests/1' },
+  }).then((response) => response.json() as Promise<{ data: { id: string }[] }>)
+  expect(listed.data.find(({ id }) => id === model)).toMatchObject({ premium: true, entitled: true, quota_units: 1 })
+  for (const path of ['/model-catalog', '/pricing']) {
+    const shown = (await (await fetch(`${service!.origin}${path}`)).json()) as { profiles: { id: string }[] }
+    expect(
+      shown.profiles.find(({ id }) => id === model),
+      path,
+    ).toMatchObject({ premium: true, quota_units: 1 })
+  }
+})
+
+describe.each(majors)('$name', ({ OpenAI }) => {
+  test('chat and responses, whole and streamed, and a stored answer that is gone on from: one request each', async () => {
+    await start([])
+    const { client, traffic } = connect(OpenAI, service!)
+    const messages = [{ role: 'user' as const, content: 'How many?' }]
+    const whole = await client.chat.completions.create({ model, messages })
+    expect(whole.choices[0]!.message.content).toContain('simulated')
+    const chat = await client.chat.completions.stream({ model, messages }).finalContent()
+    expect(chat).toContain('simulated')
+    const first = await client.responses.create({ model, input: 'My name is Ada.' })
+    expect(first).toMatchObject({ status: 'completed', store: true, model })
+    const stream = client.responses.stream({ model, input: 'Who am I?', previous_response_id: first.id })
+    const second = await stream.finalResponse()
+    expect(second.output_text).toContain('simulated')
+    expect(second.previous_response_id).toBe(first.id)
+    expect(service!.providers[2]!.captured().at(-1)!.body).toContain('My name is Ada.')
+    const third = await client.responses.create({
+      model: 'svc-router/frontier',
+      input: 'And?',
+      previous_response_id: second.id,
+    })
+    expect(third.status).toBe('completed')
+    expect(traffic.answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+  })
+})
