@@ -175,7 +175,12 @@ const rows: readonly Row[] = [
     places: ['4:26'],
     fixes: ['list it once'],
   },
-  { name: 'the fusion profile', text: 'profiles:\n  svc-router/fusion: {}', places: ['2:3'], fixes: ['remove it'] },
+  {
+    name: 'the fusion profile for everybody',
+    text: 'profiles:\n  svc-router/fusion: {premium: false}',
+    places: ['2:32'],
+    fixes: ['remove it'],
+  },
   {
     name: 'a default plan that does not exist',
     text: 'plans:\n  gold: {name: Gold, requests_per_minute: 5, requests_per_month: 9}\ndefault_plan: golf',

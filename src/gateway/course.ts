@@ -195,7 +195,7 @@ export class Course {
 
   #beginEarly(): void {
     const { sink, request, fused } = this.#of
-    if (fused !== undefined) this.#open(fused.backend)
+    this.#open(fused?.backend)
     if (fused !== undefined) return this.#tellProgress(fused)
     const comment = this.#parts.relays(request.format).stream?.keepAlive({ sequence: -1, inserted: 0 })
     let text = comment
@@ -203,7 +203,6 @@ export class Course {
       this.#ownLane ??= this.#continuingLanes()
       text = this.#ownLane(this.#of.backends[0]!).keepAlive() ?? ''
     }
-    this.#open(undefined)
     sink.write(text, 'utf8')
   }
 

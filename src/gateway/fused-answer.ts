@@ -14,7 +14,7 @@ import { defaultPreset, settingsOf } from './fusion/settings.ts'
 import type { Lane } from './lane.ts'
 import { callMember } from './member-call.ts'
 import type { Backend, ModelRequest, UpstreamCall } from './ports.ts'
-import { charsPerToken } from './stream-lanes.ts'
+import { charsPerToken } from './estimate-tokens.ts'
 
 /** What `X-Svc-Router-Upstream` says of a fused answer: no single backend gave it. */
 const fusedUpstream = 'fusion'

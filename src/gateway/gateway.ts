@@ -155,7 +155,7 @@ export class Gateway {
       profile: profile.id,
       format,
       outcome: outcomeName(outcome),
-      upstream: outcome.attempts.at(-1)?.backend,
+      upstream: fused?.backend.id ?? outcome.attempts.at(-1)?.backend,
       attempts: outcome.attempts.length,
       charged: outcome.charged,
       ms: outcome.totalMs,

@@ -22,15 +22,16 @@ describe('GET /v1/models', () => {
     expect(body.object).toBe('list')
     expect(body.data).toMatchObject([
       { id: 'svc-router/frontier', object: 'model', created: expect.any(Number), owned_by: 'svc-router' },
+      { id: 'svc-router/fusion', object: 'model', premium: true },
     ])
-    expect(body.models.map(({ slug }) => slug)).toEqual(['svc-router/frontier'])
+    expect(body.models.map(({ slug }) => slug)).toEqual(['svc-router/frontier', 'svc-router/fusion'])
     expect(answer.headers.get('cache-control')).toBe('no-store')
     expectUsage(answer.headers)
   })
 
   test('says what stands behind each profile for this account, having asked nobody', async () => {
     expect((await get('/v1/models')).headers.get('x-svc-router-backends')).toBe(
-      '"svc-router/frontier";connected=3;usable=3;rejected=0;simulated=0',
+      '"svc-router/frontier";connected=3;usable=3;rejected=0;simulated=0, "svc-router/fusion";connected=3;usable=3;rejected=0;simulated=0',
     )
   })
 

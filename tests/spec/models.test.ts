@@ -44,7 +44,7 @@ async function list(key?: string): Promise<readonly Entry[]> {
 
 describe('GET /v1/models', () => {
   test('says of each profile what its backends are configured to be, and nothing else', async () => {
-    const [frontier, mine, vectors] = await list()
+    const [frontier, fusion, mine, vectors] = await list()
     expect(frontier).toMatchObject({
       id: 'svc-router/frontier',
       context_window: 50_000,
@@ -55,6 +55,12 @@ describe('GET /v1/models', () => {
     })
     expect(frontier!['capabilities']).not.toHaveProperty('image_input')
     expect(frontier).not.toHaveProperty('price')
+    expect(fusion).toMatchObject({
+      id: 'svc-router/fusion',
+      context_window: 50_000,
+      premium: true,
+      plans: ['pro', 'max'],
+    })
     expect(mine).toMatchObject({
       context_window: 100_000,
       premium: true,
@@ -70,6 +76,7 @@ describe('GET /v1/models', () => {
     const { key } = await service.addAccount('free', 'free')
     expect((await list(key)).map(({ id, entitled }) => [id, entitled])).toEqual([
       ['svc-router/frontier', true],
+      ['svc-router/fusion', false],
       ['my/private', false],
       ['vectors', true],
     ])
@@ -85,10 +92,12 @@ describe('GET /v1/models', () => {
   test("claims nothing of an account's own upstream that nobody has said", async () => {
     const { account, key } = await service.addAccount('owner', 'max')
     await service.connectOwn('made-up-credential', account.id)
-    const [frontier, mine] = await list(key)
+    const [frontier, fusion, mine] = await list(key)
     // Still the smallest that is known, but a capability of all only where all are known to have it.
     expect(frontier).toMatchObject({ context_window: 50_000, capabilities: { reasoning: { supported: false } } })
     expect(frontier!['capabilities']).not.toHaveProperty('tools')
+    // The account's own serves there too.
+    expect(fusion!['capabilities']).not.toHaveProperty('tools')
     expect(mine!['capabilities']).toHaveProperty('tools')
   })
 })
