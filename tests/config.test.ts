@@ -51,6 +51,13 @@ describe('defaults', () => {
         premium: false,
         quotaUnits: 1,
       },
+      {
+        id: 'svc-router/fusion',
+        backends: ['simulated-alpha', 'simulated-beta', 'simulated-gamma'],
+        isLikeFrontier: true,
+        premium: true,
+        quotaUnits: 1,
+      },
     ])
     expect(config.backends[0]?.timeouts).toEqual({
       connectMs: 2000,
@@ -103,12 +110,24 @@ describe('what a file says', () => {
     expect(loadText('simulated: false').backends).toEqual([])
   })
 
-  test('frontier comes first, whatever else is defined', () => {
+  test('frontier comes first and fusion second, whatever else is defined', () => {
     const config = loadText('profiles:\n  my/one: {backends: [simulated-beta], premium: true, quota_units: 3}')
     expect(config.profiles.map(({ id, premium, quotaUnits }) => [id, premium, quotaUnits])).toEqual([
       ['svc-router/frontier', false, 1],
+      ['svc-router/fusion', true, 1],
       ['my/one', true, 3],
     ])
+  })
+
+  test('fusion is premium without being told so, and has the backends that it names and no others', () => {
+    const config = loadText('profiles:\n  svc-router/fusion: {backends: [simulated-beta], quota_units: 4}')
+    expect(config.profiles[1]).toEqual({
+      id: 'svc-router/fusion',
+      description: '',
+      backends: ['simulated-beta'],
+      premium: true,
+      quotaUnits: 4,
+    })
   })
 
   test('plans of one’s own replace the default ones, and new accounts get the first where none is free', () => {
@@ -300,6 +319,7 @@ describe('what is published', () => {
     ])
     expect(config.profiles.map(({ id }) => id)).toEqual([
       'svc-router/frontier',
+      'svc-router/fusion',
       'my-team/private',
       'svc-router/embeddings',
     ])

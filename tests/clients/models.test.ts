@@ -16,7 +16,7 @@ describe.each(majors)('$name', ({ OpenAI }) => {
   test('models.list gives every profile', async () => {
     const { client, traffic } = connect(OpenAI, service)
     const models = await collect(client.models.list())
-    expect(models.map(({ id }) => id)).toEqual([frontier, embeddingsProfile])
+    expect(models.map(({ id }) => id)).toEqual([frontier, 'svc-router/fusion', embeddingsProfile])
     expect(models[0]).toMatchObject({
       object: 'model',
       created: expect.any(Number) as number,
@@ -56,6 +56,7 @@ describe('@anthropic-ai/sdk', () => {
     const models = await collect(client().models.list())
     expect(models.map(({ id, type, display_name: name }) => [id, type, name])).toEqual([
       [frontier, 'model', 'svc-router frontier'],
+      ['svc-router/fusion', 'model', 'svc-router fusion'],
       [embeddingsProfile, 'model', 'svc-router embeddings'],
     ])
     expect(Number.isNaN(Date.parse(models[0]!.created_at))).toBe(false)

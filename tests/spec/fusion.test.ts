@@ -269,6 +269,22 @@ test('usage is the sum of all sub-calls, in the answer and in the record', async
   expect(record.usage).toMatchObject({ inputTokens, outputTokens, source: 'counted' })
 })
 
+test('a reader that is slow gets all of a long answer', async () => {
+  const length = 400_000
+  const long: ScriptStep = { do: 'answer', length }
+  await start([[answer('Alpha says forty.'), answer(judged), long], scripts[1]!, scripts[2]!])
+  const response = await service!.chat({ model, stream: true })
+  const reader = response.body!.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  for (let next = await reader.read(), place = 0; !next.done; next = await reader.read(), place++) {
+    text += decoder.decode(next.value, { stream: true })
+    if (place < 10) await new Promise((resolve) => setTimeout(resolve, 40))
+  }
+  expect(saidIn(text)).toHaveLength(length)
+  expect(await recordOf(service!, response.headers.get('x-request-id'))).toMatchObject({ charged: 1, state: 'done' })
+})
+
 test('a tool result goes to one model, without deliberation', async () => {
   await start([])
   const call = { id: 'call_1', type: 'function', function: { name: 'count', arguments: '{}' } }
