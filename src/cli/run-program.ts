@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { constants } from 'node:os'
 import { SetupError } from '../domain/setup-error.ts'
 import type { Program } from './ports.ts'
@@ -15,16 +15,19 @@ export async function runProgram(
   environment: Readonly<Record<string, string | undefined>>,
   isAtTerminal: boolean,
 ): Promise<number> {
-  const child = spawn(name, args, { stdio: 'inherit', env: { ...environment, ...env } })
   const forward = (signal: NodeJS.Signals): void => {
     // Ctrl-C at a terminal reaches the program by itself: a second one would cut its own handling short.
-    if (signal !== 'SIGINT' || !isAtTerminal) child.kill(signal)
+    if (signal !== 'SIGINT' || !isAtTerminal) child?.kill(signal)
   }
+  // Before the program runs: a signal that came in between would end us alone.
   for (const signal of forwardedSignals) process.on(signal, forward)
+  let child: ChildProcess | undefined
   try {
+    const program = spawn(name, args, { stdio: 'inherit', env: { ...environment, ...env } })
+    child = program
     return await new Promise<number>((resolve, reject) => {
-      child.once('error', (error: NodeJS.ErrnoException) => reject(inOwnWords(name, error)))
-      child.once('close', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])))
+      program.once('error', (error: NodeJS.ErrnoException) => reject(inOwnWords(name, error)))
+      program.once('close', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])))
     })
   } finally {
     for (const signal of forwardedSignals) process.off(signal, forward)
