@@ -90,7 +90,7 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
     test('embeddings, and the models', () => {
       expect(results['embeddings']).toMatchObject({ size: 16, same: true, requests: 1 })
       expect(results['embeddings']!['length']).toBeCloseTo(1)
-      expect(results['models']).toEqual({ ids: [model, vectors], one: model, requests: 2 })
+      expect(results['models']).toEqual({ ids: [model, 'svc-router/fusion', vectors], one: model, requests: 2 })
     })
 
     test.each(['refused_401', 'refused_401_stream'])('%s: a mistyped key is told at once', (name) => {
