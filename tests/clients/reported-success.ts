@@ -1,7 +1,10 @@
+import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import Anthropic from '@anthropic-ai/sdk'
 import { jsonSchema, streamText, tool, type LanguageModel } from 'ai'
 import { streamText as streamText6 } from 'ai-6'
+import { createAnthropic as createAnthropic3 } from 'ai-sdk-anthropic-3'
 import { createOpenAI as createOpenAI3 } from 'ai-sdk-openai-3'
 import { createOpenAICompatible as createCompatible2 } from 'ai-sdk-openai-compatible-2'
 import OpenAI6 from 'openai-6'
@@ -47,6 +50,22 @@ function openaiResponses(OpenAI: typeof OpenAI7): Client {
   }
 }
 
+/** Its `stream`, which also puts the message together, and what `create` gives, which leaves that to its caller. */
+function anthropic(how: 'stream' | 'create'): Client {
+  return async ({ baseURL, apiKey, model, prompt }) => {
+    const client = new Anthropic({ baseURL: baseURL.replace(/\/v1$/, ''), apiKey, maxRetries: 0 })
+    const messages = [{ role: 'user' as const, content: prompt }]
+    const tools = [{ name: weather.name, input_schema: weather.parameters }]
+    const request = { model, max_tokens: 100, messages, tools }
+    if (how === 'create') return endsWell(() => client.messages.create({ ...request, stream: true }))
+    return client.messages
+      .stream(request)
+      .finalMessage()
+      .then(({ stop_reason }) => stop_reason !== null)
+      .catch(() => false)
+  }
+}
+
 function aiSdk(stream: typeof streamText, connect: (question: Question) => LanguageModel): Client {
   return async (question) => {
     let wentWell = false
@@ -55,6 +74,7 @@ function aiSdk(stream: typeof streamText, connect: (question: Question) => Langu
       model: connect(question),
       prompt: question.prompt,
       maxRetries: 0,
+      maxOutputTokens: 1_000,
       tools: { get_weather: tool({ inputSchema: jsonSchema({ ...weather.parameters }) }) },
       onError: () => {
         failed = true
@@ -71,6 +91,7 @@ function aiSdk(stream: typeof streamText, connect: (question: Question) => Langu
 /** The two majors of `ai` under one type: what is used here is the same in both. */
 const stream6 = streamText6 as unknown as typeof streamText
 const openai3 = createOpenAI3 as unknown as typeof createOpenAI
+const anthropic3 = createAnthropic3 as unknown as typeof createAnthropic
 const compatible2 = createCompatible2 as unknown as typeof createOpenAICompatible
 
 /** Every real client that streams, by what it is called. */
@@ -84,6 +105,10 @@ export const realClients: Readonly<Record<string, Client>> = {
   'ai 7, openai-compatible': aiSdk(streamText, (question) =>
     createOpenAICompatible({ ...question, name: 'svc-router', includeUsage: true })(question.model),
   ),
+  '@anthropic-ai/sdk, messages.stream': anthropic('stream'),
+  '@anthropic-ai/sdk, messages.create': anthropic('create'),
+  'ai 7, anthropic': aiSdk(streamText, (question) => createAnthropic(question)(question.model)),
+  'ai 6, anthropic': aiSdk(stream6, (question) => anthropic3(question)(question.model)),
   'ai 6, responses': aiSdk(stream6, (question) => openai3(question)(question.model)),
   'ai 6, chat completions': aiSdk(stream6, (question) => openai3(question).chat(question.model)),
   'ai 6, openai-compatible': aiSdk(stream6, (question) =>
