@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../domain/conversation.ts'
 import { UpstreamError, type AttemptOutcome } from '../domain/upstream.ts'
-import { parseObject } from '../domain/json.ts'
-import { isArray, isObject } from './fields.ts'
+import { isObject, parseObject } from '../domain/json.ts'
+import { isArray } from './fields.ts'
 import { googleFault } from './google-faults.ts'
 
 /** An answer of which more than this has been read is not one: its events may not fill the memory. */

@@ -2,8 +2,6 @@ import type { Json, JsonObject } from '../domain/conversation.ts'
 import { invalidRequest, type ServiceError } from '../domain/errors.ts'
 import { isObject } from '../domain/json.ts'
 
-export { isObject, objectOf } from '../domain/json.ts'
-
 /** A readonly shape while it is put together, field by field, so that what the caller did not say stays absent. */
 export type Draft<Shape> = { -readonly [Name in keyof Shape]: Shape[Name] }
 

@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from '../domain/conversation.ts'
 import type { AttemptOutcome } from '../domain/upstream.ts'
-import { isArray, isObject } from './fields.ts'
+import { isObject } from '../domain/json.ts'
+import { isArray } from './fields.ts'
 
 /** What an error in Google's form means. */
 export interface GoogleFault {

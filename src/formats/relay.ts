@@ -1,7 +1,8 @@
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import { fusionToolType } from '../domain/profiles.ts'
 import type { Wanted } from './earliest.ts'
-import { isArray, objectOf } from './fields.ts'
+import { objectOf } from '../domain/json.ts'
+import { isArray } from './fields.ts'
 import type { AnswerContext, Dialect, StreamFailure, WriteTarget } from './format.ts'
 import type { Sealing } from './sealed.ts'
 

@@ -1,5 +1,6 @@
 import type { AnswerEvent, AssistantPart, Conversation, Json, JsonObject, Turn } from '../domain/conversation.ts'
-import { isArray, isObject } from './fields.ts'
+import { isObject } from '../domain/json.ts'
+import { isArray } from './fields.ts'
 import { elementsOf, endOfString } from './json-elements.ts'
 
 /**

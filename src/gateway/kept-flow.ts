@@ -1,6 +1,6 @@
 import { asError } from '../domain/bugs.ts'
 import type { JsonObject } from '../domain/conversation.ts'
-import { isObject } from '../formats/fields.ts'
+import { isObject } from '../domain/json.ts'
 import { dataOfLines, restateEvent } from '../formats/restate.ts'
 import type { AttemptRun, Flow } from './attempt.ts'
 import { type Keeping, notStored } from './keeping.ts'

@@ -1,7 +1,7 @@
 import { asError } from '../domain/bugs.ts'
 import { isContent, type AnswerEvent, type Conversation, type JsonObject, type Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import { isObject } from '../formats/fields.ts'
+import { isObject } from '../domain/json.ts'
 import type { AnswerContext, AnswerReader, StreamFailure } from '../formats/format.ts'
 import { asBytes } from '../formats/json-scan.ts'
 import { Earliest } from '../formats/earliest.ts'

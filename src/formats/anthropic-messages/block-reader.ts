@@ -1,5 +1,6 @@
 import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
-import { isArray, isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray } from '../fields.ts'
 import { sealOfRedacted, sealOfThinking } from './seal.ts'
 
 /** One content block that has begun. */

@@ -1,7 +1,7 @@
 import type { Json } from '../../domain/conversation.ts'
 import { UpstreamError, type AttemptOutcome } from '../../domain/upstream.ts'
 import { answerFault, toldByMessage } from '../answer-faults.ts'
-import { isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
 import type { StreamFailure } from '../format.ts'
 
 /** What this format calls its faults; those that it shares with others are in `answer-faults`. */

@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isArray, isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray } from '../fields.ts'
 
 /** Limits that an answer's schema may not have here: the model is told of them in words instead. */
 const limits = new Set([

@@ -1,6 +1,7 @@
 import type { AssistantPart, InputPart, Json, JsonObject, Turn } from '../../domain/conversation.ts'
 import { invalidRequest } from '../../domain/errors.ts'
-import { isArray, isObject, requiredString, wrongType } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray, requiredString, wrongType } from '../fields.ts'
 import { readPart, readParts } from './read-parts.ts'
 import { sealOfRedacted, sealOfThinking } from './seal.ts'
 

@@ -1,5 +1,6 @@
 import type { InputPart, Json, JsonObject } from '../../domain/conversation.ts'
-import { type Draft, isArray, isObject, objectField, requiredString, stringField, wrongType } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { type Draft, isArray, objectField, requiredString, stringField, wrongType } from '../fields.ts'
 
 /**
  * Reads what a user, a system or a tool said, as a string or as blocks. Blocks of unknown types, among them those of

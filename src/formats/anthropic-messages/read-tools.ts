@@ -1,6 +1,7 @@
 import type { Conversation, Json, JsonObject, Tool, ToolChoice } from '../../domain/conversation.ts'
 import { fusionToolType } from '../../domain/profiles.ts'
-import { booleanField, type Draft, isObject, objectField, requiredString, stringField, wrongType } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { booleanField, type Draft, objectField, requiredString, stringField, wrongType } from '../fields.ts'
 import { clientTool } from './client-tools.ts'
 
 /** What `tools` declares; `fusionTool` is the first `svc-router:fusion` (spec 1.5). */

@@ -1,5 +1,5 @@
 import type { Json, JsonObject, Usage } from '../../domain/conversation.ts'
-import { isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
 
 /**
  * Follows the usage of one answer: a stream tells the input at its start and the output at its end, each count being the

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import type { InputPart, JsonObject } from '../../domain/conversation.ts'
-import { type Draft, isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { type Draft } from '../fields.ts'
 import { unsupported } from '../translatable.ts'
 
 /** Kinds of images that models take. */

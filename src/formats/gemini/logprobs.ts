@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isArray, isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray } from '../fields.ts'
 
 /** Reads `logprobsResult` into the form that both OpenAI formats have; undefined where there is none. */
 export function readLogprobs(result: Json | undefined): readonly Json[] | undefined {

@@ -1,5 +1,5 @@
 import type { Json, Usage } from '../../domain/conversation.ts'
-import { isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
 
 /** Reads `usageMetadata`; undefined where nothing was counted. Google counts thoughts beside the answer, we inside it. */
 export function readUsage(usage: Json | undefined): Usage | undefined {

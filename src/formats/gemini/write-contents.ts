@@ -1,6 +1,7 @@
 import type { AssistantTurn, Conversation, InputPart, Json, JsonObject, ToolCall } from '../../domain/conversation.ts'
 import { invalidRequest } from '../../domain/errors.ts'
-import { type Draft, isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { type Draft } from '../fields.ts'
 import { ToolResults } from '../tool-results.ts'
 import type { ToolNames } from '../tool-names.ts'
 import { generationOf } from './model-generation.ts'

@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isArray, isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray } from '../fields.ts'
 
 /** Schemas are as deep as bodies may be; this is what keeps a walk from running out of stack. */
 const maxDepth = 200

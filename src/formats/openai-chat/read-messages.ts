@@ -1,6 +1,7 @@
 import type { AssistantPart, InputTurn, Json, JsonObject, Turn } from '../../domain/conversation.ts'
 import { invalidRequest } from '../../domain/errors.ts'
-import { arrayField, isObject, requiredString, stringField, wrongType } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { arrayField, requiredString, stringField, wrongType } from '../fields.ts'
 import { readAssistantParts, readInputParts } from '../openai/read-parts.ts'
 
 /** Reads a chat's messages, one turn for each. @throws ServiceError `invalid_request` */

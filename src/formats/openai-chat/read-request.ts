@@ -1,10 +1,10 @@
 import type { Conversation, Hints, Json, JsonObject, Sampling } from '../../domain/conversation.ts'
+import { isObject } from '../../domain/json.ts'
 import {
   arrayField,
   booleanField,
   type Draft,
   isArray,
-  isObject,
   numberField,
   numberFields,
   objectField,

@@ -1,5 +1,6 @@
 import { errorFields } from '../error-fields.ts'
-import { isArray, objectOf } from '../fields.ts'
+import { objectOf } from '../../domain/json.ts'
+import { isArray } from '../fields.ts'
 import type { RelayRules } from '../relay.ts'
 
 /** Chat completions, relayed. A comment keeps the stream alive; every chunk is independent of the others. */

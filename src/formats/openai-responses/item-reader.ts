@@ -1,5 +1,6 @@
 import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
-import { isArray, isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray } from '../fields.ts'
 
 /** What we have seen of one output item. `heard` is what its deltas have said: what they left out is read at its end. */
 interface ItemState {

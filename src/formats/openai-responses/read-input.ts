@@ -1,6 +1,7 @@
 import type { AssistantPart, Json, JsonObject, ToolTurn, Turn } from '../../domain/conversation.ts'
 import { invalidRequest } from '../../domain/errors.ts'
-import { arrayField, isArray, isObject, requiredString, stringField, wrongType } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { arrayField, isArray, requiredString, stringField, wrongType } from '../fields.ts'
 import { readAssistantParts, readInputParts } from '../openai/read-parts.ts'
 import { addTools, type DeclaredTools } from '../openai/read-tools.ts'
 import { isBareReasoning } from './stored-items.ts'

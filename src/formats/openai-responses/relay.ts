@@ -1,6 +1,7 @@
 import type { Conversation, JsonObject } from '../../domain/conversation.ts'
 import { errorFields } from '../error-fields.ts'
-import { isArray, isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray } from '../fields.ts'
 import type { RelayRules, RequestChanges } from '../relay.ts'
 import { responseIdFor } from './response-object.ts'
 import { isBareReasoning } from './stored-items.ts'

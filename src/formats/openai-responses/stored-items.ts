@@ -1,7 +1,8 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { toBase62 } from '../../domain/ids.ts'
 import { invalidRequest } from '../../domain/errors.ts'
-import { isArray, isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray } from '../fields.ts'
 
 /** How the ids of items begin, by their type (wire 1.2); others have the last. */
 const prefixes: Readonly<Record<string, string>> = {

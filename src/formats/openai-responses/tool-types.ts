@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { fusionToolType } from '../../domain/profiles.ts'
-import { isArray, isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray } from '../fields.ts'
 import type { Dialect } from '../format.ts'
 
 /** Items that every endpoint knows. One without a type is a message or a reference. */

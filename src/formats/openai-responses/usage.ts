@@ -1,5 +1,5 @@
 import type { Json, JsonObject, Usage } from '../../domain/conversation.ts'
-import { isObject } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
 
 /** Reads a response's usage; undefined where nothing was counted, so that nobody takes 0 for an answer (wire 7.15). */
 export function readUsage(usage: Json | undefined): Usage | undefined {

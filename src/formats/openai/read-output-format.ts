@@ -1,5 +1,6 @@
 import type { Json, OutputFormat } from '../../domain/conversation.ts'
-import { booleanField, type Draft, isObject, objectField, stringField, wrongType } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { booleanField, type Draft, objectField, stringField, wrongType } from '../fields.ts'
 
 /** OpenAI asks for a name; this stands for one that the caller did not give. */
 const unnamed = 'response'

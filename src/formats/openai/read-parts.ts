@@ -1,5 +1,6 @@
 import type { AssistantPart, InputPart, Json, JsonObject } from '../../domain/conversation.ts'
-import { type Draft, isArray, isObject, requiredString, stringField, wrongType } from '../fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { type Draft, isArray, requiredString, stringField, wrongType } from '../fields.ts'
 
 const contentTypes = 'a string or an array of parts'
 

@@ -1,11 +1,11 @@
 import type { Json, JsonObject, Tool, ToolChoice } from '../../domain/conversation.ts'
 import { fusionToolType } from '../../domain/profiles.ts'
+import { isObject } from '../../domain/json.ts'
 import {
   arrayField,
   booleanField,
   type Draft,
   isArray,
-  isObject,
   objectField,
   requiredString,
   stringField,

@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isArray, isObject, objectOf } from '../../formats/fields.ts'
+import { isObject, objectOf } from '../../domain/json.ts'
+import { isArray } from '../../formats/fields.ts'
 
 const maxEntries = 8
 const maxCharacters = 400

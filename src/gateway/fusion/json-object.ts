@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../domain/conversation.ts'
-import { isObject } from '../../formats/fields.ts'
+import { isObject } from '../../domain/json.ts'
 
 /** Of a reply that is searched for its object. */
 const maxSearchedCharacters = 65_536

@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isArray, isObject } from '../../formats/fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray } from '../../formats/fields.ts'
 
 /** Fields by which the entries of a list are told apart, where every entry has its own. */
 const identifyingFields = ['id', 'key', 'name']

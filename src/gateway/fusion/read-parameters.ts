@@ -1,7 +1,8 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { invalidRequest, type ServiceError } from '../../domain/errors.ts'
 import { nearest } from '../../domain/profiles.ts'
-import { isArray, isObject, type Draft } from '../../formats/fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray, type Draft } from '../../formats/fields.ts'
 import {
   defaultPreset,
   includable,

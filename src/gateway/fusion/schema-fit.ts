@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isArray, isObject } from '../../formats/fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray } from '../../formats/fields.ts'
 
 /** Deeper values are not looked into: providers allow schemas of 10 levels at most. */
 const maxDepth = 32

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isObject, objectOf } from '../../formats/fields.ts'
+import { isObject, objectOf } from '../../domain/json.ts'
 
 /** What the simulated model looks at, read from a body of any format. Lenient: what is odd is passed over. */
 export interface Prompt {

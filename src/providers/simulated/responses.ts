@@ -3,7 +3,7 @@ import { callId, doneFrame, piecesOf } from './chat.ts'
 import type { AnswerStamp } from './chat.ts'
 import { wordsOf } from './model.ts'
 import type { SimulatedAnswer, SimulatedCall } from './model.ts'
-import { isObject } from '../../formats/fields.ts'
+import { isObject } from '../../domain/json.ts'
 
 /** A whole `response`. `body` is the request, of which a response repeats much. */
 export function writeResponse(answer: SimulatedAnswer, body: JsonObject, stamp: AnswerStamp): JsonObject {

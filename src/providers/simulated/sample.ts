@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isObject, objectOf } from '../../formats/fields.ts'
+import { isObject, objectOf } from '../../domain/json.ts'
 
 const maxDepth = 12
 /** Schemas visited for one value: callers write schemas, and a recursive one branches without end. */

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../domain/conversation.ts'
-import { isObject } from '../../formats/fields.ts'
+import { isObject } from '../../domain/json.ts'
 
 /** Every way in which a simulated provider can be told to behave (contract 5). */
 export const stepKinds = [

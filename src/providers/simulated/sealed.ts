@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
-import { isArray, isObject } from '../../formats/fields.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray } from '../../formats/fields.ts'
 
 /** Reasoning that only the provider of that name reads back. Only its form is that of a secret. */
 export function sealAs(name: string, id: string): string {
