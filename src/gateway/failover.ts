@@ -2,8 +2,9 @@ import type { Clock } from '../domain/clock.ts'
 import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
-import { UpstreamError, type Attempt, type AttemptOutcome } from '../domain/upstream.ts'
+import { UpstreamError, type Attempt } from '../domain/upstream.ts'
 import { AttemptRun } from './attempt.ts'
+import { attemptOf, noteAttempt } from './attempt-end.ts'
 import { writeBody, type BodyParts, type WrittenBody } from './backend-body.ts'
 import type { Lane } from './lane.ts'
 import type { Backend, ModelRequest } from './ports.ts'
@@ -92,7 +93,7 @@ export class Failover {
 
   /** The attempt's run, or what to answer where no further backend is left. @throws what ends the request at once */
   async #attempt(backend: Backend, body: Uint8Array | string): Promise<AttemptRun | ServiceError | undefined> {
-    const { health, clock, log } = this.#parts
+    const { health, clock } = this.#parts
     const { stream } = this.#conversation
     const run = new AttemptRun(backend, this.#laneFor(backend), stream, clock)
     this.current = run
@@ -102,17 +103,10 @@ export class Failover {
       const { id: requestId, format, passedHeaders } = this.#request
       await run.open({ body, stream, requestId, headers: backend.format === format ? passedHeaders : undefined })
     } catch (error) {
-      this.#record(run, error instanceof UpstreamError ? error.outcome : 'cancelled', statusOf(error))
-      if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') {
-        health.undecided(backend.id)
-        throw error
-      }
-      if (error.outcome === 'rejected_content') {
-        health.succeeded(backend.id)
-        throw this.#contentRejected(backend, error)
-      }
+      this.#end(run, error)
+      if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') throw error
+      if (error.outcome === 'rejected_content') throw this.#contentRejected(backend, error)
       if (error.outcome === 'context_too_long') {
-        health.succeeded(backend.id)
         this.#candidates.keepLargerThan(backend)
         return new ServiceError('context_length_exceeded', {
           upstream: backend.id,
@@ -120,15 +114,10 @@ export class Failover {
           words: { profile: this.#conversation.profile },
         })
       }
-      health.failed(backend.id, error)
       this.#candidates.failed(backend)
-      if (error.outcome === 'rejected_credentials') {
-        log({ event: 'upstream_credentials_rejected', requestId: this.#request.id, backend: backend.id })
-      }
       return undefined
     }
-    health.succeeded(backend.id)
-    this.#record(run, 'answered')
+    this.#end(run)
     return run
   }
 
@@ -145,14 +134,9 @@ export class Failover {
     return writeBody(backend, this.#request, this.#conversation, this.#parts)
   }
 
-  #record(run: AttemptRun, outcome: AttemptOutcome, status?: number): void {
-    this.attempts.push({
-      backend: run.backend.id,
-      outcome,
-      ms: Math.round(this.#parts.clock.nowMs() - run.startedMs),
-      ...(status === undefined ? {} : { status }),
-      ...(run.upstreamRequestId === undefined ? {} : { upstreamRequestId: run.upstreamRequestId }),
-    })
+  #end(run: AttemptRun, error?: unknown): void {
+    this.attempts.push(attemptOf(run, this.#parts.clock.nowMs(), error))
+    noteAttempt(this.#parts, { backend: run.backend.id, requestId: this.#request.id }, error)
   }
 
   #contentRejected(backend: Backend, error: UpstreamError): ServiceError {
@@ -187,8 +171,4 @@ export class Failover {
       words: { profile, seconds },
     })
   }
-}
-
-function statusOf(error: unknown): number | undefined {
-  return error instanceof UpstreamError ? error.status : undefined
 }

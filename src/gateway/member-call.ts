@@ -1,9 +1,11 @@
+import { asError } from '../domain/bugs.ts'
 import type { AnswerEvent } from '../domain/conversation.ts'
 import { fusionDepthHeader } from '../domain/profiles.ts'
-import { UpstreamError, type Attempt, type AttemptOutcome } from '../domain/upstream.ts'
+import { UpstreamError, type Attempt } from '../domain/upstream.ts'
 import type { AnswerContext, AnswerWriter } from '../formats/format.ts'
 import { unsealConversation } from '../formats/sealed.ts'
 import { AttemptRun } from './attempt.ts'
+import { attemptOf, noteAttempt } from './attempt-end.ts'
 import type { FailoverParts } from './failover.ts'
 import type { ModelAnswer, SubCall } from './fusion/ports.ts'
 import { openLane } from './open-lane.ts'
@@ -54,7 +56,7 @@ class MemberCall implements Disposable {
   readonly #cut = (): void => {
     this.#run.stop(new UpstreamError('cancelled'))
     // At once, so that the record of a caller that left has it.
-    this.#record('cancelled')
+    this.#record(new UpstreamError('cancelled'))
   }
 
   constructor(of: MemberCallOf, signal: AbortSignal) {
@@ -74,7 +76,7 @@ class MemberCall implements Disposable {
   /** Resolves when the first content is there, of a whole answer all of it. @throws UpstreamError, ServiceError */
   async open(): Promise<void> {
     const { parts, backend, call, context, depth } = this.#of
-    const { health, formats, log } = parts
+    const { formats, health } = parts
     const { stream } = call.conversation
     const target = { model: backend.model, stream, dialect: backend.dialect }
     const conversation = unsealConversation(call.conversation, backend.issuer)
@@ -87,19 +89,14 @@ class MemberCall implements Disposable {
       await this.#run.open({ body, stream, requestId: context.requestId, headers })
     } catch (error) {
       this.#fail(error)
-      if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') health.undecided(backend.id)
-      else if (error.outcome === 'rejected_content' || error.outcome === 'context_too_long')
-        health.succeeded(backend.id)
-      else health.failed(backend.id, error)
-      if (error instanceof UpstreamError && error.outcome === 'rejected_credentials')
-        log({ event: 'upstream_credentials_rejected', requestId: context.requestId, backend: backend.id })
+      noteAttempt(parts, { backend: backend.id, requestId: context.requestId }, error)
       throw error
     }
-    health.succeeded(backend.id)
+    noteAttempt(parts, { backend: backend.id, requestId: context.requestId })
     this.#run.flowTo({
       write: () => {},
       ended: () => {
-        this.#record('answered')
+        this.#record()
         this.#end()
       },
       broke: (error) => this.#fail(error),
@@ -149,8 +146,8 @@ class MemberCall implements Disposable {
   }
 
   #fail(error: unknown): void {
-    this.#failure ??= error instanceof Error ? error : new Error('not an error', { cause: error })
-    this.#record(error instanceof UpstreamError ? error.outcome : 'cancelled', statusOf(error))
+    this.#failure ??= asError(error)
+    this.#record(error)
     this.#end()
   }
 
@@ -159,20 +156,9 @@ class MemberCall implements Disposable {
     this.#wake?.resolve()
   }
 
-  #record(outcome: AttemptOutcome, status?: number): void {
+  #record(error?: unknown): void {
     if (this.#isRecorded) return
     this.#isRecorded = true
-    const { startedMs, upstreamRequestId } = this.#run
-    this.#of.record({
-      backend: this.#of.backend.id,
-      outcome,
-      ms: Math.round(this.#of.parts.clock.nowMs() - startedMs),
-      ...(status === undefined ? {} : { status }),
-      ...(upstreamRequestId === undefined ? {} : { upstreamRequestId }),
-    })
+    this.#of.record(attemptOf(this.#run, this.#of.parts.clock.nowMs(), error))
   }
-}
-
-function statusOf(error: unknown): number | undefined {
-  return error instanceof UpstreamError ? error.status : undefined
 }
