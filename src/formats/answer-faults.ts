@@ -4,9 +4,6 @@ import { isObject, parseObject } from '../domain/json.ts'
 import { isArray } from './fields.ts'
 import { googleFault } from './google-faults.ts'
 
-/** An answer of which more than this has been read is not one: its events may not fill the memory. */
-export const maxAnswerCharacters = 64 * 1024 * 1024
-
 /** What providers call these faults in an error's `code` or `type`. */
 const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>([
   ['context_length_exceeded', 'context_too_long'],

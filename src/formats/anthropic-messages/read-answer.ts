@@ -1,8 +1,8 @@
 import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { maxAnswerCharacters, parseAnswer } from '../answer-faults.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
+import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
 import { BlockReader } from './block-reader.ts'
 import { messagesFault } from './faults.ts'
@@ -15,7 +15,7 @@ const nothing: readonly AnswerEvent[] = []
 export class MessagesReader implements AnswerReader {
   #started = false
   #finished = false
-  #charactersLeft = maxAnswerCharacters
+  readonly #parser = new EventParser()
   #stopReason: Json | undefined
   readonly #blocks = new BlockReader()
   readonly #usage = new UsageReader()
@@ -27,9 +27,7 @@ export class MessagesReader implements AnswerReader {
   readEvent(data: string): readonly AnswerEvent[] {
     // Not of this format, but some proxies add it.
     if (data === '[DONE]' || this.#finished) return nothing
-    this.#charactersLeft -= data.length
-    if (this.#charactersLeft < 0) throw new UpstreamError('broken')
-    const event = parseAnswer(data)
+    const event = this.#parser.parse(data)
     const events: AnswerEvent[] = []
     switch (event['type']) {
       case 'content_block_delta':

@@ -1,8 +1,9 @@
 import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { answerFault, maxAnswerCharacters, parseAnswer } from '../answer-faults.ts'
+import { answerFault } from '../answer-faults.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
+import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { readLogprobs } from './logprobs.ts'
@@ -18,7 +19,7 @@ const blockedStatus = 400
 export class GeminiReader implements AnswerReader {
   #started = false
   #finished = false
-  #charactersLeft = maxAnswerCharacters
+  readonly #parser = new EventParser()
   #calls = 0
 
   get finished(): boolean {
@@ -26,9 +27,7 @@ export class GeminiReader implements AnswerReader {
   }
 
   readEvent(data: string): readonly AnswerEvent[] {
-    this.#charactersLeft -= data.length
-    if (this.#charactersLeft < 0) throw new UpstreamError('broken')
-    return this.#read(parseAnswer(data))
+    return this.#read(this.#parser.parse(data))
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {

@@ -1,8 +1,9 @@
 import type { AnswerEvent, FinishReason, Json, JsonObject } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { answerFault, maxAnswerCharacters, parseAnswer } from '../answer-faults.ts'
+import { answerFault } from '../answer-faults.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
+import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
 import { CallReader } from './call-reader.ts'
 import { readUsage } from './usage.ts'
@@ -15,7 +16,7 @@ export class ChatReader implements AnswerReader {
   /** Whether the model has said anything at all. */
   #said = false
   #finished = false
-  #charactersLeft = maxAnswerCharacters
+  readonly #parser = new EventParser()
   readonly #calls = new CallReader()
 
   get finished(): boolean {
@@ -24,9 +25,7 @@ export class ChatReader implements AnswerReader {
 
   readEvent(data: string): readonly AnswerEvent[] {
     if (data === '[DONE]') return this.#readDone()
-    this.#charactersLeft -= data.length
-    if (this.#charactersLeft < 0) throw new UpstreamError('broken')
-    const chunk = parseAnswer(data)
+    const chunk = this.#parser.parse(data)
     const choices = chunk['choices']
     if (!isArray(choices)) {
       this.#refuse(chunk)

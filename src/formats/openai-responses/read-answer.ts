@@ -1,8 +1,9 @@
 import type { AnswerEvent, FinishReason, Json, JsonObject } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { answerFault, maxAnswerCharacters, parseAnswer } from '../answer-faults.ts'
+import { answerFault } from '../answer-faults.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
+import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
 import { ItemReader } from './item-reader.ts'
 import { readUsage } from './usage.ts'
@@ -13,7 +14,7 @@ const nothing: readonly AnswerEvent[] = []
 export class ResponsesReader implements AnswerReader {
   #started = false
   #finished = false
-  #charactersLeft = maxAnswerCharacters
+  readonly #parser = new EventParser()
   readonly #items = new ItemReader()
 
   get finished(): boolean {
@@ -22,9 +23,7 @@ export class ResponsesReader implements AnswerReader {
 
   readEvent(data: string): readonly AnswerEvent[] {
     if (data === '[DONE]' || this.#finished) return nothing
-    this.#charactersLeft -= data.length
-    if (this.#charactersLeft < 0) throw new UpstreamError('broken')
-    const event = parseAnswer(data)
+    const event = this.#parser.parse(data)
     const events: AnswerEvent[] = []
     switch (event['type']) {
       case 'response.created':

@@ -3,7 +3,8 @@ import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation
 import { ServiceError } from '../../domain/errors.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { Book } from './book.ts'
-import { estimateInputTokens, estimateTokens } from './measure.ts'
+import { charsPerToken, estimatedUsage } from '../estimate-tokens.ts'
+import { estimateInputTokens } from './measure.ts'
 import type { CallStatus, FusionMember, FusionPort, SubCall } from './ports.ts'
 
 /** Of an answer that is only gathered; what goes on for longer is cut off there. */
@@ -190,8 +191,6 @@ class Gathering {
   #estimate({ conversation }: SubCall): Usage | undefined {
     const characters = this.#text.length + this.#refusal.length + this.#otherCharacters
     if (characters === 0 && this.#finish === undefined) return undefined
-    const inputTokens = estimateInputTokens(conversation)
-    const outputTokens = estimateTokens(characters)
-    return { inputTokens, outputTokens, cachedTokens: 0, reasoningTokens: 0, source: 'estimated' }
+    return estimatedUsage(estimateInputTokens(conversation), Math.ceil(characters / charsPerToken))
   }
 }

@@ -1,8 +1,7 @@
 import type { AssistantPart, Conversation, InputPart } from '../../domain/conversation.ts'
+import { charsPerToken } from '../estimate-tokens.ts'
 import type { FusionMember } from './ports.ts'
 
-/** Characters of one token where nobody counted: about right for English. */
-const charactersPerToken = 4
 /** For limits rather than estimates: most texts have fewer tokens. */
 const cautiousCharactersPerToken = 2.5
 /** What a message costs besides its text, and one picture or file. */
@@ -13,11 +12,6 @@ const windowFactor = 1.1
 /** The longest answer that is reckoned with where neither caller nor model has a limit, in tokens. */
 export const unsaidOutputTokens = 8_192
 
-/** Tokens of a text, estimated. */
-export function estimateTokens(characters: number): number {
-  return Math.ceil(characters / charactersPerToken)
-}
-
 /** The most tokens that a conversation is reckoned to have as input. */
 export function cautiousInputTokens(conversation: Conversation): number {
   const { characters, attachments } = sizeOf(conversation)
@@ -27,7 +21,7 @@ export function cautiousInputTokens(conversation: Conversation): number {
 /** Tokens of a conversation as input, estimated. */
 export function estimateInputTokens(conversation: Conversation): number {
   const { characters, attachments } = sizeOf(conversation)
-  return estimateTokens(characters) + overheadOf(conversation, attachments)
+  return Math.ceil(characters / charsPerToken) + overheadOf(conversation, attachments)
 }
 
 /** Whether the conversation and an answer fit into the model's window, as far as that is known. */

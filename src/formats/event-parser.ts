@@ -1,0 +1,18 @@
+import type { JsonObject } from '../domain/conversation.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import { parseAnswer } from './answer-faults.ts'
+
+/** An answer of which more than this has been read is not one: its events may not fill the memory. */
+const maxAnswerCharacters = 64 * 1024 * 1024
+
+/** Parses the events of one stream. One for each answer: all of its events together are bounded. */
+export class EventParser {
+  #charactersLeft = maxAnswerCharacters
+
+  /** @throws UpstreamError `broken` for what is not a JSON object, and for an answer that is too long */
+  parse(data: string): JsonObject {
+    this.#charactersLeft -= data.length
+    if (this.#charactersLeft < 0) throw new UpstreamError('broken')
+    return parseAnswer(data)
+  }
+}
