@@ -8,7 +8,7 @@ import { createOpenAI as createOpenAI3 } from 'ai-sdk-openai-3'
 import { createOpenAICompatible as createOpenAICompatible2 } from 'ai-sdk-openai-compatible-2'
 import type { EmbeddingModel, LanguageModel } from 'ai'
 import type { Service } from '../service.ts'
-import type { Traffic } from './openai-clients.ts'
+import { countingFetch, type Traffic } from './counting-fetch.ts'
 
 /** What is used of the SDK here, under one type: where the majors have other names for it, those of the newer one. */
 type Ai = Pick<
@@ -89,15 +89,8 @@ export interface Settings {
 
 /** Settings as a README has them, but for a `fetch` that counts: one entry for each HTTP request that was made. */
 export function counted(service: Service, apiKey = service.key): { settings: Settings; traffic: Traffic } {
-  const traffic: Traffic = { sent: [], answers: [] }
-  const counting: typeof fetch = async (input, init) => {
-    const url = input instanceof Request ? input.url : input
-    traffic.sent.push({ path: new URL(url).pathname, atMs: performance.now() })
-    const response = await fetch(input, init)
-    traffic.answers.push({ status: response.status, headers: response.headers })
-    return response
-  }
-  return { settings: { baseURL: service.baseUrl, apiKey, fetch: counting }, traffic }
+  const { fetch, traffic } = countingFetch()
+  return { settings: { baseURL: service.baseUrl, apiKey, fetch }, traffic }
 }
 
 /** The newer major calls the stream of all parts `stream`. */

@@ -14,7 +14,7 @@ import { linksFor } from '../../src/domain/links.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import { Service } from '../service.ts'
 import { connectAnthropic } from './anthropic-clients.ts'
-import type { Traffic } from './openai-clients.ts'
+import type { Traffic } from './counting-fetch.ts'
 import { withoutSleeping } from './without-sleeping.ts'
 
 const model = 'svc-router/frontier'

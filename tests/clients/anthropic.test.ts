@@ -4,6 +4,7 @@ import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Service } from '../service.ts'
+import { errorOf } from './error-of.ts'
 import { connectAnthropic, textOf } from './anthropic-clients.ts'
 import { collect, pixel, weatherIn, weatherParameters } from './openai-clients.ts'
 
@@ -201,16 +202,6 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
     })
   },
 )
-
-/** What a promise is rejected with. */
-async function errorOf(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => {
-      throw new Error('this was expected to fail')
-    },
-    (error: unknown) => error,
-  )
-}
 
 /** The error of a stream that broke: our sentence, and the id by which its record is found. */
 function expectBroken(error: unknown, headers: Headers): void {

@@ -3,6 +3,7 @@ import { zodResponseFormat as zodResponseFormat6, zodTextFormat as zodTextFormat
 import OpenAI7 from 'openai'
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod'
 import type { Service } from '../service.ts'
+import { countingFetch, type Traffic } from './counting-fetch.ts'
 
 /** Both majors that people run, under one type: what is used here is the same in both. */
 export const majors = [
@@ -15,29 +16,17 @@ export const majors = [
   },
 ] as const
 
-/** What the SDK really sent and got back. */
-export interface Traffic {
-  readonly sent: { readonly path: string; readonly atMs: number }[]
-  readonly answers: { readonly status: number; readonly headers: Headers }[]
-}
-
 /** A client as its README sets it up, but for a `fetch` that counts: one entry for each HTTP request that was made. */
 export function connect(
   OpenAI: typeof OpenAI7,
   service: Service,
   options: Omit<NonNullable<ConstructorParameters<typeof OpenAI7>[0]>, 'fetch' | 'baseURL'> = {},
 ): { client: OpenAI7; traffic: Traffic } {
-  const traffic: Traffic = { sent: [], answers: [] }
+  const { fetch, traffic } = countingFetch()
   const client = new OpenAI({
     apiKey: service.key,
     baseURL: service.baseUrl,
-    fetch: async (input, init) => {
-      const url = input instanceof Request ? input.url : input
-      traffic.sent.push({ path: new URL(url).pathname, atMs: performance.now() })
-      const response = await fetch(input, init)
-      traffic.answers.push({ status: response.status, headers: response.headers })
-      return response
-    },
+    fetch,
     ...options,
   })
   return { client, traffic }

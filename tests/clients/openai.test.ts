@@ -3,6 +3,7 @@ import type { RunnableToolFunctionWithoutParse } from 'openai/lib/RunnableFuncti
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Service } from '../service.ts'
+import { errorOf } from './error-of.ts'
 import { collect, connect, majors, pixel, weatherIn, weatherParameters } from './openai-clients.ts'
 
 const model = 'svc-router/frontier'
@@ -279,16 +280,6 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
     })
   })
 })
-
-/** What a promise is rejected with. */
-async function errorOf(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => {
-      throw new Error('this was expected to fail')
-    },
-    (error: unknown) => error,
-  )
-}
 
 /** The error of a stream that broke: our sentence, and the id by which its record is found. */
 function expectBroken(Class: typeof OpenAI, error: unknown, headers: Headers): void {

@@ -7,14 +7,17 @@ import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import type { Tables } from '../../src/storage/schema.ts'
 import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
 
-/** What opens the same fresh database, as often as it is called. */
-export interface Engine {
+/** One engine of databases, and what a suite wants of a fresh one. */
+export interface Engine<Fresh = OpenAgain> {
   start(): Promise<void>
   stop(): Promise<void>
-  fresh(): Promise<() => Promise<Kysely<Tables>>>
+  fresh(): Promise<Fresh>
 }
 
-function sqliteEngine(): Engine {
+/** Opens the same fresh database, as often as it is called. */
+type OpenAgain = () => Promise<Kysely<Tables>>
+
+function sqliteEngine<Fresh>(openIn: (folder: string) => Promise<Fresh>): Engine<Fresh> {
   const folders: string[] = []
   return {
     start: async () => {},
@@ -24,28 +27,50 @@ function sqliteEngine(): Engine {
     fresh: async () => {
       const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
       folders.push(folder)
-      return () => openSqlite(join(folder, 'data'))
+      return openIn(folder)
     },
   }
 }
 
-function postgresEngine(): Engine {
+/** A PostgreSQL server of its own; `durable` where what it commits is to be on disk. */
+export function postgresEngine<Fresh>(openAt: (url: string) => Promise<Fresh>, durable: boolean): Engine<Fresh> {
   let server: TestPostgres
   return {
     start: async () => {
-      server = await startPostgres()
+      server = await startPostgres({ durable })
     },
     stop: () => server.stop(),
-    fresh: async () => {
-      const url = await server.createDatabase()
-      return () => openPostgres(url)
-    },
+    fresh: async () => openAt(await server.createDatabase()),
   }
 }
 
+/** How a suite opens a fresh place: a folder for SQLite, the URL of a database for PostgreSQL. */
+interface Openers<Fresh> {
+  readonly openIn: (folder: string) => Promise<Fresh>
+  readonly openAt: (url: string) => Promise<Fresh>
+  /** Whether what PostgreSQL commits is to be on disk. */
+  readonly durable: boolean
+}
+
 /** SQLite, and PostgreSQL where there is one; each with its name. */
-export function enginesFor(suite: string): [string, Engine][] {
-  const engines: [string, Engine][] = [['SQLite', sqliteEngine()]]
-  if (hasPostgres(suite)) engines.push(['PostgreSQL', postgresEngine()])
+export function enginesWith<Fresh>(
+  suite: string,
+  { openIn, openAt, durable }: Openers<Fresh>,
+): [string, Engine<Fresh>][] {
+  const engines: [string, Engine<Fresh>][] = [['SQLite', sqliteEngine(openIn)]]
+  if (hasPostgres(suite)) engines.push(['PostgreSQL', postgresEngine(openAt, durable)])
   return engines
+}
+
+/** The same, each giving what opens one fresh database again and again. */
+export function enginesFor(suite: string): [string, Engine][] {
+  const openIn =
+    async (folder: string): Promise<OpenAgain> =>
+    () =>
+      openSqlite(join(folder, 'data'))
+  const openAt =
+    async (url: string): Promise<OpenAgain> =>
+    () =>
+      openPostgres(url)
+  return enginesWith(suite, { openIn, openAt, durable: false })
 }

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/domain/clock.ts'
@@ -18,7 +15,7 @@ import { openPostgres } from '../../src/storage/open-postgres.ts'
 import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import type { Tables } from '../../src/storage/schema.ts'
 import { createStore } from '../../src/storage/store.ts'
-import { hasPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
+import { enginesWith, postgresEngine } from './engines.ts'
 
 type ClosableLedger = Ledger & { close(): Promise<void>; healthy(): boolean }
 
@@ -28,47 +25,20 @@ interface Place {
   open(): Promise<ClosableLedger>
 }
 
-interface Engine {
-  start(): Promise<void>
-  stop(): Promise<void>
-  fresh(): Promise<Place>
-}
-
 const clock = systemClock()
 const mintId = idMinter('req_', () => clock.nowMs(), systemRandom())
 const roomy: Plan = { id: 'max', name: 'Max', requestsPerMinute: 10_000, requestsPerMonth: 10_000, premium: true }
 
-function sqliteEngine(): Engine {
-  const folders: string[] = []
-  return {
-    start: async () => {},
-    stop: async () => {
-      for (const folder of folders) rmSync(folder, { recursive: true })
-    },
-    fresh: async () => {
-      const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
-      folders.push(folder)
-      return { db: await openSqlite(folder), open: () => openSqliteLedger(folder, clock) }
-    },
-  }
+async function openAt(url: string): Promise<Place> {
+  const db = await openPostgres(url)
+  return { db, open: async () => createPostgresLedger(db) }
 }
 
-function postgresEngine(): Engine {
-  let server: TestPostgres
-  return {
-    start: async () => {
-      server = await startPostgres({ durable: true })
-    },
-    stop: () => server.stop(),
-    fresh: async () => {
-      const db = await openPostgres(await server.createDatabase())
-      return { db, open: async () => createPostgresLedger(db) }
-    },
-  }
-}
-
-const engines: [string, Engine][] = [['SQLite', sqliteEngine()]]
-if (hasPostgres('the ledger')) engines.push(['PostgreSQL', postgresEngine()])
+const engines = enginesWith<Place>('the ledger', {
+  openIn: async (folder) => ({ db: await openSqlite(folder), open: () => openSqliteLedger(folder, clock) }),
+  openAt,
+  durable: true,
+})
 
 function openingOf(changes: Partial<RequestOpening> = {}): RequestOpening {
   const facts = { accountId: 'acc_1', keyId: 'key_1', profile: 'svc-router/frontier', format: 'openai-chat' }
@@ -275,7 +245,7 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
 })
 
 describe.runIf(engines.length > 1)('several ledgers over one PostgreSQL database', () => {
-  const engine = postgresEngine()
+  const engine = postgresEngine(openAt, true)
   beforeAll(() => engine.start())
   afterAll(() => engine.stop())
 
