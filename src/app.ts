@@ -1,5 +1,5 @@
 import { readVersion } from './cli/version.ts'
-import { withPort, type Config } from './config/config.ts'
+import { withPorts, type Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
 import { systemClock, type Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
@@ -18,8 +18,10 @@ import { Catalog } from './http/catalog.ts'
 import { serve, type Listening } from './http/serve.ts'
 import { openProviders } from './open-providers.ts'
 import { openStorage, type Storage } from './open-storage.ts'
+import { openWeb } from './open-web.ts'
 import { startRequestSweep } from './storage/request-sweep.ts'
 import { startResponseSweep } from './storage/response-sweep.ts'
+import { listenForWeb } from './web/serve-web.ts'
 
 /** Time that load balancers get to see that this server is not ready any more, before it stops listening. */
 const unreadyBeforeCloseMs = { local: 100, production: 5_000 } as const
@@ -70,9 +72,12 @@ export async function startApp(
   const gatewayFor = (config: Config): Gateway =>
     buildGateway(config, { ledger: storage.ledger, keys, providers, stored, clock, random, log })
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
-  const listening = await listen(given, { gatewayFor, stored, readiness, clock, random, log })
+  const web = parts.use(await listenForWeb(given.appListen))
+  const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port })
+  const listening = await listen(given, withPort, { gatewayFor, stored, readiness, clock, random, log })
   const { api } = listening
-  const config = withPort(given, listening.port)
+  const config = withPort(listening.port)
+  web.serve(openWeb(config, { storage, clock, random, log }))
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
   const owned = parts.move()
@@ -140,9 +145,9 @@ interface ListenNeeds {
   readonly log: EventLog
 }
 
-function listen(given: Config, needs: ListenNeeds): Promise<Listening> {
+function listen(given: Config, withPort: (port: number) => Config, needs: ListenNeeds): Promise<Listening> {
   const { limits, listen: at } = given
-  return serve((port) => buildApi(withPort(given, port), needs), {
+  return serve((port) => buildApi(withPort(port), needs), {
     host: at.host,
     port: at.port,
     headerBytes: limits.headerBytes,

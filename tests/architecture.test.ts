@@ -31,6 +31,11 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
     packages: ['ws', 'node:*'],
     because: 'an adapter: it drives the data plane and no more; ws does the framing of WebSockets, which Node does not',
   },
+  web: {
+    imports: ['domain', 'accounts'],
+    packages: ['hono', 'hono/html', '@hono/node-server', 'node:*'],
+    because: 'an adapter: pages drive the control plane over what app.ts gives them, and know no other adapter',
+  },
   config: {
     imports: [
       'domain',
@@ -50,7 +55,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
   },
 }
 /** The composition root and the binary may import everything: joining is what they are for. */
-const roots = ['app.ts', 'open-storage.ts', 'open-providers.ts', 'main.ts']
+const roots = ['app.ts', 'open-storage.ts', 'open-providers.ts', 'open-web.ts', 'main.ts']
 const free = ['log.ts', 'make-folder.ts', '../package.json']
 
 const source = join(import.meta.dirname, '..', 'src')

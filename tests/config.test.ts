@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { withPort } from '../src/config/config.ts'
+import { withPorts } from '../src/config/config.ts'
 import { describeConfig, plainConfig } from '../src/config/describe.ts'
 import { writeJsonSchema } from '../src/config/json-schema.ts'
 import { loadConfig, type ConfigSource } from '../src/config/load.ts'
@@ -32,7 +32,8 @@ describe('defaults', () => {
       mode: 'local',
       listen: { host: '127.0.0.1', port: 8787 },
       baseUrl: 'http://127.0.0.1:8787/v1',
-      appUrl: 'http://127.0.0.1:8787',
+      appListen: { host: '127.0.0.1', port: 8788 },
+      appUrl: 'http://127.0.0.1:8788',
       plans: defaultPlans,
       defaultPlan: 'free',
       keepAliveMs: 10_000,
@@ -150,15 +151,28 @@ describe('what a file says', () => {
   })
 
   test('a port that the system chose changes the URLs that follow from it, and no others', () => {
-    expect(withPort(loadText('listen: {port: 0}'), 4242)).toMatchObject({
+    const ports = { api: 4242, app: 4343 }
+    expect(withPorts(loadText('listen: {port: 0}'), ports)).toMatchObject({
       listen: { port: 4242 },
+      appListen: { port: 4343 },
       baseUrl: 'http://127.0.0.1:4242/v1',
-      appUrl: 'http://127.0.0.1:4242',
+      appUrl: 'http://127.0.0.1:4343',
     })
-    expect(withPort(loadText('base_url: https://api.example.com/v1/'), 4242)).toMatchObject({
+    const urls = 'base_url: https://api.example.com/v1/\napp_url: https://app.example.com/'
+    expect(withPorts(loadText(urls), ports)).toMatchObject({
       baseUrl: 'https://api.example.com/v1',
-      appUrl: 'https://api.example.com',
+      appUrl: 'https://app.example.com',
     })
+  })
+
+  test.each([
+    ['listen: {port: 9000}', { host: '127.0.0.1', port: 9001, trustedProxies: 0 }],
+    ['listen: {port: 65535}', { host: '127.0.0.1', port: 65_534, trustedProxies: 0 }],
+    ['listen: {port: 0}', { host: '127.0.0.1', port: 0, trustedProxies: 0 }],
+    ['listen: {host: 0.0.0.0}\napp_listen: {host: 127.0.0.1}', { host: '127.0.0.1', port: 8788, trustedProxies: 0 }],
+    ['app_listen: {port: 80}', { host: '127.0.0.1', port: 80, trustedProxies: 0 }],
+  ])('the web app has a port of its own, beside that of the API unless one is said: %s', (text, appListen) => {
+    expect(loadText(text).appListen).toEqual(appListen)
   })
 
   test.each([{ NODE_ENV: 'production' }, { SVC_ROUTER_MODE: 'production' }])(

@@ -88,6 +88,7 @@ export class Invocation {
         data: this.line.option('data'),
         host: this.line.option('host'),
         port: readWhole(this.line, 'port', 0, 65_535),
+        appPort: readWhole(this.line, 'app-port', 0, 65_535),
       },
       env: this.terminal.env,
       random: this.ports.random,

@@ -81,18 +81,10 @@ export function explain(
 }
 
 function explainSystem(error: Error, config: Config | undefined): { what: string; fix: string } | undefined {
-  const { code, errcode, syscall } = error as { code?: unknown; errcode?: unknown; syscall?: unknown }
+  const { code, errcode } = error as { code?: unknown; errcode?: unknown }
   const folder = config?.dataDir ?? 'of this command'
-  const { host, port } = config?.listen ?? { host: 'this host', port: 0 }
-  if (code === 'EADDRINUSE')
-    return {
-      what: `port ${port} on ${host} is taken by another program`,
-      fix: `stop that program, or choose another port: --port ${port + 1}`,
-    }
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-    return { what: `this machine cannot listen on ${host}`, fix: 'choose another address: --host 127.0.0.1' }
-  if (code === 'EACCES' && syscall === 'listen')
-    return { what: `this user may not listen on port ${port}`, fix: 'choose a port above 1023: --port 8787' }
+  const mended = explainListening(error, config)
+  if (mended !== undefined) return mended
   const sqliteCode = typeof errcode === 'number' ? errcode % 256 : -1
   if (sqliteBusy.includes(sqliteCode))
     return {
@@ -110,5 +102,26 @@ function explainSystem(error: Error, config: Config | undefined): { what: string
       fix: 'give this user the right to write there and some space, or choose another folder: --data FOLDER',
     }
   }
+  return undefined
+}
+
+/** A port of the API or of the web app that cannot be had. */
+function explainListening(error: Error, config: Config | undefined): { what: string; fix: string } | undefined {
+  const { code, syscall, port: failed } = error as { code?: unknown; syscall?: unknown; port?: unknown }
+  const isApp = config !== undefined && failed === config.appListen.port
+  const { host, port } = (isApp ? config.appListen : config?.listen) ?? { host: 'this host', port: 0 }
+  const option = isApp ? '--app-port' : '--port'
+  if (code === 'EADDRINUSE')
+    return {
+      what: `port ${port} on ${host} is taken by another program`,
+      fix: `stop that program, or choose another port: ${option} ${port + 10}`,
+    }
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return { what: `this machine cannot listen on ${host}`, fix: 'choose another address: --host 127.0.0.1' }
+  if (code === 'EACCES' && syscall === 'listen')
+    return {
+      what: `this user may not listen on port ${port}`,
+      fix: `choose a port above 1023: ${option} ${isApp ? 8788 : 8787}`,
+    }
   return undefined
 }

@@ -14,6 +14,7 @@ export const start: Command = {
   arguments: [],
   options: [
     { name: 'port', value: 'PORT', summary: 'Default 8787.' },
+    { name: 'app-port', value: 'PORT', summary: "Of the web app. Default: the one behind the API's, 8788." },
     { name: 'host', value: 'HOST', summary: 'Default 127.0.0.1: this machine only.' },
   ],
   example: 'start --port 8787 --data ./data --config ./svc-router.yaml',

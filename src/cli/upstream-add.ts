@@ -1,7 +1,7 @@
 import { addUpstream } from '../accounts/upstreams.ts'
 import { suggest } from '../config/check-shape.ts'
 import { findPreset, presetNames } from '../config/presets.ts'
-import { isProviderUrl } from '../config/schema.ts'
+import { isProviderUrl } from '../config/settings.ts'
 import { holdsSecret } from '../config/secret-shapes.ts'
 import { regionShape } from '../domain/cloud-credentials.ts'
 import { formatIds, type FormatId } from '../domain/format-id.ts'

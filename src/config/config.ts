@@ -13,13 +13,20 @@ export interface Config {
   /** The file that was read, as it was named; undefined when there is none and everything is a default. */
   readonly file: string | undefined
   readonly mode: Mode
-  /** `port` 0 lets the system choose: call `withPort` once it is known. */
+  /** `port` 0 lets the system choose: call `withPorts` once it is known. */
   readonly listen: { readonly host: string; readonly port: number }
+  /** Where the web app is served: a port of its own, so that neither holds the other up. `port` 0 as above. */
+  readonly appListen: {
+    readonly host: string
+    readonly port: number
+    /** So many proxies of the operator's own stand before it; what they say of a caller's address is believed. */
+    readonly trustedProxies: number
+  }
   /** Ends in `/v1` or whatever path was configured, without a slash behind it. */
   readonly baseUrl: string
   /** Without a slash at its end. */
   readonly appUrl: string
-  /** Which of the two URLs follow from `listen` and were not set. */
+  /** Which of the two URLs follow from `listen` and `appListen` and were not set. */
   readonly derivedUrls: { readonly base: boolean; readonly app: boolean }
   /** The data folder as it was named, so that printed commands can be pasted. */
   readonly dataDir: string
@@ -99,17 +106,23 @@ export interface Limits {
   readonly streams: number
 }
 
-/** The same configuration once the system has chosen the port: the URLs that follow from it are derived again. */
-export function withPort(config: Config, port: number): Config {
-  const listen = { ...config.listen, port }
-  const baseUrl = config.derivedUrls.base ? baseUrlFor(listen.host, port) : config.baseUrl
-  const appUrl = config.derivedUrls.app ? new URL(baseUrl).origin : config.appUrl
-  return { ...config, listen, baseUrl, appUrl }
+/** The same configuration once the system has chosen the ports: the URLs that follow from them are derived again. */
+export function withPorts(config: Config, ports: { readonly api: number; readonly app: number }): Config {
+  const listen = { ...config.listen, port: ports.api }
+  const appListen = { ...config.appListen, port: ports.app }
+  const baseUrl = config.derivedUrls.base ? baseUrlFor(listen.host, ports.api) : config.baseUrl
+  const appUrl = config.derivedUrls.app ? originFor(appListen.host, ports.app) : config.appUrl
+  return { ...config, listen, appListen, baseUrl, appUrl }
 }
 
 /** The base URL of a service on this host and port, as a client on the same machine reaches it. */
 export function baseUrlFor(host: string, port: number): string {
+  return `${originFor(host, port)}/v1`
+}
+
+/** The origin of what listens on this host and port, as somebody on the same machine reaches it. */
+export function originFor(host: string, port: number): string {
   const everywhere = host === '0.0.0.0' || host === '::'
   const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
-  return `http://${name}:${port}/v1`
+  return `http://${name}:${port}`
 }

@@ -12,6 +12,11 @@ export function plainConfig(config: Config): Record<string, unknown> {
   return {
     mode: config.mode,
     listen: config.listen,
+    app_listen: {
+      host: config.appListen.host,
+      port: config.appListen.port,
+      trusted_proxies: config.appListen.trustedProxies,
+    },
     base_url: config.baseUrl,
     app_url: config.appUrl,
     data: config.dataDir,

@@ -1,7 +1,7 @@
 import { suggest } from './check-shape.ts'
 import { defaultPlans, type Plan } from '../domain/plans.ts'
 import { Secret } from '../domain/secret.ts'
-import { baseUrlFor, type Config, type ConfigSecrets, type Limits, type Mode } from './config.ts'
+import { baseUrlFor, originFor, type Config, type ConfigSecrets, type Limits, type Mode } from './config.ts'
 import type { Findings } from './findings.ts'
 import { readDurationMs, readSizeBytes } from './measures.ts'
 import { resolveProfiles } from './resolve-profiles.ts'
@@ -11,6 +11,7 @@ import { isPepper, readSealingKey, sealingKeyBytes, type KeptSecrets } from './s
 
 const defaultHost = '127.0.0.1'
 const defaultPort = 8787
+const lastPort = 65_535
 const defaultDataDir = './data'
 const defaultPepperEnv = 'SVC_ROUTER_PEPPER'
 const defaultSealingKeyEnv = 'SVC_ROUTER_SEALING_KEY'
@@ -32,6 +33,7 @@ const defaultDrainMs = 30_000
 export interface Overrides {
   readonly host?: string | undefined
   readonly port?: number | undefined
+  readonly appPort?: number | undefined
   readonly data?: string | undefined
 }
 
@@ -56,6 +58,7 @@ export function resolve(
   const mode = resolveMode(file, findings)
   const host = overrides.host ?? file.listen?.host ?? defaultHost
   const port = overrides.port ?? file.listen?.port ?? defaultPort
+  const appListen = resolveAppListen(file, overrides, { host, port })
   const baseUrl = (file.base_url ?? baseUrlFor(host, port)).replace(/\/+$/, '')
   if (mode === 'production' && !findings.mentions(['app_url'])) {
     findings.add(
@@ -71,8 +74,9 @@ export function resolve(
     file: name,
     mode,
     listen: { host, port },
+    appListen,
     baseUrl,
-    appUrl: file.app_url?.replace(/\/+$/, '') ?? (URL.canParse(baseUrl) ? new URL(baseUrl).origin : baseUrl),
+    appUrl: file.app_url?.replace(/\/+$/, '') ?? originFor(appListen.host, appListen.port),
     derivedUrls: { base: file.base_url === undefined, app: file.app_url === undefined },
     dataDir: overrides.data ?? file.data ?? defaultDataDir,
     given: resolveSecrets(file, mode, findings),
@@ -88,6 +92,24 @@ export function resolve(
     drainMs: durationMs(file.drain, defaultDrainMs),
     edgeGate: { enabled: file.edge_gate?.enabled ?? true },
   }
+}
+
+function resolveAppListen(
+  { app_listen: said }: ConfigFile,
+  { appPort }: Overrides,
+  { host, port }: Config['listen'],
+): Config['appListen'] {
+  return {
+    host: said?.host ?? host,
+    port: appPort ?? said?.port ?? portBeside(port),
+    trustedProxies: said?.trusted_proxies ?? 0,
+  }
+}
+
+/** The port of the web app where none is said: the one behind the API's; chosen by the system where that is. */
+function portBeside(port: number): number {
+  if (port === 0) return 0
+  return port === lastPort ? port - 1 : port + 1
 }
 
 /** Joins what the environment gives with what is kept in the data folder. */

@@ -3,16 +3,12 @@ import { regionShape } from '../domain/cloud-credentials.ts'
 import { formatIds } from '../domain/format-id.ts'
 import type { CapabilityId } from '../domain/model-facts.ts'
 import { presetNames } from './presets.ts'
-import { readDurationMs, readSizeBytes, writeDuration, writeSize } from './measures.ts'
+import { duration, env, flag, group, isProviderUrl, map, shaped, size, text, url, whole } from './settings.ts'
 
 /** Bounds on the file itself. */
-const maxEntries = 200
 const maxPlans = 20
 const maxBackendsPerProfile = 32
 const maxNameCharacters = 100
-const maxTextCharacters = 500
-const longestDurationMs = 3_650 * 86_400_000
-const largestSizeBytes = 1024 ** 3
 const maxQuotaUnits = 1000
 const maxPerMinute = 10_000_000
 const maxPerMonth = 1_000_000_000
@@ -23,84 +19,7 @@ const maxPrice = 1_000_000
 /** How a name in a map is written; it appears in headers and on command lines. */
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const profileShape = /^[a-z0-9][a-z0-9._-]{0,63}(\/[a-z0-9][a-z0-9._-]{0,63})?$/
-const envShape = /^[A-Z][A-Z0-9_]{0,127}$/
 const headerShape = /^[A-Za-z0-9-]{1,64}$/
-
-const flag = z.boolean({ error: 'expected true or false' })
-
-function whole(min: number, max: number) {
-  const error = `expected a whole number from ${min} to ${max}`
-  return z.int({ error }).min(min, { error }).max(max, { error })
-}
-
-function text(what: string, max = maxTextCharacters) {
-  const error = `expected ${what}, at most ${max} characters (in quotes if it looks like a number)`
-  return z.string({ error }).min(1, { error }).max(max, { error })
-}
-
-function shaped(shape: RegExp, what: string) {
-  const error = `expected ${what}`
-  return z.string({ error }).regex(shape, { error })
-}
-
-function duration(minMs: number) {
-  const error = `expected a duration such as 500ms, 2s, 5m, 24h or 90d, at least ${writeDuration(minMs)}`
-  return z
-    .string({ error })
-    .regex(/^\d{1,9}(ms|s|m|h|d)$/, { error, abort: true })
-    .refine((value) => isWithin(readDurationMs(value), minMs, longestDurationMs), { error })
-}
-
-function size(minBytes: number) {
-  const error = `expected a size such as 64KiB or 16MiB, from ${writeSize(minBytes)} to ${writeSize(largestSizeBytes)}`
-  return z
-    .string({ error })
-    .regex(/^\d{1,9}(B|KiB|MiB|GiB)$/, { error, abort: true })
-    .refine((value) => isWithin(readSizeBytes(value), minBytes, largestSizeBytes), { error })
-}
-
-function isWithin(value: number | undefined, min: number, max: number): boolean {
-  return value !== undefined && value >= min && value <= max
-}
-
-function url(what: string, isGood: (value: string) => boolean = isPlainUrl) {
-  const error = `expected ${what}: an http or https URL without user name${isGood === isPlainUrl ? ', query' : ''} and fragment`
-  return z
-    .string({ error })
-    .regex(/^https?:\/\//, { error, abort: true })
-    .refine(isGood, { error })
-}
-
-function isPlainUrl(value: string): boolean {
-  return isProviderUrl(value) && new URL(value).search === ''
-}
-
-/** Whether a URL can be a provider's base URL: http or https, no user and no fragment; a query such as an api-version is kept. */
-export function isProviderUrl(value: string): boolean {
-  if (!URL.canParse(value)) return false
-  const { protocol, username, password, hash } = new URL(value)
-  return /^https?:$/.test(protocol) && username === '' && password === '' && hash === ''
-}
-
-const env = (what: string) =>
-  shaped(
-    envShape,
-    'the name of an environment variable, in capitals, such as OPENAI_API_KEY; never the secret itself',
-  ).describe(what)
-
-function map<Value extends z.ZodType>(shape: RegExp, what: string, value: Value, max = maxEntries) {
-  const name = z.string().regex(shape, { error: `expected ${what}` })
-  const error = 'expected a map of names to settings'
-  return z
-    .record(name, value, { error })
-    .refine((entries) => Object.keys(entries).length <= max, { error: `expected at most ${max} entries` })
-}
-
-function group<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
-  return z.strictObject(shape, {
-    error: (issue) => (issue.code === 'invalid_type' ? 'expected settings, indented below this line' : undefined),
-  })
-}
 
 const timeouts = group({
   connect: duration(1).optional().describe('Until a connection stands. Default 2s.'),
@@ -149,12 +68,27 @@ export const configSchema = group({
   })
     .optional()
     .describe('Where the API is served.'),
+  app_listen: group({
+    host: text('a host name or address', 255).optional().describe('Default: that of listen.'),
+    port: whole(0, 65_535)
+      .optional()
+      .describe("Default: the one behind the API's, such as 8788. 0 lets the system choose."),
+    trusted_proxies: whole(0, 10)
+      .optional()
+      .describe(
+        'Proxies of yours in front of the app: so many entries at the end of X-Forwarded-For are believed. Default 0.',
+      ),
+  })
+    .optional()
+    .describe('Where the web app is served: account, keys, sign-in.'),
   base_url: url('the address under which clients reach the API')
     .optional()
     .describe('Ends in /v1. Default http://host:port/v1.'),
   app_url: url('the address of the account pages')
     .optional()
-    .describe('Where links in errors lead. Required in production; by default the origin of base_url.'),
+    .describe(
+      'Where people reach the web app, and where links in errors lead. Required in production; by default http://host:port of app_listen.',
+    ),
   data: text('a folder', 1000).optional().describe('The data folder. Default ./data.'),
   secrets: group({
     pepper_env: env('The variable with the pepper that keys are hashed with. Default SVC_ROUTER_PEPPER.').optional(),

@@ -6,18 +6,20 @@ import type { AccountRow, Tables } from './schema.ts'
 /** Adds an account; throws where its id is taken. */
 export async function addAccount(db: Kysely<Tables>, account: Account): Promise<void> {
   await change(db, async (transaction) => {
-    await transaction
-      .insertInto('accounts')
-      .values({
-        id: account.id,
-        name: account.name,
-        plan_id: account.planId,
-        suspended: account.suspended ? 1 : 0,
-        created_at_ms: Math.floor(account.createdAtMs),
-      })
-      .execute()
+    await transaction.insertInto('accounts').values(accountRow(account)).execute()
     return true
   })
+}
+
+/** An account as its row. */
+export function accountRow(account: Account): AccountRow {
+  return {
+    id: account.id,
+    name: account.name,
+    plan_id: account.planId,
+    suspended: account.suspended ? 1 : 0,
+    created_at_ms: Math.floor(account.createdAtMs),
+  }
 }
 
 /** The account of that id, if any. */

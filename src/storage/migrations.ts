@@ -107,6 +107,42 @@ export const migrations: readonly Migration[] = [
       `create index stored_items_by_response on stored_items (response_id)`,
     ],
   },
+  {
+    name: '006-sessions',
+    statements: [
+      `create table emails (
+        address text primary key,
+        account_id text not null references accounts (id),
+        created_at_ms bigint not null
+      )`,
+      `create index emails_by_account on emails (account_id, created_at_ms)`,
+      `create table sign_in_proofs (
+        id text primary key,
+        purpose text not null,
+        address text,
+        account_id text,
+        code_digest text,
+        link_digest text not null unique,
+        tries bigint not null,
+        created_at_ms bigint not null,
+        expires_at_ms bigint not null,
+        used_at_ms bigint
+      )`,
+      `create index sign_in_proofs_by_address on sign_in_proofs (address, created_at_ms)`,
+      `create index sign_in_proofs_by_end on sign_in_proofs (expires_at_ms)`,
+      `create table sessions (
+        digest text primary key,
+        id text not null unique,
+        account_id text not null references accounts (id),
+        method text not null,
+        agent text not null,
+        created_at_ms bigint not null,
+        last_seen_at_ms bigint not null,
+        expires_at_ms bigint not null
+      )`,
+      `create index sessions_by_account on sessions (account_id, last_seen_at_ms)`,
+    ],
+  },
 ]
 
 /** Data that this version must not touch: written by a newer one, or by a migration that was changed afterwards. */

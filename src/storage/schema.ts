@@ -12,6 +12,9 @@ export interface Tables {
   ledger: LedgerRow
   stored_responses: StoredResponseRow
   stored_items: StoredItemRow
+  emails: EmailRow
+  sign_in_proofs: ProofRow
+  sessions: SessionRow
   migrations: MigrationRow
 }
 
@@ -113,6 +116,37 @@ export interface StoredResponseRow {
 interface StoredItemRow {
   digest: string
   response_id: string
+}
+
+export interface EmailRow {
+  address: string
+  account_id: string
+  created_at_ms: number
+}
+
+export interface ProofRow {
+  id: string
+  purpose: string
+  address: string | null
+  account_id: string | null
+  code_digest: string | null
+  link_digest: string
+  tries: number
+  created_at_ms: number
+  expires_at_ms: number
+  used_at_ms: number | null
+}
+
+export interface SessionRow {
+  /** HMAC of the token in base64url; the token itself is nowhere. */
+  digest: string
+  id: string
+  account_id: string
+  method: string
+  agent: string
+  created_at_ms: number
+  last_seen_at_ms: number
+  expires_at_ms: number
 }
 
 interface MigrationRow {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { CliPorts, Program, RunningApp, Terminal } from '../../src/cli/ports.ts'
 import { run } from '../../src/cli/run.ts'
-import { withPort } from '../../src/config/config.ts'
+import { withPorts } from '../../src/config/config.ts'
 import { systemClock } from '../../src/domain/clock.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
@@ -97,7 +97,10 @@ export class Harness {
         // As the storage does.
         mkdirSync(config.dataDir, { recursive: true })
         return {
-          config: withPort(config, config.listen.port === 0 ? 4242 : config.listen.port),
+          config: withPorts(config, {
+            api: config.listen.port === 0 ? 4242 : config.listen.port,
+            app: config.appListen.port === 0 ? 4343 : config.appListen.port,
+          }),
           stopped: this.stopFailure === undefined ? new Promise(() => {}) : Promise.reject(this.stopFailure),
           stop: () => {
             this.seen.push('stop')

@@ -95,7 +95,7 @@ test.each([
     'a taken port',
     { startFailure: Object.assign(new Error('x'), { code: 'EADDRINUSE', syscall: 'listen' }) },
     'port 8787 on 127.0.0.1 is taken',
-    '--port 8788',
+    '--port 8797',
   ],
   [
     'a port for administrators',

@@ -1,0 +1,84 @@
+import type { Kysely, Transaction } from 'kysely'
+import type { Account } from '../domain/accounts.ts'
+import type { AccountEmail } from '../domain/identity.ts'
+import { accountRow } from './accounts.ts'
+import { change } from './revision.ts'
+import type { EmailRow, Tables } from './schema.ts'
+
+/** An account and its first address; see `IdentityStore.addAccountWithEmail`. */
+export function addAccountWithEmail(db: Kysely<Tables>, account: Account, address: string): Promise<boolean> {
+  return change(db, async (transaction) => {
+    if (await isTaken(transaction, address)) return false
+    await transaction.insertInto('accounts').values(accountRow(account)).execute()
+    await insertEmail(transaction, { address, accountId: account.id, createdAtMs: account.createdAtMs })
+    return true
+  })
+}
+
+/** One more address; false where it is taken or the account has `maxEmails`. */
+export function addEmail(db: Kysely<Tables>, email: AccountEmail, maxEmails: number): Promise<boolean> {
+  return change(db, async (transaction) => {
+    const { count } = await transaction
+      .selectFrom('emails')
+      .select((row) => row.fn.countAll<number>().as('count'))
+      .where('account_id', '=', email.accountId)
+      .executeTakeFirstOrThrow()
+    if (count >= maxEmails || (await isTaken(transaction, email.address))) return false
+    await insertEmail(transaction, email)
+    return true
+  })
+}
+
+/** Whose address it is, if anybody's. */
+export async function findEmail(db: Kysely<Tables>, address: string): Promise<AccountEmail | undefined> {
+  const row = await db.selectFrom('emails').selectAll().where('address', '=', address).executeTakeFirst()
+  return row === undefined ? undefined : readEmail(row)
+}
+
+/** An account's addresses; their number is bounded by `addEmail`. */
+export async function listEmails(db: Kysely<Tables>, accountId: string): Promise<readonly AccountEmail[]> {
+  const rows = await db
+    .selectFrom('emails')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .orderBy('created_at_ms')
+    .orderBy('address')
+    .execute()
+  return rows.map(readEmail)
+}
+
+/** Takes an address from an account; false where it has no such one. */
+export function removeEmail(db: Kysely<Tables>, accountId: string, address: string): Promise<boolean> {
+  return change(db, async (transaction) => {
+    const result = await transaction
+      .deleteFrom('emails')
+      .where('account_id', '=', accountId)
+      .where('address', '=', address)
+      .executeTakeFirstOrThrow()
+    return result.numDeletedRows > 0n
+  })
+}
+
+async function isTaken(transaction: Transaction<Tables>, address: string): Promise<boolean> {
+  const row = await transaction
+    .selectFrom('emails')
+    .select('account_id')
+    .where('address', '=', address)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+async function insertEmail(transaction: Transaction<Tables>, email: AccountEmail): Promise<void> {
+  await transaction
+    .insertInto('emails')
+    .values({
+      address: email.address,
+      account_id: email.accountId,
+      created_at_ms: Math.floor(email.createdAtMs),
+    })
+    .execute()
+}
+
+function readEmail(row: EmailRow): AccountEmail {
+  return { address: row.address, accountId: row.account_id, createdAtMs: row.created_at_ms }
+}

@@ -1,0 +1,119 @@
+import type { Kysely } from 'kysely'
+import type { ProofDigests } from '../accounts/ports.ts'
+import type { ProofPurpose, SignInProof } from '../domain/identity.ts'
+import type { ProofRow, Tables } from './schema.ts'
+
+/** Keeps a proof, and forgets those that ended before a moment. */
+export async function addProof(
+  db: Kysely<Tables>,
+  proof: SignInProof,
+  digests: ProofDigests,
+  forgetBeforeMs: number,
+): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    await transaction.deleteFrom('sign_in_proofs').where('expires_at_ms', '<', Math.floor(forgetBeforeMs)).execute()
+    await transaction
+      .insertInto('sign_in_proofs')
+      .values({
+        id: proof.id,
+        purpose: proof.purpose,
+        address: proof.address,
+        account_id: proof.accountId,
+        code_digest: digests.code,
+        link_digest: digests.link,
+        tries: 0,
+        created_at_ms: Math.floor(proof.createdAtMs),
+        expires_at_ms: Math.floor(proof.expiresAtMs),
+        used_at_ms: null,
+      })
+      .execute()
+  })
+}
+
+/** The proof of that id, whatever became of it. */
+export async function findProof(db: Kysely<Tables>, proofId: string): Promise<SignInProof | undefined> {
+  const row = await db.selectFrom('sign_in_proofs').selectAll().where('id', '=', proofId).executeTakeFirst()
+  return row === undefined ? undefined : readProof(row)
+}
+
+/** The proof of that link while it is unused; nothing is used up by looking. */
+export async function findProofByLink(db: Kysely<Tables>, linkDigest: string): Promise<SignInProof | undefined> {
+  const row = await db
+    .selectFrom('sign_in_proofs')
+    .selectAll()
+    .where('link_digest', '=', linkDigest)
+    .where('used_at_ms', 'is', null)
+    .executeTakeFirst()
+  return row === undefined ? undefined : readProof(row)
+}
+
+/** How often an address was asked for since a moment; see `IdentityStore.countProofs`. */
+export async function countProofs(
+  db: Kysely<Tables>,
+  address: string,
+  sinceMs: number,
+): Promise<{ count: number; firstAtMs: number | null }> {
+  const { count, first } = await db
+    .selectFrom('sign_in_proofs')
+    .select((row) => [row.fn.countAll<number>().as('count'), row.fn.min<number | null>('created_at_ms').as('first')])
+    .where('address', '=', address)
+    .where('created_at_ms', '>', Math.floor(sinceMs))
+    .executeTakeFirstOrThrow()
+  return { count, firstAtMs: first }
+}
+
+/** One try; see `IdentityStore.tryCode`. Each step is one statement that says what must still hold. */
+export async function tryCode(
+  db: Kysely<Tables>,
+  proofId: string,
+  codeDigest: string,
+  maxTries: number,
+  nowMs: number,
+): Promise<'used' | 'wrong' | 'refused'> {
+  const tried = await db
+    .updateTable('sign_in_proofs')
+    .set((row) => ({ tries: row('tries', '+', 1) }))
+    .where('id', '=', proofId)
+    .where('used_at_ms', 'is', null)
+    .where('expires_at_ms', '>', Math.floor(nowMs))
+    .where('tries', '<', maxTries)
+    .executeTakeFirstOrThrow()
+  if (tried.numUpdatedRows === 0n) return 'refused'
+  const used = await db
+    .updateTable('sign_in_proofs')
+    .set({ used_at_ms: Math.floor(nowMs) })
+    .where('id', '=', proofId)
+    .where('used_at_ms', 'is', null)
+    .where('code_digest', '=', codeDigest)
+    .executeTakeFirstOrThrow()
+  return used.numUpdatedRows === 0n ? 'wrong' : 'used'
+}
+
+/** Uses a proof up by its link, once; see `IdentityStore.useLink`. */
+export async function useLink(db: Kysely<Tables>, linkDigest: string, nowMs: number): Promise<SignInProof | undefined> {
+  const used = await db
+    .updateTable('sign_in_proofs')
+    .set({ used_at_ms: Math.floor(nowMs) })
+    .where('link_digest', '=', linkDigest)
+    .where('used_at_ms', 'is', null)
+    .where('expires_at_ms', '>', Math.floor(nowMs))
+    .executeTakeFirstOrThrow()
+  if (used.numUpdatedRows === 0n) return undefined
+  const row = await db
+    .selectFrom('sign_in_proofs')
+    .selectAll()
+    .where('link_digest', '=', linkDigest)
+    .executeTakeFirstOrThrow()
+  return readProof(row)
+}
+
+function readProof(row: ProofRow): SignInProof {
+  return {
+    id: row.id,
+    purpose: row.purpose as ProofPurpose,
+    address: row.address,
+    accountId: row.account_id,
+    createdAtMs: row.created_at_ms,
+    expiresAtMs: row.expires_at_ms,
+  }
+}

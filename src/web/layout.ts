@@ -1,0 +1,99 @@
+import { html } from 'hono/html'
+import { assetUrl } from './assets.ts'
+import { csrfField } from './csrf.ts'
+import { noticeOf } from './notices.ts'
+import type { Visit } from './visit.ts'
+
+/** HTML in which everything that is put into it was escaped. */
+export type Html = ReturnType<typeof html>
+
+/** What a page says besides its body. */
+export interface Page {
+  /** The one heading, and with the product's name the title. */
+  readonly title: string
+  /** A sentence below the heading. */
+  readonly lead?: string | Html
+  readonly body: Html
+  readonly status?: number
+  /** What is wrong with what was filled in; then the title says so first. */
+  readonly problem?: string | undefined
+  /** Narrow pages hold one form. */
+  readonly narrow?: boolean
+}
+
+/** The way about for whoever is signed in: one row for each page in it. */
+const navigation: readonly { readonly path: string; readonly name: string }[] = [
+  { path: '/account', name: 'Account' },
+  { path: '/account/keys', name: 'Keys' },
+  { path: '/account/upstreams', name: 'Providers' },
+]
+
+/** A whole page as the answer to a visit. */
+export async function page(
+  visit: Pick<Visit, 'path' | 'query' | 'signedIn' | 'requestId'>,
+  it: Page,
+): Promise<Response> {
+  const text = await document(visit, it)
+  return new Response(String(text), {
+    status: it.status ?? 200,
+    headers: { 'Content-Type': 'text/html; charset=utf-8' },
+  })
+}
+
+function document(visit: Pick<Visit, 'path' | 'query' | 'signedIn'>, it: Page): Html {
+  const { title, lead, body, problem } = it
+  const notice = problem === undefined ? noticeOf(visit.query) : undefined
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <title>${problem === undefined ? '' : 'Error: '}${title} · svc-router</title>
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <link rel="icon" href="${assetUrl('icon.svg')}" type="image/svg+xml" />
+        <link rel="stylesheet" href="${assetUrl('style.css')}" />
+        <script type="module" src="${assetUrl('islands.js')}"></script>
+      </head>
+      <body>
+        <a class="skip" href="#main">Skip to content</a>
+        ${header(visit)}
+        <main id="main" tabindex="-1" class="${it.narrow === true ? 'narrow' : ''}">
+          ${notice === undefined ? '' : html`<p class="notice" role="status">${notice}</p>`}
+          <h1>${title}</h1>
+          ${lead === undefined ? '' : html`<p class="lead">${lead}</p>`}
+          ${problem === undefined ? '' : html`<p class="problem" role="alert">${problem}</p>`} ${body}
+        </main>
+        <footer><p>svc-router: one key, many models.</p></footer>
+      </body>
+    </html>`
+}
+
+function header({ path, signedIn }: Pick<Visit, 'path' | 'signedIn'>): Html {
+  return html`<header>
+    <a class="brand" href="/"><img src="${assetUrl('icon.svg')}" alt="" width="24" height="24" /> svc-router</a>
+    <nav aria-label="Main">
+      ${
+        signedIn === undefined
+          ? html`<a href="/sign-in" ${currentMark(path, '/sign-in')}>Sign in</a>
+              <a class="button" href="/account/setup" ${currentMark(path, '/account/setup')}>Get a key</a>`
+          : navigation.map((place) => html`<a href="${place.path}" ${currentMark(path, place.path)}>${place.name}</a>`)
+      }
+    </nav>
+    ${
+      signedIn === undefined
+        ? ''
+        : html`<form method="post" action="/sign-out">
+            ${csrfInput(signedIn)}<button class="quiet">Sign out</button>
+          </form>`
+    }
+  </header>`
+}
+
+function currentMark(path: string, place: string): Html | '' {
+  return path === place ? html`aria-current="page"` : ''
+}
+
+/** The field that every form of a signed-in page carries. */
+export function csrfInput(signedIn: Visit['signedIn']): Html | '' {
+  return signedIn === undefined ? '' : html`<input type="hidden" name="${csrfField}" value="${signedIn.csrfToken}" />`
+}

@@ -1,0 +1,22 @@
+/**
+ * What a page says after something was done. The address carries the name of the sentence and nothing else, so that no
+ * cookie is needed and nobody can have us say anything of their own.
+ */
+const notices = {
+  'signed-in': 'You are signed in.',
+  'signed-out': 'You are signed out.',
+  'session-ended': 'That browser is signed out.',
+} as const
+
+export type Notice = keyof typeof notices
+
+/** The sentence that the address names, if it names one. */
+export function noticeOf(query: URLSearchParams): string | undefined {
+  const name = query.get('done') ?? ''
+  return Object.hasOwn(notices, name) ? notices[name as Notice] : undefined
+}
+
+/** A path that leads to a page which says it. */
+export function withNotice(path: string, notice: Notice): string {
+  return `${path}?done=${notice}`
+}

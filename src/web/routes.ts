@@ -1,0 +1,21 @@
+import { answerAsset } from './assets.ts'
+import { accountRoutes } from './pages/account.ts'
+import { signOutRoutes } from './pages/sign-out.ts'
+import { redirect } from './redirect.ts'
+import { PageRefusal } from './refusals.ts'
+import type { Route } from './route.ts'
+
+const start: Route = { method: 'GET', path: '/', access: 'public', handle: () => redirect('/account') }
+const asset: Route = {
+  method: 'GET',
+  path: '/assets/:name',
+  access: 'public',
+  handle({ path, headers }) {
+    const answer = answerAsset(path, headers)
+    if (answer === undefined) throw new PageRefusal('not_found')
+    return answer
+  },
+}
+
+/** Everything that can be called, and by whom. Each page's file has its own rows. */
+export const routes: readonly Route[] = [start, asset, ...signOutRoutes, ...accountRoutes]

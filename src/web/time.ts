@@ -1,0 +1,44 @@
+import { html } from 'hono/html'
+import type { Html } from './layout.ts'
+
+const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })
+const minute = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+  timeZone: 'UTC',
+})
+const number = new Intl.NumberFormat('en-GB')
+const units = [
+  { ms: 86_400_000, name: 'day' },
+  { ms: 3_600_000, name: 'hour' },
+  { ms: 60_000, name: 'minute' },
+] as const
+/** Longer ago than this the date says more. */
+const longestAgoMs = 14 * 86_400_000
+
+/** `21 Nov 2026`, in UTC. */
+export function writeDay(timeMs: number): Html {
+  return html`<time datetime="${new Date(timeMs).toISOString()}">${day.format(timeMs)}</time>`
+}
+
+/** `21 Nov, 14:05 UTC`. */
+export function writeMinute(timeMs: number): Html {
+  return html`<time datetime="${new Date(timeMs).toISOString()}">${minute.format(timeMs)} UTC</time>`
+}
+
+/** `3 hours ago`; the date where it is longer ago than two weeks. */
+export function writeAgo(timeMs: number, nowMs: number): Html {
+  const agoMs = Math.max(0, nowMs - timeMs)
+  if (agoMs > longestAgoMs) return writeDay(timeMs)
+  const unit = units.find(({ ms }) => agoMs >= ms)
+  const count = unit === undefined ? 0 : Math.floor(agoMs / unit.ms)
+  const text = unit === undefined ? 'just now' : `${count} ${unit.name}${count === 1 ? '' : 's'} ago`
+  return html`<time datetime="${new Date(timeMs).toISOString()}">${text}</time>`
+}
+
+/** `12,345`. */
+export function writeNumber(value: number): string {
+  return number.format(value)
+}

@@ -1,0 +1,107 @@
+import { Hono, type Context } from 'hono'
+import { csrfField, isCsrfToken, isFromOwnPage } from './csrf.ts'
+import { Form } from './form.ts'
+import { isLoopback, isOwnHost, originOf } from './hosts.ts'
+import { clientAddress } from './client-address.ts'
+import { maxWebhookBytes, readBytes, readForm } from './read-form.ts'
+import { redirect } from './redirect.ts'
+import { PageRefusal, refusalPage } from './refusals.ts'
+import type { Route } from './route.ts'
+import { setSecurityHeaders } from './security-headers.ts'
+import { readSessionToken, readSignedIn } from './session-cookie.ts'
+import type { SignedIn, Visit } from './visit.ts'
+import type { WebParts } from './web-parts.ts'
+
+/** What the listener knows of a request besides itself: the other end of its connection. */
+export interface Peer {
+  readonly peerAddress: string
+}
+
+type Fetch = (request: Request, peer: Peer) => Promise<Response>
+
+/** The app as a function from request to answer. The table of routes says all that can be called. */
+export function createWebApp(parts: WebParts, routes: readonly Route[]): Fetch {
+  const hono = new Hono<{ Bindings: Peer }>()
+  for (const route of routes) hono.on(route.method, route.path, (context) => serve(parts, context, route))
+  // A path of the table, asked for in another way.
+  for (const path of new Set(routes.map((route) => route.path)))
+    hono.all(path, (context) => serve(parts, context, refusing('wrong_method')))
+  hono.notFound((context) => serve(parts, context, refusing('not_found')))
+  return async (request, peer) => hono.fetch(request, peer)
+}
+
+/** A row that refuses whoever asks. */
+function refusing(code: 'wrong_method' | 'not_found'): Route {
+  const handle = (): never => {
+    throw new PageRefusal(code)
+  }
+  return { method: 'GET', path: '', access: 'public', handle }
+}
+
+async function serve(parts: WebParts, context: Context<{ Bindings: Peer }>, route: Route): Promise<Response> {
+  const requestId = parts.mintRequestId()
+  const isHttps = parts.appUrl.startsWith('https:')
+  const response = await answer(parts, context, route, requestId)
+  setSecurityHeaders(response.headers, isHttps, route.formTargets)
+  response.headers.set('X-Request-Id', requestId)
+  return response
+}
+
+async function answer(
+  parts: WebParts,
+  context: Context<{ Bindings: Peer }>,
+  route: Route,
+  requestId: string,
+): Promise<Response> {
+  const request = context.req.raw
+  const { headers } = request
+  const { pathname: path, searchParams: query } = new URL(request.url)
+  const { peerAddress } = context.env
+  let visit: Visit = {
+    parts,
+    requestId,
+    path,
+    params: context.req.param(),
+    query,
+    headers,
+    form: new Form(),
+    address: clientAddress(peerAddress, headers, parts.trustedProxies),
+    isFromThisMachine: isLoopback(peerAddress) && !headers.has('x-forwarded-for') && !headers.has('forwarded'),
+    userAgent: headers.get('user-agent') ?? '',
+    signedIn: undefined,
+  }
+  try {
+    if (!isOwnHost(headers.get('host') ?? '', parts.appUrl, parts.mode)) throw new PageRefusal('wrong_host')
+    if (route.access === 'webhook') {
+      const body = await readBytes(request, maxWebhookBytes)
+      return await route.handle({ ...visit, body })
+    }
+    visit = await withSession(visit, request)
+    if (route.access === 'operator') throw new PageRefusal('not_found')
+    if (route.access === 'public') return await route.handle(visit)
+    const { signedIn } = visit
+    return signedIn === undefined ? toSignIn(request.method, path) : await route.handle({ ...visit, signedIn })
+  } catch (error) {
+    return refusalPage(visit, error)
+  }
+}
+
+/** Who is signed in and what was filled in; a form that is not from one of our own pages is refused. */
+async function withSession(visit: Visit, request: Request): Promise<Visit> {
+  const { parts } = visit
+  const { headers } = request
+  const token = readSessionToken(headers, parts.appUrl.startsWith('https:'))
+  const isChange = request.method !== 'GET' && request.method !== 'HEAD'
+  if (isChange && !isFromOwnPage(headers, originOf(headers.get('host') ?? '', parts.appUrl)))
+    throw new PageRefusal('not_our_form')
+  const fields = request.method === 'POST' ? await readForm(request) : new URLSearchParams()
+  const signedIn: SignedIn | undefined = await readSignedIn(parts, token)
+  if (isChange && signedIn !== undefined && !(token !== undefined && isCsrfToken(fields.get(csrfField) ?? '', token)))
+    throw new PageRefusal('not_our_form')
+  return { ...visit, form: new Form(fields), signedIn }
+}
+
+/** A page that is for somebody who is signed in: there first, and back here. */
+function toSignIn(method: string, path: string): Response {
+  return redirect(method === 'POST' ? '/sign-in' : `/sign-in?next=${encodeURIComponent(path)}`)
+}

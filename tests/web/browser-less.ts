@@ -1,0 +1,54 @@
+import { Service, type ServiceOptions } from '../service.ts'
+
+/** One browser without a screen: keeps its cookie and sends forms as browsers send them. */
+export class Visitor {
+  readonly #origin: string
+  cookie = ''
+
+  constructor(origin: string) {
+    this.#origin = origin
+  }
+
+  get(path: string, headers: Record<string, string> = {}): Promise<Response> {
+    return this.#fetch(path, { method: 'GET', headers })
+  }
+
+  /** Sends a form from a page of our own, with the token of the session where there is one. */
+  async post(
+    path: string,
+    fields: Record<string, string> = {},
+    headers: Record<string, string> = {},
+  ): Promise<Response> {
+    const csrf = this.cookie === '' ? {} : { csrf: await this.csrf() }
+    return this.#fetch(path, {
+      method: 'POST',
+      headers: { 'sec-fetch-site': 'same-origin', 'content-type': 'application/x-www-form-urlencoded', ...headers },
+      body: new URLSearchParams({ ...csrf, ...fields }).toString(),
+    })
+  }
+
+  /** The token that the forms of this session carry. */
+  async csrf(): Promise<string> {
+    const text = await (await this.get('/account')).text()
+    return /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? ''
+  }
+
+  async #fetch(path: string, init: RequestInit): Promise<Response> {
+    const response = await fetch(`${this.#origin}${path}`, {
+      ...init,
+      redirect: 'manual',
+      headers: { ...(init.headers as Record<string, string>), ...(this.cookie === '' ? {} : { cookie: this.cookie }) },
+    })
+    for (const line of response.headers.getSetCookie()) {
+      const [pair = ''] = line.split(';')
+      this.cookie = pair.endsWith('=') ? '' : pair
+    }
+    return response
+  }
+}
+
+/** A service and one visitor of its web app. */
+export async function startWeb(options: ServiceOptions = {}): Promise<{ service: Service; visitor: Visitor }> {
+  const service = await Service.start(options)
+  return { service, visitor: new Visitor(service.config.appUrl) }
+}
