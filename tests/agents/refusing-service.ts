@@ -32,7 +32,7 @@ export class RefusingService implements AsyncDisposable {
   }
 
   get links(): ReturnType<typeof linksFor> {
-    return linksFor(this.service.origin)
+    return linksFor(this.service.config.appUrl)
   }
 
   /** How many requests have reached the backend. */

@@ -141,7 +141,7 @@ describe.each(majors)('$name', ({ ai, createAnthropic }) => {
     let sent = 0
     beforeAll(async () => {
       service = await Service.start({ formats: ['anthropic-messages'], settings: { plans } })
-      links = linksFor(service.origin)
+      links = linksFor(service.config.appUrl)
     })
     afterAll(() => service.stop())
 

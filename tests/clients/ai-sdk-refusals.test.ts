@@ -28,7 +28,7 @@ beforeAll(async () => {
     formats: ['openai-chat', 'openai-responses'],
     settings: { plans, backends, profiles },
   })
-  links = linksFor(service.origin)
+  links = linksFor(service.config.appUrl)
 })
 afterAll(() => service.stop())
 

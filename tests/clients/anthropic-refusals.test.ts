@@ -32,7 +32,7 @@ let service: Service
 let links: ReturnType<typeof linksFor>
 beforeAll(async () => {
   service = await Service.start({ formats: ['anthropic-messages'], settings: { plans } })
-  links = linksFor(service.origin)
+  links = linksFor(service.config.appUrl)
 })
 afterAll(() => service.stop())
 

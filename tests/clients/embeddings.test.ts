@@ -59,7 +59,7 @@ describe.each(majors)('$name', ({ OpenAI }) => {
     const { client, traffic } = connect(OpenAI, service, { apiKey: 'sk_svc_mistyped' })
     const error = await client.embeddings.create({ model, input: 'x' }).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(OpenAI.AuthenticationError)
-    expect((error as Error).message.endsWith(linksFor(service.origin).accountUrl)).toBe(true)
+    expect((error as Error).message.endsWith(linksFor(service.config.appUrl).accountUrl)).toBe(true)
     expect(traffic.sent).toHaveLength(1)
   })
 })

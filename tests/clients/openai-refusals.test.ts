@@ -18,7 +18,7 @@ let service: Service
 let links: ReturnType<typeof linksFor>
 beforeAll(async () => {
   service = await Service.start({ formats: ['openai-chat'], settings: { plans } })
-  links = linksFor(service.origin)
+  links = linksFor(service.config.appUrl)
 })
 afterAll(() => service.stop())
 

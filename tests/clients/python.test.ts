@@ -38,7 +38,7 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
           profiles: { [vectors]: { backends: ['vectors'] } },
         },
       })
-      links = linksFor(service.origin)
+      links = linksFor(service.config.appUrl)
       results = await runScript({
         base_url: service.baseUrl,
         model,
