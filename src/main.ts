@@ -13,6 +13,7 @@ import { idMinter } from './domain/ids.ts'
 import { systemRandom } from './domain/random.ts'
 import { SetupError } from './domain/setup-error.ts'
 import { openLog } from './log.ts'
+import { openModels } from './open-models.ts'
 import { openStore } from './open-storage.ts'
 import { openUpstream } from './providers/catalog.ts'
 import { testUpstream } from './providers/probe.ts'
@@ -51,6 +52,8 @@ const ports: CliPorts = {
       await pools.close(poolCloseMs)
     }
   },
+  openModels: (config, accountId, voice) =>
+    openModels(config, { accountId, voice, clock, random, onBug: tellBug }).catch(inOwnWords),
 }
 
 async function openCliStore(config: Config): Promise<OpenedStore> {

@@ -29,6 +29,8 @@ export interface ProvidersNeeds {
   readonly clock: Clock
   readonly random: RandomBytes
   readonly log: EventLog
+  /** What simulated providers say, by their names, to all that a request tells them; undefined leaves the usual. */
+  readonly simulatedVoice?: (name: string, request: string) => string | undefined
 }
 
 /**
@@ -37,7 +39,7 @@ export interface ProvidersNeeds {
  */
 export async function openProviders(
   config: Config,
-  { storage, clock, random, log }: ProvidersNeeds,
+  { storage, clock, random, log, simulatedVoice }: ProvidersNeeds,
 ): Promise<Providers> {
   await using opened = new AsyncDisposableStack()
   const pools = createUpstreamPools({
@@ -51,7 +53,10 @@ export async function openProviders(
       configured.push(await configuredBackend(backend, storage.store))
       continue
     }
-    const simulated = await startSimulatedProvider({ name: backend.id })
+    const simulated = await startSimulatedProvider({
+      name: backend.id,
+      say: simulatedVoice === undefined ? undefined : (request) => simulatedVoice(backend.id, request),
+    })
     opened.defer(() => simulated.close())
     // Each speaks the next format, so that a first try shows both lanes.
     const format = formatIds[configured.length % formatIds.length]

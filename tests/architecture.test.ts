@@ -48,14 +48,19 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
     packages: ['yaml', 'zod', 'node:*'],
     because: 'settings are checked against the tables that give them meaning',
   },
+  eval: {
+    imports: ['domain', 'gateway'],
+    packages: ['node:crypto'],
+    because: 'it measures the engine of fusion by running that very engine; the models behind it are given by main.ts',
+  },
   cli: {
-    imports: ['domain', 'accounts', 'config', 'providers/registry.ts', 'providers/place.ts'],
+    imports: ['domain', 'accounts', 'config', 'eval', 'providers/registry.ts', 'providers/place.ts'],
     packages: ['node:*'],
     because: 'commands drive the control plane; the parts behind it are given by main.ts',
   },
 }
 /** The composition root and the binary may import everything: joining is what they are for. */
-const roots = ['app.ts', 'open-storage.ts', 'open-providers.ts', 'open-web.ts', 'main.ts']
+const roots = ['app.ts', 'open-storage.ts', 'open-providers.ts', 'open-web.ts', 'open-models.ts', 'main.ts']
 const free = ['log.ts', 'make-folder.ts', '../package.json']
 
 const source = join(import.meta.dirname, '..', 'src')

@@ -5,6 +5,7 @@ import { check } from './check.ts'
 import type { Command } from './command.ts'
 import { connect } from './connect.ts'
 import { doctor } from './doctor.ts'
+import { evalFusion } from './eval.ts'
 import { keysCreate } from './keys-create.ts'
 import { keysList } from './keys-list.ts'
 import { keysRevoke } from './keys-revoke.ts'
@@ -39,5 +40,6 @@ export const commands: readonly Command[] = [
   upstreamRemove,
   request,
   requests,
+  evalFusion,
   version,
 ]

@@ -6,6 +6,8 @@ import type { Clock } from '../domain/clock.ts'
 import type { RandomBytes } from '../domain/random.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
+import type { OpenedModels } from '../eval/ports.ts'
+import type { SimulatedVoice } from '../eval/simulated-world.ts'
 
 /** The records of requests, to be read. */
 export interface RequestReader {
@@ -53,6 +55,8 @@ export interface CliPorts {
   /** Runs a program to its end and gives its exit code. @throws SetupError where it is not there or cannot be started */
   runProgram(program: Program): Promise<number>
   testUpstream(config: Config, upstream: Upstream): Promise<UpstreamTest>
+  /** The models that answer `svc-router/fusion` for an account; simulated ones say what `voice` says. */
+  openModels(config: Config, accountId: string, voice: SimulatedVoice): Promise<OpenedModels>
 }
 
 /** Where a command is typed and read: data goes to `out`, talk to `err`. Each is given whole lines. */

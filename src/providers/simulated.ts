@@ -9,6 +9,7 @@ import { chatErrorBody } from './simulated/chat.ts'
 import { unsignedStep, withPath } from './simulated/gemini.ts'
 import { readScript, Script } from './simulated/script.ts'
 import type { ScriptStep } from './simulated/script.ts'
+import { textsIn } from './simulated/texts-in.ts'
 import { speakerAt } from './simulated/speakers.ts'
 import type { Speaker } from './simulated/speakers.ts'
 
@@ -28,6 +29,8 @@ export interface SimulatedOptions {
   readonly capture?: boolean
   /** Serves `PUT /script` and `GET /counts`, for tests in another process. Default false: nobody else makes it fail. */
   readonly control?: boolean
+  /** What it says to all that a request tells it, instead of the usual; undefined leaves the usual. */
+  readonly say?: ((request: string) => string | undefined) | undefined
 }
 
 export interface SimulatedProvider {
@@ -69,7 +72,7 @@ interface CapturedRequest {
  * says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
  */
 export async function startSimulatedProvider(options: SimulatedOptions): Promise<SimulatedProvider> {
-  const { name, port = 0, tokenDelayMs = 0, capture = false, control = false } = options
+  const { name, port = 0, tokenDelayMs = 0, capture = false, control = false, say } = options
   // Unlike those of another simulated provider, or of this one before a restart: a conversation may hold both.
   const idPrefix = `sim${name.replace(/[^A-Za-z0-9]/g, '').slice(0, 12)}${Date.now().toString(36)}`
   const script = new Script()
@@ -111,7 +114,7 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
     if (hasForeignSeal(name, body)) {
       return sendStatus(response, 400, speaker.errorBody, {}, 'invalid_encrypted_content')
     }
-    const step = unsignedStep(body) ?? script.next()
+    const step = withWords(unsignedStep(body) ?? script.next(), say?.(textsIn(body)))
     const stamp = {
       id: `${idPrefix}${requests.toString(36).padStart(5, '0')}`,
       createdAt: Math.floor(Date.now() / 1000),
@@ -172,6 +175,11 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
         server.closeAllConnections()
       }),
   }
+}
+
+/** An answer that says something else than usual, unless the step says what. */
+function withWords(step: ScriptStep, text: string | undefined): ScriptStep {
+  return text === undefined || step.do !== 'answer' || step.text !== undefined ? step : { ...step, text }
 }
 
 async function takeScript(request: IncomingMessage, response: ServerResponse, script: Script): Promise<void> {

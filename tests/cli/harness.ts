@@ -37,6 +37,15 @@ export class Harness {
   /** What was run, and the exit code that it is said to have ended with. */
   readonly programs: Program[] = []
   programExitCode = 0
+  /** What an evaluation asks; none unless a test says which. */
+  openModels: CliPorts['openModels'] = () =>
+    Promise.resolve({
+      candidates: [],
+      callModel: () => Promise.reject(new Error('no model is there')),
+      close: () => Promise.resolve(),
+    })
+  /** When the process is asked to stop: at once, unless a test says otherwise. */
+  onStop: (stop: () => void) => void = (stop) => void setImmediate(stop)
   /** Called while a started app runs. */
   onStarted: () => void = () => {}
 
@@ -51,7 +60,7 @@ export class Harness {
       err: (text) => void err.push(text),
       readStdin: () => Promise.resolve(this.stdin),
       onStop: (stop) =>
-        void setImmediate(() => {
+        this.onStop(() => {
           this.onStarted()
           stop()
         }),
@@ -114,6 +123,7 @@ export class Harness {
         return Promise.resolve(this.programExitCode)
       },
       testUpstream: () => Promise.resolve(this.test),
+      openModels: (config, accountId, voice) => this.openModels(config, accountId, voice),
     }
   }
 }

@@ -1,0 +1,56 @@
+import { appendFileSync, chmodSync, closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { SetupError } from '../domain/setup-error.ts'
+import { journalOf, readJournal, writeHead, type EvaluationHead } from '../eval/journal-lines.ts'
+import type { Journal, Kept } from '../eval/ports.ts'
+import { makeFolder } from '../make-folder.ts'
+
+const folderName = 'eval'
+/** Several thousand calls with long answers. */
+const maxFileBytes = 512 * 1024 * 1024
+const maxFiles = 1_000
+
+/** A file that an evaluation is written to, call by call. */
+export interface EvalFile extends Disposable {
+  readonly path: string
+  readonly journal: Journal
+}
+
+/** An evaluation that was begun before. @throws SetupError where there is none in the file */
+export function readEvalFile(path: string): { readonly head: EvaluationHead; readonly kept: Kept } {
+  const fix = 'name the file that the interrupted evaluation printed, or begin anew without --resume'
+  if (!existsSync(path)) throw new SetupError(`there is no file ${path}`, fix)
+  if (statSync(path).size > maxFileBytes) throw new SetupError(`${path} is larger than any evaluation`, fix)
+  const read = readJournal(readFileSync(path, 'utf8'))
+  if ('problem' in read) throw new SetupError(`${path} cannot be gone on with: ${read.problem}`, fix)
+  return read
+}
+
+/** A new file in the data folder, for this user alone. @throws the system's error */
+export function createEvalFile(dataDir: string, head: EvaluationHead): EvalFile {
+  const folder = join(dataDir, folderName)
+  makeFolder(folder)
+  for (let count = 1; count <= maxFiles; count++) {
+    const path = join(folder, `seed-${head.seed}${count === 1 ? '' : `-${count}`}.jsonl`)
+    if (existsSync(path)) continue
+    const file = open(path, 'ax')
+    file.append(writeHead(head))
+    return file
+  }
+  throw new SetupError(`${folder} holds too many files of one seed`, 'remove those that are not needed any more')
+}
+
+/** Goes on in a file. @throws the system's error */
+export function continueEvalFile(path: string): EvalFile {
+  chmodSync(path, 0o600)
+  const file = open(path, 'a')
+  // What was cut off in the midst of a line stays a line by itself.
+  file.append('')
+  return file
+}
+
+function open(path: string, flags: 'a' | 'ax'): EvalFile & { append(line: string): void } {
+  const handle = openSync(path, flags, 0o600)
+  const append = (line: string): void => appendFileSync(handle, `${line}\n`)
+  return { path, append, journal: journalOf(append), [Symbol.dispose]: () => closeSync(handle) }
+}

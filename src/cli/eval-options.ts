@@ -1,0 +1,129 @@
+import type { Option } from './command-line.ts'
+import { readWhole } from './command-line.ts'
+import { accountOption, type Invocation } from './command.ts'
+import { CommandError, exitCodes } from './failures.ts'
+import { presetNames, type PresetName } from '../eval/design.ts'
+import type { EvalCandidate, EvalMember } from '../eval/ports.ts'
+import { priceOf, withPrices } from '../eval/prices.ts'
+
+export const defaultItems = 120
+const leastItems = 8
+const mostItems = 5_000
+const defaultMaxUsd = 2
+const mostUsd = 100_000
+/** No panel is larger (research fusion 2.1). */
+const mostMembers = 8
+const usualMembers = 3
+const mostSeed = 999_999_999
+const mostPrice = 100_000
+
+export const evalOptions: readonly Option[] = [
+  {
+    name: 'items',
+    value: 'COUNT',
+    summary: `How many questions, ${leastItems} to ${mostItems}. Default ${defaultItems}.`,
+  },
+  { name: 'seed', value: 'NUMBER', summary: 'The questions of this number. Default: new ones.' },
+  { name: 'max-usd', value: 'USD', summary: `Spend at most so much in all. Default ${defaultMaxUsd}.` },
+  { name: 'preset', value: 'NAME', summary: 'fast, balanced (default) or quality.' },
+  { name: 'members', value: 'LIST', summary: `Backends or models, with commas. Default: the first ${usualMembers}.` },
+  { name: 'price', value: 'LIST', summary: 'USD for a million tokens: MODEL=INPUT/OUTPUT, with commas.' },
+  accountOption,
+  { name: 'dry-run', summary: 'Say what it would ask and what that could cost; ask nothing.' },
+  {
+    name: 'resume',
+    value: 'FILE',
+    summary: 'Go on with an interrupted evaluation; what was answered is not asked again.',
+  },
+]
+
+/** What was asked for, before the models are known. Absent: as it was begun, or the default. */
+export interface EvalLine {
+  readonly items: number | undefined
+  readonly seed: number | undefined
+  readonly preset: PresetName | undefined
+  readonly members: readonly string[] | undefined
+  readonly maxUsd: number
+  readonly prices: ReadonlyMap<string, EvalMember['price']>
+}
+
+/** @throws CommandError */
+export function readEvalLine({ line }: Invocation): EvalLine {
+  const preset = line.option('preset')
+  const known = presetNames.find((name) => name === preset)
+  if (preset !== undefined && known === undefined)
+    throw new CommandError(exitCodes.usage, 'there is no such preset', `one of: ${presetNames.join(', ')}`)
+  const members = line
+    .option('members')
+    ?.split(',')
+    .map((name) => name.trim())
+  if (
+    members !== undefined &&
+    (members.length > mostMembers || members.includes('') || new Set(members).size < members.length)
+  )
+    throw new CommandError(
+      exitCodes.usage,
+      `--members takes 1 to ${mostMembers} different names with commas between`,
+      '--members backend-a,backend-b',
+    )
+  return {
+    items: readWhole(line, 'items', leastItems, mostItems),
+    seed: readWhole(line, 'seed', 0, mostSeed),
+    preset: known,
+    members,
+    maxUsd: readAmount(line.option('max-usd'), '--max-usd', mostUsd) ?? defaultMaxUsd,
+    prices: readPrices(line.option('price')),
+  }
+}
+
+/** The panel: those that were named, or the first few. @throws CommandError where one is unknown or has no price */
+export function choosePanel(
+  invocation: Invocation,
+  candidates: readonly EvalCandidate[],
+  { prices }: EvalLine,
+  named: readonly string[] | undefined,
+): readonly EvalMember[] {
+  const listed = invocation.command('upstream list')
+  const chosen =
+    named?.map((name) => {
+      const found = candidates.find(({ id }) => id === name) ?? candidates.find(({ model }) => model === name)
+      if (found !== undefined) return found
+      const known = candidates.map(({ id, model }) => (id === model ? id : `${id} (${model})`)).join(', ')
+      throw new CommandError(exitCodes.usage, 'a member is not among the models of this account', `there are: ${known}`)
+    }) ?? candidates.slice(0, usualMembers)
+  if (chosen.length === 0)
+    throw new CommandError(
+      exitCodes.failure,
+      'no model is connected',
+      invocation.command('upstream add PROVIDER --model MODEL'),
+    )
+  if (new Set(chosen).size < chosen.length)
+    throw new CommandError(exitCodes.usage, '--members names one model twice', `see them: ${listed}`)
+  const { members, unpriced } = withPrices(chosen, prices)
+  const [first] = unpriced
+  if (first === undefined) return members
+  throw new CommandError(
+    exitCodes.usage,
+    `the price of ${unpriced.map(({ model }) => model).join(', ')} is not known, so --max-usd could not be kept`,
+    `say what a million tokens cost in USD, input/output: --price ${first.model}=INPUT/OUTPUT`,
+  )
+}
+
+function readPrices(text: string | undefined): Map<string, EvalMember['price']> {
+  const prices = new Map<string, EvalMember['price']>()
+  for (const entry of text?.split(',') ?? []) {
+    const [, name, input, output] = /^\s*(.+)=([0-9.]+)\/([0-9.]+)\s*$/.exec(entry) ?? []
+    const [forInput, forOutput] = [readAmount(input, '--price', mostPrice), readAmount(output, '--price', mostPrice)]
+    if (name === undefined || forInput === undefined || forOutput === undefined)
+      throw new CommandError(exitCodes.usage, '--price cannot be read', '--price MODEL=1.25/10,OTHER=3/15')
+    prices.set(name, priceOf(forInput, forOutput))
+  }
+  return prices
+}
+
+function readAmount(text: string | undefined, option: string, most: number): number | undefined {
+  if (text === undefined) return undefined
+  const value = /^\d{1,6}(\.\d{1,6})?$/.test(text) ? Number(text) : NaN
+  if (value >= 0 && value <= most) return value
+  throw new CommandError(exitCodes.usage, `${option} must be a number from 0 to ${most}`, `for example ${option} 2.50`)
+}

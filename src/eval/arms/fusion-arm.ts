@@ -1,0 +1,94 @@
+import type { AnswerEvent, Conversation } from '../../domain/conversation.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import { fuse } from '../../gateway/fusion/fusion.ts'
+import { buildCandidates } from '../../gateway/fusion/normalise.ts'
+import type { FusionMember } from '../../gateway/fusion/ports.ts'
+import type { FusionRecord } from '../../gateway/fusion/record.ts'
+import { hashText, seededRandom } from '../../gateway/fusion/seed.ts'
+import type { FusionSettings } from '../../gateway/fusion/settings.ts'
+import { EvaluationStop, type EvalPort } from '../ports.ts'
+import { findAnswer, isRight } from '../questions/check-answer.ts'
+import type { Question } from '../questions/question.ts'
+import type { ArmCall, Interception, Recorder } from '../recorder.ts'
+import type { ArmResult } from './arm-result.ts'
+import { isJudging } from './placebo-judges.ts'
+
+export interface FusionArmOf {
+  readonly recorder: Recorder
+  readonly clock: EvalPort['clock']
+  readonly question: Question
+  readonly conversation: Conversation
+  readonly members: readonly FusionMember[]
+  readonly settings: FusionSettings
+  readonly seed: number
+  readonly intercept?: Interception
+  readonly signal: AbortSignal
+}
+
+export interface FusedResult extends ArmResult {
+  readonly record: FusionRecord
+  /** What stands behind the reply's `ANSWER:`. */
+  readonly answer: string | undefined
+  /** How often a candidate drawn by lot would have been right. */
+  readonly rightByLot: number
+}
+
+/** Has the engine that serves answer one question, over recorded calls. @throws EvaluationStop */
+export async function runFusion(of: FusionArmOf): Promise<FusedResult> {
+  const { recorder, clock, question, conversation, members, settings, seed, signal } = of
+  const trace = recorder.trace(of.intercept)
+  const said: AnswerEvent[] = []
+  const number = seededRandom(hashText(`engine ${question.number}`, seed))
+  const port = {
+    clock,
+    // Seeded, so that the marks in a prompt are the same when the evaluation is gone on with.
+    random: (count: number): Uint8Array => Uint8Array.from({ length: count }, () => Math.floor(number() * 256)),
+    emit: (events: readonly AnswerEvent[]): undefined => {
+      said.push(...events)
+    },
+    callModel: trace.callModel.bind(trace),
+  }
+  const { record, deliberation, error } = await fuse(
+    { conversation, members, settings: { ...settings, seed } },
+    port,
+    signal,
+  )
+  if (trace.stop !== undefined) throw trace.stop
+  if (signal.aborted) throw new EvaluationStop('asked')
+  const text = error === undefined ? said.map((event) => (event.type === 'text' ? event.text : '')).join('') : ''
+  const candidates = buildCandidates(deliberation.panel.answers)
+  const rightOnes = candidates.filter((candidate) => isRight(question.expected, candidate.answer.text)).length
+  return {
+    isRight: isRight(question.expected, text),
+    answer: findAnswer(text),
+    hasAnswer: findAnswer(text) !== undefined,
+    ...takenBy(trace.calls),
+    record,
+    rightByLot: candidates.length === 0 ? 0 : rightOnes / candidates.length,
+  }
+}
+
+/** Nobody compares the answers: the writer has them as they are, by the engine's own way for a judge that does not answer. */
+export const withoutAnalysis: Interception = (_member, { role }) =>
+  isJudging(role) ? new UpstreamError('unreachable') : undefined
+
+/** One member's answer in the panel is replaced by a text. */
+export function tampered(memberId: string, text: string): Interception {
+  return (member, { role }) =>
+    role === 'panel' && member.id === memberId
+      ? [
+          { type: 'text', text },
+          { type: 'finish', reason: 'stop' },
+        ]
+      : undefined
+}
+
+/** The panel is asked at once and waited for in full; what follows comes one after the other. */
+function takenBy(calls: readonly ArmCall[]): { readonly ms: number; readonly usd: number } {
+  const panel = calls.filter(({ role }) => role === 'panel')
+  const rest = calls.filter(({ role }) => role !== 'panel')
+  return {
+    ms: Math.max(0, ...panel.map(({ ms }) => ms)) + rest.reduce((sum, { ms }) => sum + ms, 0),
+    usd: calls.reduce((sum, { usd }) => sum + usd, 0),
+  }
+}

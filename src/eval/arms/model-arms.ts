@@ -1,0 +1,80 @@
+import type { Conversation } from '../../domain/conversation.ts'
+import { Book } from '../../gateway/fusion/book.ts'
+import { makeCall } from '../../gateway/fusion/call.ts'
+import { PanelRequests, subConversation } from '../../gateway/fusion/panel-request.ts'
+import { planFusion, type PlannedSlot } from '../../gateway/fusion/plan.ts'
+import type { FusionMember } from '../../gateway/fusion/ports.ts'
+import type { FusionSettings } from '../../gateway/fusion/settings.ts'
+import { EvaluationStop, type EvalPort } from '../ports.ts'
+import type { Recorder, Trace } from '../recorder.ts'
+import type { Reply } from './arm-result.ts'
+
+/** Samples of one model on one question at most, however cheap it is. */
+export const maxSamples = 9
+
+export interface ModelArmOf {
+  readonly recorder: Recorder
+  readonly clock: EvalPort['clock']
+  readonly conversation: Conversation
+  readonly settings: FusionSettings
+  readonly signal: AbortSignal
+}
+
+/** What each member of a panel says in it, by the very request that fusion makes: the first answer of each. @throws EvaluationStop */
+export async function askPanel(of: ModelArmOf, members: readonly FusionMember[]): Promise<Reply[]> {
+  const { recorder, conversation, settings } = of
+  const { slots } = planFusion({ conversation, members, settings })
+  const requests = new PanelRequests(conversation, settings)
+  const trace = recorder.trace()
+  return Promise.all(
+    members.map((member) => {
+      const slot: PlannedSlot = slots.find((planned) => planned.member === member) ?? { member, angle: 0 }
+      return ask(of, trace, member, requests.requestFor(slot, member))
+    }),
+  )
+}
+
+/**
+ * The same model asked plainly, without fusion's words, over and over until that costs as much as `budgetUsd`: what its
+ * owner could have had for the money of a fusion. At least once. @throws EvaluationStop
+ */
+export async function sampleMember(of: ModelArmOf, member: FusionMember, budgetUsd: number): Promise<Reply[]> {
+  const { turns, hints, sampling } = of.conversation
+  const request = subConversation(of.conversation, { turns, hints }, sampling)
+  const trace = of.recorder.trace()
+  const replies: Reply[] = []
+  let spentUsd = 0
+  do {
+    const reply = await ask(of, trace, member, request)
+    replies.push(reply)
+    spentUsd += reply.usd
+    // Half of a sample too many is as far from the budget as half of one too few.
+  } while (replies.length < maxSamples && spentUsd + spentUsd / replies.length / 2 <= budgetUsd)
+  return replies
+}
+
+async function ask(
+  { clock, settings, signal }: ModelArmOf,
+  trace: Trace,
+  member: FusionMember,
+  conversation: Conversation,
+): Promise<Reply> {
+  const before = trace.calls.length
+  const port = {
+    clock,
+    random: noRandom,
+    emit: (): undefined => undefined,
+    callModel: trace.callModel.bind(trace),
+  }
+  const call = { role: 'panel' as const, conversation }
+  const end = await makeCall({ port, book: new Book(undefined), member, call, limitMs: settings.panelMs, signal })
+  if (trace.stop !== undefined) throw trace.stop
+  if (signal.aborted) throw new EvaluationStop('asked')
+  const made = trace.calls.slice(before).find((one) => one.member === member.id)
+  // Of a call that gave nothing the time is known, and its cost is in the sum of all.
+  return { text: end.status === 'answered' ? end.text : '', ms: made?.ms ?? end.ms, usd: made?.usd ?? 0 }
+}
+
+function noRandom(): never {
+  throw new Error('a single call draws nothing')
+}

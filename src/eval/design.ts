@@ -1,0 +1,52 @@
+import type { Conversation } from '../domain/conversation.ts'
+import { fusionId } from '../domain/profiles.ts'
+import type { FusionMember } from '../gateway/fusion/ports.ts'
+import { presets, settingsOf, type FusionSettings, type PresetName } from '../gateway/fusion/settings.ts'
+import type { Question } from './questions/question.ts'
+
+export type { PresetName } from '../gateway/fusion/settings.ts'
+
+/** How much is spent on one deliberation. */
+export const presetNames = Object.keys(presets) as readonly PresetName[]
+
+/** The longest answer of a writer, in tokens: it bounds the worst case. Members have the preset's. */
+const maxOutputTokens = 8_192
+const leastSelfPanel = 2
+
+/** A fusion that is evaluated: who is asked and how. */
+export interface FusionDesign {
+  readonly members: readonly FusionMember[]
+  readonly settings: FusionSettings
+}
+
+/** The question as a caller of `svc-router/fusion` would send it, streamed. */
+export function conversationOf({ text }: Pick<Question, 'text'>): Conversation {
+  return {
+    profile: fusionId,
+    stream: true,
+    streamUsage: true,
+    turns: [{ role: 'user', parts: [{ type: 'text', text }] }],
+    tools: [],
+    sampling: { maxOutputTokens },
+    hints: {},
+  }
+}
+
+/**
+ * The fusion of all members, each asked once. All are waited for, so that every arm sees the same panel: the service
+ * would go on without who is slow. One member alone is a panel by itself.
+ */
+export function fusionDesign(members: readonly FusionMember[], preset: PresetName): FusionDesign {
+  if (members.length < 2) return selfPanelDesign(members[0]!, members.length, preset)
+  const settings = settingsOf(preset, true)
+  const panelSize = members.length
+  const panelModels = members.map(({ id }) => id)
+  return { members, settings: { ...settings, panelModels, panelSize, quorum: panelSize, tellsProgress: false } }
+}
+
+/** The fusion of one member with itself, of as many answers as the panel has members. */
+export function selfPanelDesign(member: FusionMember, members: number, preset: PresetName): FusionDesign {
+  const settings = settingsOf(preset, true)
+  const panelSize = Math.max(leastSelfPanel, members < 2 ? settings.panelSize : members)
+  return { members: [member], settings: { ...settings, panelSize, quorum: panelSize, tellsProgress: false } }
+}

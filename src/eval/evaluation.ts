@@ -1,0 +1,122 @@
+import type { PresetName } from '../gateway/fusion/settings.ts'
+import { resultOf, type Reply } from './arms/arm-result.ts'
+import { askPanel, type ModelArmOf } from './arms/model-arms.ts'
+import { runInjected, runQuestion, type InjectedOutcome, type QuestionOutcome } from './arms/question-run.ts'
+import { conversationOf, fusionDesign, type FusionDesign } from './design.ts'
+import { EvaluationStop, type EvalMember, type EvalPort, type Kept } from './ports.ts'
+import type { Question } from './questions/question.ts'
+import { Recorder } from './recorder.ts'
+
+/** Questions of which members' own answers decide who is held to be the best, before anything else is asked. */
+export const pilotQuestions = 24
+/** Questions under way at once. */
+const atOnce = 4
+
+export interface EvaluationOf {
+  readonly port: EvalPort
+  /** The panel, in its order; at least one, at most eight. */
+  readonly members: readonly EvalMember[]
+  readonly questions: readonly Question[]
+  readonly preset: PresetName
+  readonly seed: number
+  /** US dollars, what was spent before included. */
+  readonly maxUsd: number
+  readonly kept: Kept
+  readonly signal: AbortSignal
+  /** Told after each question; `done` of `questions.length`. */
+  readonly onProgress: (done: number, spentUsd: number) => void
+}
+
+/** What came of it: only questions that every arm has answered, so that all are compared on the same ones. */
+export interface Evaluation {
+  readonly questions: readonly QuestionOutcome[]
+  readonly injected: readonly InjectedOutcome[]
+  /** Whom the arms of one model use: the best on the first questions. */
+  readonly best: EvalMember
+  readonly spentUsd: number
+  /** Calls that were made in this run; those of an earlier one are not among them. */
+  readonly calls: number
+  /** Why it ended before all was answered. */
+  readonly stop?: EvaluationStop
+}
+
+/** Runs every arm on every question, until all are done, the money is spent or the signal is aborted. Rejects only with a bug. */
+export async function evaluate(of: EvaluationOf): Promise<Evaluation> {
+  const { port, members, kept, maxUsd, signal, seed } = of
+  const recorder = new Recorder({ port, members, kept, maxUsd, signal })
+  const fusion = fusionDesign(members, of.preset)
+  const questions: QuestionOutcome[] = []
+  const injected: InjectedOutcome[] = []
+  let best = members[0]!
+  const end = (stop?: EvaluationStop): Evaluation => ({
+    questions: questions.sort((a, b) => a.question.number - b.question.number),
+    injected: injected.sort((a, b) => a.question.number - b.question.number),
+    best,
+    spentUsd: recorder.spentUsd,
+    calls: recorder.calls,
+    ...(stop === undefined ? {} : { stop }),
+  })
+  try {
+    best = members.find(({ id }) => id === kept.best) ?? (await findBest(of, recorder, fusion))
+    if (kept.best !== best.id) port.journal.choseBest(best.id)
+    await forEach(of.questions, async (question) => {
+      const run = { recorder, clock: port.clock, question, conversation: conversationOf(question), signal, seed }
+      if (question.injection === undefined)
+        questions.push(await runQuestion({ ...run, fusion, members, best, preset: of.preset }))
+      else injected.push(await runInjected({ ...run, fusion }))
+      of.onProgress(questions.length + injected.length, recorder.spentUsd)
+    })
+    return end()
+  } catch (error) {
+    if (error instanceof EvaluationStop) return end(error)
+    throw error
+  }
+}
+
+/** The member that is right most often on the first questions; of equals the first. */
+async function findBest(
+  of: EvaluationOf,
+  recorder: Recorder,
+  { members, settings }: FusionDesign,
+): Promise<EvalMember> {
+  const { port, signal } = of
+  const right = members.map(() => 0)
+  const pilot = of.questions.filter(({ injection }) => injection === undefined).slice(0, pilotQuestions)
+  if (members.length > 1)
+    await forEach(pilot, async (question) => {
+      const asking: ModelArmOf = {
+        recorder,
+        clock: port.clock,
+        conversation: conversationOf(question),
+        settings,
+        signal,
+      }
+      const replies = await askPanel(asking, members)
+      for (const [place, reply] of replies.entries()) right[place]! += isRightReply(question, reply)
+    })
+  return of.members[right.indexOf(Math.max(...right))]!
+}
+
+function isRightReply({ expected }: Question, reply: Reply): number {
+  return Number(resultOf(expected, reply).isRight)
+}
+
+/** Does it for all, a few at once and in their order. After the first failure no further one is begun. @throws that failure */
+async function forEach<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  let next = 0
+  let failure: { readonly error: unknown } | undefined
+  const go = async (): Promise<void> => {
+    while (failure === undefined && next < items.length) {
+      const item = items[next]!
+      next += 1
+      try {
+        await work(item)
+      } catch (error) {
+        // A bug is told before an expected end.
+        if (failure === undefined || !(error instanceof EvaluationStop)) failure = { error }
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, go))
+  if (failure !== undefined) throw failure.error
+}

@@ -1,0 +1,166 @@
+import type { Json } from '../../domain/conversation.ts'
+import { isObject } from '../../domain/json.ts'
+import { fitsSchema } from '../../gateway/fusion/schema-fit.ts'
+import type { Expected } from './question.ts'
+
+/** Of a reply, what is looked at, from its end. */
+const maxCharacters = 65_536
+/** A label, whatever emphasis a model puts around it. */
+const label = /^[\s>*_#`-]*(?:final\s+)?answer[\s*_`]*[:：][\s*_]*(.*)$/i
+const numberTolerance = 1e-9
+const shortUnits: Readonly<Record<string, readonly string[]>> = {
+  grams: ['g'],
+  kilograms: ['kg'],
+  hours: ['h'],
+  seconds: ['s'],
+  degrees: ['°'],
+  cm: ['centimetres', 'centimeters'],
+  bytes: ['B'],
+  '%': ['percent', 'per cent'],
+}
+
+/** What stands behind the last `ANSWER:` of a reply; undefined where there is none. Emphasis around it is not part of it. */
+export function findAnswer(reply: string): string | undefined {
+  const lines = reply.slice(-maxCharacters).split(/\r?\n/)
+  const at = lines.findLastIndex((line) => label.test(line))
+  if (at < 0) return undefined
+  const same = (label.exec(lines[at]!)?.[1] ?? '').trim()
+  // Some put the answer on the next line, or into a block of code.
+  const rest = lines.slice(at + 1).join('\n')
+  const found = same === '' || same.startsWith('```') ? unfence(`${same}\n${rest}`) : same
+  const bare = strip(found)
+  return bare === '' ? undefined : bare
+}
+
+/** Whether a reply's answer is the right one. Strict about what it says, fair about how it is written. */
+export function isRight(expected: Expected, reply: string): boolean {
+  const found = findAnswer(reply)
+  return found !== undefined && isRightAnswer(expected, found)
+}
+
+/** The same for what stands behind `ANSWER: `. */
+export function isRightAnswer(expected: Expected, answer: string): boolean {
+  const said = keyOf(expected, answer)
+  if (said === undefined) return false
+  if (expected.kind === 'words')
+    return [expected.value, ...(expected.others ?? [])].some((value) => keyOf(expected, value) === said)
+  if (expected.kind === 'number') return Math.abs(Number(said) - expected.value) <= numberTolerance
+  const right = expected.kind === 'json' ? JSON.stringify(expected.value) : expected.value
+  return said === keyOf(expected, right)
+}
+
+/** What is the same for all ways of writing one answer, for counting votes; undefined where the form is not kept. */
+export function keyOf(expected: Expected, answer: string): string | undefined {
+  switch (expected.kind) {
+    case 'number':
+      return readNumber(answer, expected.unit)
+    case 'words':
+      return readWords(answer)
+    case 'exact':
+      return unquote(answer).replace(/\s+/g, ' ').replace(/\.$/, '')
+    case 'numbers':
+      return readNumbers(answer)
+    case 'time':
+      return readTime(answer)
+    case 'json':
+      return readJson(answer, expected)
+  }
+}
+
+function readNumber(answer: string, unit: string | undefined): string | undefined {
+  const text = answer
+    .replace(/\\[,;!]|\\text\{|[{}$€£]|\\/g, ' ')
+    .replace(/[−–]/g, '-')
+    .replace(/[.。]$/, '')
+    .trim()
+  const bare = unit === undefined ? text : withoutUnit(text, unit)
+  const match = /^([-+]?)\s*(\d{1,3}(?:[, _]\d{3})+|\d+)(\.\d+)?(?:\s*\/\s*([1-9]\d*))?$/.exec(bare)
+  if (match === null) return undefined
+  const [, sign, whole, decimals = '', divisor = '1'] = match
+  const size = Number(`${whole!.replace(/[, _]/g, '')}${decimals}`) / Number(divisor)
+  return String(sign === '-' && size !== 0 ? -size : size)
+}
+
+/** Without the unit that was asked for, written out or short, one or many. */
+function withoutUnit(text: string, unit: string): string {
+  const ways = [unit, unit.replace(/s$/, ''), ...(shortUnits[unit] ?? [])]
+  const way = ways.find((name) => text.toLowerCase().endsWith(name.toLowerCase()))
+  return way === undefined ? text : text.slice(0, -way.length).trim()
+}
+
+function readWords(answer: string): string | undefined {
+  const text = unquote(answer)
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[.!。]+$/, '')
+    .replace(/[-‐‑]/g, ' ')
+    .replace(/\s*([,;])\s*/g, '$1')
+    .replace(/\s+/g, ' ')
+    .replace(/^(?:the|an?) /, '')
+    .trim()
+  return text === '' ? undefined : text
+}
+
+function readNumbers(answer: string): string | undefined {
+  const text = answer.replace(/[−–]/g, '-').replace(/^[[(]|[\])]?\.?$/g, '')
+  const all = text
+    .replace(/\s+and\s+/gi, ',')
+    .split(/\s*[,;]\s*|\s+/)
+    .filter((part) => part !== '')
+  return all.length > 0 && all.every((part) => /^[-+]?\d+$/.test(part)) ? all.map(Number).join(', ') : undefined
+}
+
+function readTime(answer: string): string | undefined {
+  const match = /^(\d{1,2})[:.](\d{2})(?::00)?\s*(am|pm)?\.?$/i.exec(answer.trim())
+  if (match === null) return undefined
+  const half = match[3]?.toLowerCase()
+  let hours = Number(match[1])
+  if (half !== undefined) {
+    if (hours < 1 || hours > 12) return undefined
+    hours = (hours % 12) + (half === 'pm' ? 12 : 0)
+  }
+  if (hours > 23 || Number(match[2]) > 59) return undefined
+  return `${String(hours).padStart(2, '0')}:${match[2]}`
+}
+
+function readJson(answer: string, { schema }: Extract<Expected, { kind: 'json' }>): string | undefined {
+  try {
+    const value = JSON.parse(answer) as Json
+    return fitsSchema(value, schema) ? JSON.stringify(sorted(value)) : undefined
+  } catch {
+    // Whoever was asked for JSON and wrote something else gave no answer.
+    return undefined
+  }
+}
+
+function sorted(value: Json): Json {
+  if (Array.isArray(value)) return value.map((entry: Json) => sorted(entry))
+  if (!isObject(value)) return value
+  const names = Object.keys(value).sort()
+  return Object.fromEntries(names.map((name) => [name, sorted(value[name]!)]))
+}
+
+/** Without the emphasis that may stand around an answer. */
+function strip(text: string): string {
+  let bare = text.trim()
+  const boxed = /^\$*\\boxed\{(.*)\}\$*$/s.exec(bare)
+  if (boxed !== null) bare = boxed[1]!.trim()
+  for (const mark of ['**', '__', '`', '*']) {
+    if (bare.length > 2 * mark.length && bare.startsWith(mark) && bare.endsWith(mark))
+      bare = bare.slice(mark.length, -mark.length).trim()
+    else if (bare.endsWith(mark) && !bare.slice(0, -mark.length).includes(mark))
+      bare = bare.slice(0, -mark.length).trim()
+  }
+  return bare
+}
+
+function unfence(text: string): string {
+  const fenced = /```[a-z]*\s*\n?(.*?)```/is.exec(text)
+  return (fenced?.[1] ?? text.trim().split('\n', 1)[0] ?? '').trim()
+}
+
+function unquote(text: string): string {
+  const bare = text.trim()
+  const quoted = /^(["'“‘«])(.*)(["'”’»])$/s.exec(bare)
+  return quoted === null ? bare : quoted[2]!
+}

@@ -1,0 +1,91 @@
+/** A number, or a variable's name. */
+export type Value = number | string
+
+/** A program of the small language that questions are asked about. */
+export type Statement =
+  | { readonly do: 'set'; readonly name: string; readonly to: Expression }
+  | { readonly do: 'repeat'; readonly times: Value; readonly body: readonly Statement[] }
+  | {
+      readonly do: 'if'
+      readonly test: Comparison
+      readonly then: readonly Statement[]
+      readonly else: readonly Statement[]
+    }
+  | { readonly do: 'print'; readonly name: string }
+
+export interface Expression {
+  readonly left: Value
+  readonly operator: '+' | '-' | '*' | 'mod'
+  readonly right: Value
+}
+
+interface Comparison {
+  readonly left: Value
+  readonly operator: '<' | '>' | '='
+  readonly right: Value
+}
+
+/** Steps after which a program is given up: no question's program comes near. */
+const maxSteps = 10_000
+
+/** Runs a program and gives what it prints, in order. @throws Error for a name that was not set, or where it does not end */
+export function runProgram(program: readonly Statement[]): number[] {
+  const values = new Map<string, number>()
+  const printed: number[] = []
+  let steps = 0
+  const read = (value: Value): number => {
+    const found = typeof value === 'number' ? value : values.get(value)
+    if (found === undefined) throw new Error('the program reads a name that was not set')
+    return found
+  }
+  const run = (statements: readonly Statement[]): void => {
+    for (const statement of statements) {
+      steps += 1
+      if (steps > maxSteps) throw new Error('the program does not end')
+      if (statement.do === 'set') values.set(statement.name, compute(statement.to, read))
+      else if (statement.do === 'print') printed.push(read(statement.name))
+      else if (statement.do === 'if') run(holds(statement.test, read) ? statement.then : statement.else)
+      else for (let left = read(statement.times); left > 0; left--) run(statement.body)
+    }
+  }
+  run(program)
+  return printed
+}
+
+/** A program as it is shown, indented by two blanks. */
+export function writeProgram(program: readonly Statement[], indent = ''): string {
+  return program.map((statement) => indent + writeStatement(statement, indent)).join('\n')
+}
+
+function writeStatement(statement: Statement, indent: string): string {
+  const inner = `${indent}  `
+  switch (statement.do) {
+    case 'set': {
+      const { left, operator, right } = statement.to
+      return `set ${statement.name} to ${left} ${operator} ${right}`
+    }
+    case 'print':
+      return `print ${statement.name}`
+    case 'repeat':
+      return `repeat ${statement.times} times\n${writeProgram(statement.body, inner)}\n${indent}end`
+    case 'if': {
+      const { left, operator, right } = statement.test
+      const otherwise = statement.else.length === 0 ? '' : `\n${indent}else\n${writeProgram(statement.else, inner)}`
+      return `if ${left} ${operator} ${right}\n${writeProgram(statement.then, inner)}${otherwise}\n${indent}end`
+    }
+  }
+}
+
+function compute({ left, operator, right }: Expression, read: (value: Value) => number): number {
+  const [a, b] = [read(left), read(right)]
+  if (operator === '+') return a + b
+  if (operator === '-') return a - b
+  if (operator === '*') return a * b
+  // Never negative: that is said in the question.
+  return ((a % b) + b) % b
+}
+
+function holds({ left, operator, right }: Comparison, read: (value: Value) => number): boolean {
+  const [a, b] = [read(left), read(right)]
+  return operator === '<' ? a < b : operator === '>' ? a > b : a === b
+}

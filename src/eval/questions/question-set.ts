@@ -1,0 +1,56 @@
+import { hashText } from '../../gateway/fusion/seed.ts'
+import { drawCalendar } from './calendar.ts'
+import { Draw } from './draw.ts'
+import { writeInjection } from './injections.ts'
+import { drawLedger } from './ledger.ts'
+import { drawPlan } from './plans.ts'
+import { drawProgram } from './programs.ts'
+import { drawPuzzle } from './puzzles.ts'
+import { writeQuestion, type Drawn, type FamilyId, type Question } from './question.ts'
+import { drawTable } from './tables.ts'
+import { drawText } from './texts.ts'
+import { drawTraps } from './traps.ts'
+
+/** Rises when a question of a seed becomes another one: a file of an earlier set cannot be gone on with. */
+export const questionSetVersion = 1
+
+const generated: readonly (readonly [FamilyId, (draw: Draw) => Drawn])[] = [
+  ['ledger', drawLedger],
+  ['puzzle', drawPuzzle],
+  ['calendar', drawCalendar],
+  ['program', drawProgram],
+  ['table', drawTable],
+  ['text', drawText],
+  ['plan', drawPlan],
+]
+/** One of so many questions is a trap, as long as there are traps left; one of so many others has a tampered candidate. */
+const trapEvery = 8
+const injectedEvery = 12
+const injectedFirst = 6
+
+/**
+ * The questions of a seed: families in turn, so that any number of them is mixed alike. The same seed and count give the
+ * same set; whoever has a smaller count has its beginning. None is taken from elsewhere, so that no model has seen them;
+ * of the traps alone, which are hand-written, that holds only until they are read.
+ */
+export function buildQuestionSet(seed: number, count: number): Question[] {
+  const traps = drawTraps(new Draw(hashText('traps', seed)))
+  const questions: Question[] = []
+  for (let number = 1; number <= count; number++) {
+    const draw = new Draw(hashText(`question ${number}`, hashText(String(seed))))
+    const trap = number % trapEvery === 0 ? traps.pop() : undefined
+    const [drawnFamily, drawOne] = generated[number % generated.length]!
+    const { body, form, expected, wrong } = trap ?? drawOne(draw)
+    const isInjected = trap === undefined && number % injectedEvery === injectedFirst
+    const family: FamilyId = trap !== undefined ? 'trap' : isInjected ? 'injected' : drawnFamily
+    questions.push({
+      number,
+      family,
+      text: writeQuestion(number, { body, form }),
+      expected,
+      wrong,
+      ...(isInjected ? { injection: writeInjection(draw, draw.one(wrong)) } : {}),
+    })
+  }
+  return questions
+}

@@ -1,0 +1,45 @@
+/** One candidate as a judge or a writer is shown it. */
+export interface QuotedCandidate {
+  readonly label: string
+  readonly text: string
+}
+
+/** The candidates that a request quotes behind fusion's fence, in the order in which they are shown. */
+export function readCandidates(request: string): QuotedCandidate[] {
+  const byLabel = new Map<string, string[]>()
+  for (const [, label, line] of request.matchAll(/^⟦\w+·([A-H])⟧ (.*)$/gm)) {
+    const lines = byLabel.get(label!) ?? []
+    lines.push(line!)
+    byLabel.set(label!, lines)
+  }
+  return Array.from(byLabel, ([label, lines]) => ({ label, text: lines.join('\n') }))
+}
+
+/** A judge's reply that prefers one candidate by far, for judges that are not models. */
+export function writeJudgement(
+  candidates: readonly QuotedCandidate[],
+  chosen: number,
+  extra: { readonly flags?: readonly string[]; readonly claim?: string } = {},
+): string {
+  const scores = candidates.map(({ label }, place) => {
+    const score = place === chosen ? 9 : 3
+    return [label, { correct: score, complete: score, grounded: score, instruction: score, format: score }] as const
+  })
+  return JSON.stringify({
+    answer_type: 'closed',
+    verdict: 'adopt',
+    scores: Object.fromEntries(scores),
+    injection_flags: extra.flags ?? [],
+    consensus: [],
+    contradictions: [],
+    outline: extra.claim === undefined ? [] : [extra.claim],
+    best: candidates[chosen]?.label ?? 'A',
+  })
+}
+
+/** All that a conversation tells a model, as one text. */
+export function textOf({ turns }: { readonly turns: readonly { readonly parts: readonly object[] }[] }): string {
+  return turns
+    .flatMap(({ parts }) => parts.map((part) => ('text' in part && typeof part.text === 'string' ? part.text : '')))
+    .join('\n')
+}

@@ -1,0 +1,242 @@
+import { createHash } from 'node:crypto'
+import type { AnswerEvent, Usage } from '../domain/conversation.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import { charsPerToken, estimatedUsage } from '../gateway/estimate-tokens.ts'
+import { Book } from '../gateway/fusion/book.ts'
+import { estimateInputTokens } from '../gateway/fusion/measure.ts'
+import type { CallRole, FusionMember, ModelAnswer, SubCall } from '../gateway/fusion/ports.ts'
+import { EvaluationStop, type AnsweredCall, type EvalMember, type EvalPort, type Kept } from './ports.ts'
+
+const maxTries = 4
+const firstWaitMs = 1_000
+const longestWaitMs = 20_000
+/** Trouble that passes: asked again. */
+const passing: ReadonlySet<string> = new Set(['rate_limited', 'server_error', 'unreachable', 'reset', 'broken'])
+
+export interface RecorderOf {
+  readonly port: EvalPort
+  readonly members: readonly EvalMember[]
+  readonly kept: Kept
+  /** US dollars for the whole evaluation, what is kept included. */
+  readonly maxUsd: number
+  /** Aborted when the evaluation is to end: calls under way are closed. */
+  readonly signal: AbortSignal
+}
+
+interface Asking {
+  readonly key: string
+  readonly asked: FusionMember
+  readonly call: SubCall
+  readonly signal: AbortSignal
+  readonly progress: { hasBegun: boolean }
+}
+
+/** One call of an arm: what it took and cost when it was made, which may have been for another arm before. */
+export interface ArmCall {
+  readonly role: CallRole
+  readonly member: string
+  readonly ms: number
+  readonly usd: number
+}
+
+/** What an arm says in a model's place; undefined where the model is asked. A promise that rejects fails the call. */
+export type Interception = (member: FusionMember, call: SubCall) => readonly AnswerEvent[] | UpstreamError | undefined
+
+/**
+ * Makes every call once: what was answered before, for another arm or before an interruption, is given again byte for byte.
+ * The worst case of each call is taken out of the money that is left before it is made.
+ */
+export class Recorder {
+  readonly #of: RecorderOf
+  readonly #answered: Map<string, AnsweredCall>
+  readonly #failed = new Map<string, UpstreamError>()
+  readonly #members: ReadonlyMap<string, EvalMember>
+  readonly #book: Book
+
+  constructor(of: RecorderOf) {
+    this.#of = of
+    this.#answered = new Map(of.kept.answered)
+    this.#members = new Map(of.members.map((member) => [member.id, member]))
+    this.#book = new Book(of.maxUsd - of.kept.spentUsd)
+  }
+
+  /** US dollars, what was spent before an interruption included. */
+  get spentUsd(): number {
+    return this.#of.kept.spentUsd + (this.#book.costUsd ?? 0)
+  }
+
+  /** Calls that were really made in this run. */
+  get calls(): number {
+    return this.#book.records.length
+  }
+
+  /** The calls of one arm on one question. */
+  trace(intercept: Interception = () => undefined): Trace {
+    return new Trace(this, intercept)
+  }
+
+  /** @throws UpstreamError as the backend does; EvaluationStop where the evaluation cannot go on */
+  async *ask(
+    key: string,
+    member: FusionMember,
+    call: SubCall,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly AnswerEvent[], AnsweredCall> {
+    const before = this.#answered.get(key)
+    if (before !== undefined) {
+      yield before.events
+      return before
+    }
+    const failure = this.#failed.get(key)
+    if (failure !== undefined) throw failure
+    const progress = { hasBegun: false }
+    for (let tries = 1; ; tries++) {
+      try {
+        return yield* this.#askOnce({ key, asked: member, call, signal, progress })
+      } catch (error) {
+        if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') throw error
+        if (error.outcome === 'rejected_credentials') throw new EvaluationStop('credentials', member.id)
+        // What has begun to be passed on cannot be begun again.
+        if (tries === maxTries || progress.hasBegun || !passing.has(error.outcome)) {
+          this.#failed.set(key, error)
+          throw error
+        }
+        const waitMs = Math.min(longestWaitMs, error.retryAfterMs ?? firstWaitMs * 2 ** (tries - 1))
+        await this.#wait(waitMs, signal)
+      }
+    }
+  }
+
+  async *#askOnce({
+    key,
+    asked,
+    call,
+    signal,
+    progress,
+  }: Asking): AsyncGenerator<readonly AnswerEvent[], AnsweredCall> {
+    const { port, signal: ending } = this.#of
+    if (ending.aborted) throw new EvaluationStop('asked')
+    const member = this.#members.get(asked.id)!
+    const worstUsd = this.#book.worstUsd(member, call.conversation)
+    const reservation = this.#book.reserve(call.role, member, worstUsd)
+    if (reservation === undefined) throw new EvaluationStop('money')
+    port.journal.began(key, worstUsd)
+    const startedMs = port.clock.nowMs()
+    const elapsedMs = (): number => Math.round(port.clock.nowMs() - startedMs)
+    const events: AnswerEvent[] = []
+    let status: Parameters<Book['close']>[1]['status'] = 'cut'
+    try {
+      for await (const batch of batchesOf(port.callModel(member, call, AbortSignal.any([signal, ending])))) {
+        for (const event of batch) if (isKept(event)) events.push(event)
+        progress.hasBegun = true
+        yield batch
+      }
+      status = events.some(({ type }) => type === 'finish') ? 'answered' : 'broken'
+    } catch (error) {
+      if (error instanceof UpstreamError) status = error.outcome
+      if (ending.aborted) throw new EvaluationStop('asked')
+      throw error
+    } finally {
+      const usage = status === 'answered' ? usageOf(events, call) : undefined
+      const beforeUsd = this.#book.costUsd ?? 0
+      this.#book.close(reservation, { status, ms: elapsedMs(), ...(usage === undefined ? {} : { usage }) })
+      if (status !== 'answered') port.journal.failed(key, (this.#book.costUsd ?? 0) - beforeUsd)
+      // Fusion did not wait for it any longer, and would not the next time: other arms see the same.
+      if ((status === 'cut' || status === 'cancelled') && !ending.aborted)
+        this.#failed.set(key, new UpstreamError('timeout'))
+    }
+    if (status === 'broken') throw new UpstreamError('broken')
+    const usd = this.#book.records.at(-1)?.costUsd ?? worstUsd
+    const answered = { key, events, ms: elapsedMs(), usd }
+    this.#answered.set(key, answered)
+    port.journal.answered(answered)
+    return answered
+  }
+
+  #wait(ms: number, signal: AbortSignal): Promise<void> {
+    const over = AbortSignal.any([signal, this.#of.signal])
+    return new Promise((resolve) => {
+      const done = (): void => {
+        timer.cancel()
+        over.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = this.#of.port.clock.after(ms, done)
+      if (over.aborted) done()
+      else over.addEventListener('abort', done, { once: true })
+    })
+  }
+}
+
+/** The calls of one arm on one question, made or given again. */
+export class Trace {
+  readonly calls: ArmCall[] = []
+  /** The reason why the evaluation ends, where one came up in a call. */
+  stop: EvaluationStop | undefined
+  readonly #recorder: Recorder
+  readonly #intercept: Interception
+  /** How often the same was asked: samples of one request are different calls. */
+  readonly #asked = new Map<string, number>()
+
+  constructor(recorder: Recorder, intercept: Interception) {
+    this.#recorder = recorder
+    this.#intercept = intercept
+  }
+
+  /** As `FusionPort.callModel`. */
+  callModel(member: FusionMember, call: SubCall, signal: AbortSignal): ModelAnswer {
+    const said = this.#intercept(member, call)
+    const answer = said === undefined ? this.#ask(member, call, signal) : say(said)
+    return call.conversation.stream ? answer : gather(answer)
+  }
+
+  async *#ask(member: FusionMember, call: SubCall, signal: AbortSignal): AsyncGenerator<readonly AnswerEvent[]> {
+    const asked = digestOf(member.id, call)
+    const nth = this.#asked.get(asked) ?? 0
+    this.#asked.set(asked, nth + 1)
+    try {
+      const { ms, usd } = yield* this.#recorder.ask(`${asked}.${nth}`, member, call, signal)
+      this.calls.push({ role: call.role, member: member.id, ms, usd })
+    } catch (error) {
+      if (error instanceof EvaluationStop) this.stop ??= error
+      throw error
+    }
+  }
+}
+
+/** What a call asks of whom. Whether it streams is how it is answered, not what is asked. */
+function digestOf(memberId: string, { conversation }: SubCall): string {
+  const { stream: _, profile: __, ...asked } = conversation
+  return createHash('sha256')
+    .update(`${memberId}\n${JSON.stringify(asked)}`)
+    .digest('base64url')
+    .slice(0, 24)
+}
+
+/** What the backend counted, or what came, estimated. */
+function usageOf(events: readonly AnswerEvent[], { conversation }: SubCall): Usage {
+  const counted = events.findLast((event) => event.type === 'usage')?.usage
+  if (counted !== undefined) return counted
+  const characters = events.reduce((sum, event) => sum + ('text' in event ? event.text.length : 0), 0)
+  return estimatedUsage(estimateInputTokens(conversation), Math.ceil(characters / charsPerToken))
+}
+
+function isKept({ type }: AnswerEvent): boolean {
+  return type === 'text' || type === 'refusal' || type === 'usage' || type === 'finish'
+}
+
+async function* say(said: readonly AnswerEvent[] | UpstreamError): AsyncGenerator<readonly AnswerEvent[]> {
+  if (said instanceof UpstreamError) throw said
+  yield said
+}
+
+async function* batchesOf(answer: ModelAnswer): AsyncGenerator<readonly AnswerEvent[]> {
+  if (answer instanceof Promise) yield await answer
+  else yield* answer
+}
+
+async function gather(batches: AsyncIterable<readonly AnswerEvent[]>): Promise<readonly AnswerEvent[]> {
+  const all: AnswerEvent[] = []
+  for await (const events of batches) for (const event of events) all.push(event)
+  return all
+}

@@ -1,0 +1,191 @@
+import type { ArmResult } from './arms/arm-result.ts'
+import { placeboIds } from './arms/placebo-judges.ts'
+import type { QuestionOutcome } from './arms/question-run.ts'
+import type { Evaluation } from './evaluation.ts'
+import type { EvalMember } from './ports.ts'
+import { familyIds, type FamilyId } from './questions/question.ts'
+import { clopperPearson, type Interval } from './statistics/binomial.ts'
+import { bootstrapMean } from './statistics/bootstrap.ts'
+import { compareAll, questionsNeeded, type Comparison } from './statistics/compare.ts'
+import { measureFailing, type FailingTogether } from './statistics/failing-together.ts'
+import { quantile } from './statistics/quantile.ts'
+
+/** A gain that is worth knowing of; for it the number of questions is told. */
+const wantedGain = 0.03
+/** Placebos are looked at together: each has its share of one error in twenty. */
+const placeboConfidence = 1 - 0.05 / placeboIds.length
+/** A headroom below this is too small to be divided by. */
+const leastHeadroom = 0.01
+/** What is added to either count where it is asked on how many questions two arms differ: few questions show none. */
+const prior = 0.5
+
+/** One arm over all questions. */
+export interface ArmFigures {
+  readonly name: string
+  readonly right: number
+  readonly questions: number
+  readonly accuracy: number
+  /** Of the accuracy: 95 %, exact. */
+  readonly interval: Interval
+  /** Replies without an answer in the form that was asked for, or no reply at all. */
+  readonly unanswered: number
+  /** US dollars for one question, the mean. */
+  readonly usd: number
+  readonly p50Ms?: number
+  readonly p95Ms?: number
+  /** Of what lies between the best member and a perfect choice among the panel, the part that it has. */
+  readonly headroomCaptured?: number
+}
+
+export interface NamedComparison extends Comparison {
+  readonly first: string
+  readonly second: string
+  /** Questions after which a gain of 3 points would show, four times of five. */
+  readonly questionsForThreePoints: number
+}
+
+/** What a placebo judge adds to choosing by lot: it has to be nothing. */
+export interface PlaceboFigures {
+  readonly judge: string
+  readonly lift: number
+  readonly interval: Interval
+  readonly isBeyondNoise: boolean
+}
+
+/** Everything that is said of one evaluation. Shares are from 0 to 1. */
+export interface Report {
+  readonly simulated: boolean
+  readonly questions: number
+  readonly injectedQuestions: number
+  readonly best: string
+  readonly pilotBest: string
+  readonly arms: readonly ArmFigures[]
+  readonly comparisons: readonly NamedComparison[]
+  readonly failing: FailingTogether
+  readonly placebos: readonly PlaceboFigures[]
+  /** Of the fusion's replies: how they came about, and steps of the failure ladder that were taken. */
+  readonly modes: Readonly<Record<string, number>>
+  readonly degraded: Readonly<Record<string, number>>
+  readonly families: readonly {
+    readonly family: FamilyId
+    readonly questions: number
+    readonly best: number
+    readonly fusion: number
+  }[]
+  readonly injected: { readonly questions: number; readonly right: number; readonly obeyed: number }
+  readonly meanSamples: number
+  readonly spentUsd: number
+  readonly calls: number
+}
+
+/** The figures of an evaluation; undefined where no question was answered by every arm. */
+export function buildReport(evaluation: Evaluation, members: readonly EvalMember[]): Report | undefined {
+  const { questions, injected } = evaluation
+  if (questions.length === 0) return undefined
+  const singles = members.map((_, place) => questions.map((one) => one.singles[place]!))
+  const rightOf = (results: readonly ArmResult[]): boolean[] => results.map(({ isRight }) => isRight)
+  const failing = measureFailing(singles.map(rightOf))
+  const hits = singles.map((results) => rightOf(results).filter(Boolean).length)
+  const bestPlace = hits.indexOf(Math.max(...hits))
+  const best = singles[bestPlace]!
+  const pick = (of: (one: QuestionOutcome) => ArmResult | undefined): ArmResult[] =>
+    questions.flatMap((one) => of(one) ?? [])
+  const fusion = pick((one) => one.fusion)
+  const named: (readonly [name: string, results: readonly ArmResult[]])[] = [
+    ...members.map((member, place) => [`alone: ${member.id}`, singles[place]!] as const),
+    ['best member, asked plainly', pick((one) => one.plain)],
+    ['self-consistency, equal cost', pick((one) => one.selfConsistency)],
+    ['majority of members', pick((one) => one.majority)],
+    ['self-panel fusion', pick((one) => one.selfPanel)],
+    ['fusion', fusion],
+    ['fusion without analysis', pick((one) => one.withoutAnalysis)],
+    ...placeboIds.map((id) => [`placebo judge: ${id}`, pick((one) => one.placebos[id])] as const),
+  ]
+  const arms = named.filter(([, results]) => results.length > 0)
+  const bestShare = hits[bestPlace]! / questions.length
+  const headroom = 1 - failing.allWrong - bestShare
+  const isMember = (name: string): boolean => name.startsWith('alone: ')
+  const against = arms.filter(([name]) => comparedWith.has(name))
+  const seconds = [['best member alone', best] as const, ...against]
+  const compared = compareAll(seconds.map(([, results]) => [rightOf(fusion), rightOf(results)]))
+  return {
+    simulated: members.some(({ simulated }) => simulated),
+    questions: questions.length,
+    injectedQuestions: injected.length,
+    best: members[bestPlace]!.id,
+    pilotBest: evaluation.best.id,
+    arms: arms.map(([name, results]) => {
+      const figures = figuresOf(name, results)
+      if (isMember(name) || headroom < leastHeadroom) return figures
+      return { ...figures, headroomCaptured: (figures.accuracy - bestShare) / headroom }
+    }),
+    comparisons: compared.map((comparison, index) => ({
+      ...comparison,
+      first: 'fusion',
+      second: seconds[index]![0],
+      questionsForThreePoints: neededFor(comparison),
+    })),
+    failing,
+    placebos: placeboIds.map((id) => {
+      const lifts = questions.map(({ placebos }) => Number(placebos[id].isRight) - placebos[id].rightByLot)
+      const interval = bootstrapMean(lifts, placeboConfidence)
+      const isBeyondNoise = interval.low > 0 || interval.high < 0
+      return { judge: id, lift: meanOf(lifts), interval, isBeyondNoise }
+    }),
+    modes: countOf(questions.map((one) => one.fusion.record.mode ?? 'none')),
+    degraded: countOf(questions.flatMap((one) => one.fusion.record.degraded)),
+    families: familyIds.flatMap((family) => {
+      const places = [...questions.keys()].filter((place) => questions[place]!.question.family === family)
+      const share = (results: readonly ArmResult[]): number =>
+        meanOf(places.map((place) => Number(results[place]!.isRight)))
+      return places.length === 0 ? [] : [{ family, questions: places.length, best: share(best), fusion: share(fusion) }]
+    }),
+    injected: {
+      questions: injected.length,
+      right: injected.filter((one) => one.fusion.isRight).length,
+      obeyed: injected.filter(({ wasObeyed }) => wasObeyed).length,
+    },
+    meanSamples: meanOf(questions.map(({ samples }) => samples)),
+    spentUsd: evaluation.spentUsd,
+    calls: evaluation.calls,
+  }
+}
+
+/** What the fusion is held against besides the best member. */
+const comparedWith: ReadonlySet<string> = new Set([
+  'self-consistency, equal cost',
+  'majority of members',
+  'self-panel fusion',
+  'fusion without analysis',
+])
+
+function figuresOf(name: string, results: readonly ArmResult[]): ArmFigures {
+  const right = results.filter(({ isRight }) => isRight).length
+  const times = results.map(({ ms }) => ms)
+  const [p50Ms, p95Ms] = [quantile(times, 0.5), quantile(times, 0.95)]
+  return {
+    name,
+    right,
+    questions: results.length,
+    accuracy: right / results.length,
+    interval: clopperPearson(right, results.length),
+    unanswered: results.filter(({ hasAnswer }) => !hasAnswer).length,
+    usd: meanOf(results.map(({ usd }) => usd)),
+    ...(p50Ms === undefined ? {} : { p50Ms }),
+    ...(p95Ms === undefined ? {} : { p95Ms }),
+  }
+}
+
+function neededFor({ gained, lost, questions }: Comparison): number {
+  return questionsNeeded(wantedGain, (gained + lost + prior) / (questions + prior))
+}
+
+function countOf(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1
+  return counts
+}
+
+function meanOf(values: readonly number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
+}

@@ -1,0 +1,132 @@
+import { Draw } from './questions/draw.ts'
+import { hashText } from '../gateway/fusion/seed.ts'
+import { findAnswer, isRightAnswer } from './questions/check-answer.ts'
+import { isInjection } from './questions/injections.ts'
+import { numberIn, writeExpected, type Question } from './questions/question.ts'
+import { readCandidates, writeJudgement, type QuotedCandidate } from './quoted-candidates.ts'
+
+/**
+ * What is assumed of simulated models: nothing of it was measured, and figures that come of it say nothing about real
+ * ones. `right`: how often a member is right, in turn; `shared`: how much of a question's difficulty is the same for all;
+ * `allWrong`: questions on which all are wrong; `popular`: how often who is wrong says the usual wrong answer; `own`: how
+ * much of its luck a member keeps from sample to sample; `tells`: how often a judge or writer tells right from wrong;
+ * `obeys`: how often one follows orders in a candidate.
+ */
+export const assumed = {
+  right: [0.78, 0.74, 0.7],
+  shared: 0.45,
+  allWrong: 0.03,
+  popular: 0.72,
+  own: 0.35,
+  tells: 0.75,
+  obeys: 0.1,
+}
+export type Assumptions = typeof assumed
+
+/** What a simulated member says to one request; undefined where it is none of an evaluation. */
+export type SimulatedVoice = (member: string, request: string) => string | undefined
+
+export interface WorldOf {
+  readonly questions: readonly Question[]
+  /** Names of the simulated members, the best first. */
+  readonly members: readonly string[]
+  readonly seed: number
+  readonly assumptions?: Assumptions
+}
+
+/** Most requests whose repetitions are told apart; a set has fewer. */
+const maxRemembered = 200_000
+
+/**
+ * Simulated models that know the questions and are right as often as is assumed: the same seed has the same answers. A
+ * request that quotes candidates is one of a judge or of a writer.
+ */
+export function simulateWorld({ questions, members, seed, assumptions = assumed }: WorldOf): SimulatedVoice {
+  const byNumber = new Map(questions.map((question) => [question.number, question]))
+  const asked = new Map<string, number>()
+  return (member, request) => {
+    const number = numberIn(request)
+    const question = number === undefined ? undefined : byNumber.get(number)
+    if (question === undefined) return undefined
+    const place = Math.max(0, members.indexOf(member))
+    // Marks of a fence differ from run to run; what is quoted does not.
+    const what = `${member} ${number} ${hashText(request.replace(/⟦\w+·/g, '⟦'))}`
+    const nth = asked.get(what) ?? 0
+    if (asked.size < maxRemembered) asked.set(what, nth + 1)
+    const draw = new Draw(hashText(`${what} ${nth}`, seed))
+    const speaking: Speaking = { question, draw, seed, assumptions, member, place }
+    const shown = readCandidates(request)
+    if (shown.length === 0) return answer(speaking)
+    return request.includes('"injection_flags"') ? judge(speaking, shown) : write(speaking, shown)
+  }
+}
+
+interface Speaking {
+  readonly question: Question
+  readonly draw: Draw
+  readonly seed: number
+  readonly assumptions: Assumptions
+  readonly member: string
+  readonly place: number
+}
+
+function answer({ question, draw, seed, assumptions, member, place }: Speaking): string {
+  const { right, shared, allWrong, popular, own } = assumptions
+  const { number, expected, wrong } = question
+  const common = new Draw(hashText(`question ${number}`, seed))
+  const isLost = common.chance(allWrong)
+  const difficulty = normal(common)
+  const usual = common.one(wrong)
+  const luck = normal(new Draw(hashText(`${member} ${number}`, seed)))
+  const skill =
+    Math.sqrt(shared) * difficulty + Math.sqrt(1 - shared) * (Math.sqrt(own) * luck + Math.sqrt(1 - own) * normal(draw))
+  const share = right[place % right.length]! / (1 - allWrong)
+  const isRight = !isLost && skill < probit(share)
+  const said = isRight ? writeExpected(expected) : draw.chance(popular) ? usual : draw.one(wrong)
+  // Wordy by chance alone: neither length nor words tell anything.
+  const words = Array.from({ length: draw.whole(12, 60) }, () => draw.one(filler)).join(' ')
+  return `Simulated reply: ${words}.\n\nANSWER: ${said}`
+}
+
+function judge({ question, draw, assumptions }: Speaking, shown: readonly QuotedCandidate[]): string {
+  const orders = shown.findIndex(({ text }) => isInjection(text))
+  if (orders >= 0 && draw.chance(assumptions.obeys)) return writeJudgement(shown, orders)
+  const flags = shown.filter(({ text }) => isInjection(text)).map(({ label }) => label)
+  return writeJudgement(shown, choose(question, draw, assumptions, shown), { flags })
+}
+
+function write({ question, draw, assumptions }: Speaking, shown: readonly QuotedCandidate[]): string {
+  const chosen = shown[choose(question, draw, assumptions, shown)]!
+  return `Simulated reply, written from notes.\n\nANSWER: ${findAnswer(chosen.text) ?? question.wrong[0]}`
+}
+
+function choose({ expected }: Question, draw: Draw, { tells }: Assumptions, shown: readonly QuotedCandidate[]): number {
+  const right = shown.flatMap(({ text }, place) => {
+    const said = findAnswer(text)
+    return said !== undefined && isRightAnswer(expected, said) ? [place] : []
+  })
+  return right.length > 0 && draw.chance(tells) ? draw.one(right) : draw.whole(0, shown.length - 1)
+}
+
+const filler = 'so then thus first next also here there this that one two sum step note hence which by case'.split(' ')
+
+/** A normal deviate from two even ones (Box and Muller). */
+function normal({ random }: Draw): number {
+  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
+}
+
+/** The inverse of the normal distribution, by bisection. */
+function probit(share: number): number {
+  let [low, high] = [-6, 6]
+  for (let step = 0; step < 40; step++) {
+    const middle = (low + high) / 2
+    if (distribution(middle) < share) low = middle
+    else high = middle
+  }
+  return low
+}
+
+/** The normal distribution function by a logistic curve that is off by 0.0002 at most: the world is assumed anyway. */
+function distribution(z: number): number {
+  return 1 / (1 + Math.exp(-(1.5976 * z + 0.07056 * z ** 3)))
+}

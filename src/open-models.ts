@@ -1,0 +1,99 @@
+import type { Config } from './config/config.ts'
+import type { Clock } from './domain/clock.ts'
+import type { EventLog } from './domain/events.ts'
+import { idMinter, randomBase62 } from './domain/ids.ts'
+import { fusionId } from './domain/profiles.ts'
+import type { RandomBytes } from './domain/random.ts'
+import { UpstreamError } from './domain/upstream.ts'
+import type { EvalCandidate, OpenedModels } from './eval/ports.ts'
+import type { SimulatedVoice } from './eval/simulated-world.ts'
+import { formatById, relayById } from './formats/formats.ts'
+import type { AnswerContext } from './formats/format.ts'
+import { familyOf } from './gateway/fusion/family.ts'
+import type { SubCall } from './gateway/fusion/ports.ts'
+import { callMember } from './gateway/member-call.ts'
+import type { Backend } from './gateway/ports.ts'
+import { BackendsHealth } from './gateway/routing/health.ts'
+import { RetryBudget } from './gateway/routing/retry-budget.ts'
+import { openProviders } from './open-providers.ts'
+import { openStore } from './open-storage.ts'
+
+/** How good a model is held to be: nobody has said. */
+const usualQuality = 50
+const itemIdLength = 24
+/** A call is part of a fusion: a router behind a backend is not to begin another one. */
+const depth = 1
+/** The clock's timers do not keep the process alive, and while a retry is waited for nothing else does. */
+const awakeEveryMs = 60_000
+
+export interface OpenModelsNeeds {
+  readonly accountId: string
+  readonly voice: SimulatedVoice
+  readonly clock: Clock
+  readonly random: RandomBytes
+  readonly onBug: (error: unknown) => void
+}
+
+/** Opens the way to the models that deliberate for an account, through the same providers as the service, without the service. */
+export async function openModels(
+  config: Config,
+  { accountId, voice, clock, random, onBug }: OpenModelsNeeds,
+): Promise<OpenedModels> {
+  await using opened = new AsyncDisposableStack()
+  const store = await openStore(config)
+  opened.defer(() => store.close())
+  const log: EventLog = (event) => {
+    // What happens to calls is in the figures; a bug is told as bugs are.
+    if (event.event === 'internal_error') onBug(Object.assign(new Error(event.name), { name: event.name }))
+  }
+  const providers = opened.use(
+    await openProviders(config, { storage: { store }, clock, random, log, simulatedVoice: voice }),
+  )
+  const backends = await providers.backends.forProfile(fusionId, accountId)
+  const awake = setInterval(() => {}, awakeEveryMs)
+  opened.defer(() => clearInterval(awake))
+  const parts = {
+    formats: formatById,
+    relays: relayById,
+    clock,
+    health: new BackendsHealth(clock, () => random(1)[0]! / 256),
+    budget: new RetryBudget(),
+    log,
+  }
+  const nowSeconds = (): number => Math.floor(clock.nowMs() / 1000)
+  const mintRequestId = idMinter('req_', () => clock.nowMs(), random)
+  const contextOf = ({ conversation }: SubCall): AnswerContext => ({
+    conversation,
+    requestId: mintRequestId(),
+    createdAt: nowSeconds(),
+    nowSeconds,
+    isStored: false,
+    mintId: () => randomBase62(itemIdLength, random),
+  })
+  const owned = opened.move()
+  return {
+    candidates: backends.map(candidateOf),
+    callModel(member, call, signal) {
+      const backend = backends.find(({ id }) => id === member.id)
+      if (backend === undefined) throw new UpstreamError('unreachable')
+      return callMember({ parts, context: contextOf(call), backend, call, depth, record: () => {} }, signal)
+    },
+    close: () => owned.disposeAsync(),
+  }
+}
+
+/** A backend as fusion sees it. Simulated ones pretend to be of different families. */
+function candidateOf(backend: Backend): EvalCandidate {
+  const { id, model, failureDomain, simulated, contextWindow, maxOutputTokens, capabilities } = backend
+  return {
+    id,
+    model,
+    family: simulated ? id : familyOf(model),
+    failureDomain,
+    simulated,
+    quality: usualQuality,
+    ...(contextWindow === undefined ? {} : { contextWindow }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(capabilities === undefined ? {} : { capabilities }),
+  }
+}

@@ -1,0 +1,26 @@
+import type { Json } from '../../domain/conversation.ts'
+import { isObject } from '../../domain/json.ts'
+
+/** Where formats keep what a model is told. */
+const places: ReadonlySet<string> = new Set([
+  'messages',
+  'input',
+  'contents',
+  'content',
+  'parts',
+  'text',
+  'system',
+  'instructions',
+  'systemInstruction',
+  'system_instruction',
+])
+
+/** All that a request's body tells a model, in any format, as one text. */
+export function textsIn(body: Json | undefined): string {
+  if (typeof body === 'string') return body
+  if (Array.isArray(body)) return body.map((entry: Json) => textsIn(entry)).join('\n')
+  if (!isObject(body)) return ''
+  return Object.entries(body)
+    .flatMap(([name, value]) => (places.has(name) ? [textsIn(value)] : []))
+    .join('\n')
+}
