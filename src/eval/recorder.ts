@@ -52,6 +52,9 @@ export class Recorder {
   readonly #failed = new Map<string, UpstreamError>()
   readonly #members: ReadonlyMap<string, EvalMember>
   readonly #book: Book
+  /** Calls under way, and what is resolved when the next of them ends. */
+  #underWay = 0
+  #ended = Promise.withResolvers<void>()
 
   constructor(of: RecorderOf) {
     this.#of = of
@@ -118,8 +121,7 @@ export class Recorder {
     if (ending.aborted) throw new EvaluationStop('asked')
     const member = this.#members.get(asked.id)!
     const worstUsd = this.#book.worstUsd(member, call.conversation)
-    const reservation = this.#book.reserve(call.role, member, worstUsd)
-    if (reservation === undefined) throw new EvaluationStop('money')
+    const reservation = await this.#reserve(call.role, member, worstUsd, signal)
     port.journal.began(key, worstUsd)
     const startedMs = port.clock.nowMs()
     const elapsedMs = (): number => Math.round(port.clock.nowMs() - startedMs)
@@ -140,6 +142,9 @@ export class Recorder {
       const usage = status === 'answered' ? usageOf(events, call) : undefined
       const beforeUsd = this.#book.costUsd ?? 0
       this.#book.close(reservation, { status, ms: elapsedMs(), ...(usage === undefined ? {} : { usage }) })
+      this.#underWay -= 1
+      this.#ended.resolve()
+      this.#ended = Promise.withResolvers()
       if (status !== 'answered') port.journal.failed(key, (this.#book.costUsd ?? 0) - beforeUsd)
       // Fusion did not wait for it any longer, and would not the next time: other arms see the same.
       if ((status === 'cut' || status === 'cancelled') && !ending.aborted)
@@ -153,7 +158,29 @@ export class Recorder {
     return answered
   }
 
-  #wait(ms: number, signal: AbortSignal): Promise<void> {
+  /** Takes the worst case of a call out of what is left; where others hold it back, waits for their ends. @throws EvaluationStop */
+  async #reserve(
+    role: CallRole,
+    member: EvalMember,
+    worstUsd: number,
+    signal: AbortSignal,
+  ): Promise<ReturnType<Book['reserve']> & object> {
+    for (;;) {
+      const reservation = this.#book.reserve(role, member, worstUsd)
+      if (reservation !== undefined) {
+        this.#underWay += 1
+        return reservation
+      }
+      if (this.#underWay === 0) throw new EvaluationStop('money')
+      await this.#wait(longestWaitMs, signal, this.#ended.promise)
+      if (this.#of.signal.aborted) throw new EvaluationStop('asked')
+      // Fusion does not wait any longer, for want of money: that is no fault of the member.
+      if (signal.aborted) throw new EvaluationStop('money')
+    }
+  }
+
+  /** Ends after so long, when a signal is aborted, or with `event`. */
+  #wait(ms: number, signal: AbortSignal, event?: Promise<void>): Promise<void> {
     const over = AbortSignal.any([signal, this.#of.signal])
     return new Promise((resolve) => {
       const done = (): void => {
@@ -162,6 +189,7 @@ export class Recorder {
         resolve()
       }
       const timer = this.#of.port.clock.after(ms, done)
+      void event?.then(done)
       if (over.aborted) done()
       else over.addEventListener('abort', done, { once: true })
     })

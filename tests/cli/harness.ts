@@ -8,6 +8,7 @@ import { systemClock } from '../../src/domain/clock.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
+import { openStore } from '../../src/open-storage.ts'
 import { MemoryStore } from '../accounts/memory-store.ts'
 
 export interface Spoken {
@@ -23,6 +24,8 @@ export class Harness {
   readonly store = new MemoryStore()
   readonly records: RequestRecord[] = []
   hasStore = true
+  /** Whether the database of the data folder is used instead of the store in memory. */
+  isStoreReal = false
   env: Record<string, string> = {}
   stdin = ''
   stdinIsTty = false
@@ -80,9 +83,14 @@ export class Harness {
       clock: systemClock(),
       random: systemRandom(),
       hasStore: () => this.hasStore,
-      openStore: async () => {
+      openStore: async (config) => {
         if (this.openFailure !== undefined) throw this.openFailure
         this.seen.push('open')
+        if (this.isStoreReal) {
+          const store = await openStore(config)
+          const requests = { find: () => Promise.resolve(undefined), list: () => Promise.resolve([]) }
+          return { accounts: store, requests, close: () => store.close() }
+        }
         return {
           accounts: this.store,
           requests: {

@@ -1,0 +1,201 @@
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/domain/clock.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+import { openModels } from '../../src/open-models.ts'
+import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
+import { Harness } from './harness.ts'
+
+let cli: Harness
+beforeEach(async () => {
+  cli = new Harness()
+  cli.isStoreReal = true
+  cli.onStop = () => {}
+  // The real way to the models: providers of the configuration, over sockets.
+  cli.openModels = (config, accountId, voice) =>
+    openModels(config, {
+      accountId,
+      voice,
+      clock: systemClock(),
+      random: systemRandom(),
+      onBug: (error) => {
+        throw error
+      },
+    })
+  await cli.say('accounts', 'create', 'me')
+})
+afterEach(() => cli.remove())
+
+const files = (): string[] => {
+  const folder = join(cli.dataDir, 'eval')
+  return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
+}
+
+interface Told {
+  readonly complete: boolean
+  readonly file: string
+  readonly spent_usd: number
+  readonly report: {
+    readonly simulated: boolean
+    readonly calls: number
+    readonly arms: readonly { readonly name: string; readonly right: number; readonly questions: number }[]
+    readonly comparisons: readonly { readonly verdict: string; readonly interval: { readonly low: number } }[]
+    readonly placebos: readonly { readonly isBeyondNoise: boolean }[]
+  }
+}
+
+describe('eval with the simulated models', () => {
+  test('asks them over real connections, says before and after that they pretend, and keeps a file for this user alone', async () => {
+    const { code, out, err } = await cli.say('eval', '--items', '60', '--seed', '4711')
+    expect(code).toBe(0)
+    expect(out.split('\n')[0]).toContain('SIMULATED')
+    expect(err).toContain('SIMULATED')
+    expect(err).toMatch(/About \d+ calls for [\d.]+ USD \(pretended\); never more than \d+ calls/)
+    for (const arm of [
+      'alone: simulated-alpha',
+      'self-consistency',
+      'majority',
+      'self-panel',
+      'fusion',
+      'placebo judge',
+    ])
+      expect(out).toContain(arm)
+    expect(out).toContain('None is beyond noise')
+    const [file] = files()
+    expect(statSync(file!).mode & 0o777).toBe(0o600)
+    expect(statSync(join(cli.dataDir, 'eval')).mode & 0o777).toBe(0o700)
+  }, 60_000)
+
+  test('the same seed has the same figures, and as JSON they are one object', async () => {
+    const told = async (): Promise<Told> =>
+      JSON.parse((await cli.say('eval', '--items', '24', '--seed', '9', '--json')).out) as Told
+    const [first, second] = [await told(), await told()]
+    expect(first.complete).toBe(true)
+    expect(first.report.simulated).toBe(true)
+    const rights = ({ report }: Told): unknown => report.arms.map(({ name, right }) => [name, right])
+    expect(rights(first)).toEqual(rights(second))
+    expect(first.file).not.toBe(second.file)
+    for (const { verdict, interval } of first.report.comparisons)
+      if (verdict === 'better') expect(interval.low).toBeGreaterThan(0)
+  }, 60_000)
+
+  test('goes on where the money ended, and pays for nothing twice', async () => {
+    const stopped = await cli.say('eval', '--items', '24', '--seed', '5', '--max-usd', '0.04')
+    expect(stopped.err).toContain('Stopped: the next call could go beyond --max-usd')
+    const [file] = files()
+    expect(stopped.err).toContain(`eval --resume ${file}`)
+    chmodSync(file!, 0o644)
+    const answered = readFileSync(file!, 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('{"answered"')).length
+    const gone = JSON.parse((await cli.say('eval', '--resume', file!, '--json')).out) as Told
+    expect(gone.complete).toBe(true)
+    expect(statSync(file!).mode & 0o777).toBe(0o600)
+    const whole = JSON.parse((await cli.say('eval', '--items', '24', '--seed', '5', '--json')).out) as Told
+    expect(gone.report.calls).toBe(whole.report.calls - answered)
+    expect(gone.report.arms.map(({ right }) => right)).toEqual(whole.report.arms.map(({ right }) => right))
+  }, 60_000)
+
+  test('an interrupted one ends with 130, the figures so far, and the command that goes on', async () => {
+    cli.onStop = (stop) => {
+      const looking = setInterval(() => {
+        if (!files().some((path) => readFileSync(path, 'utf8').includes('"answered"'))) return
+        clearInterval(looking)
+        stop()
+      }, 10)
+    }
+    const { code, err } = await cli.say('eval', '--items', '2000', '--seed', '6', '--max-usd', '100')
+    expect(code).toBe(130)
+    expect(err).toContain('Interrupted.')
+    const [file] = files()
+    expect(err).toContain(`--resume ${file}`)
+    expect(readFileSync(file!, 'utf8')).toContain('"answered"')
+  }, 60_000)
+
+  test('a dry run asks nothing, keeps nothing and says what it would cost', async () => {
+    const { code, out } = await cli.say('eval', '--dry-run', '--items', '40', '--preset', 'fast')
+    expect(code).toBe(0)
+    expect(out).toMatch(/40 questions of seed \d+, preset fast, members: simulated-alpha/)
+    expect(files()).toEqual([])
+    const json = JSON.parse((await cli.say('eval', '--dry-run', '--json')).out) as {
+      reckoning: { most: { usd: number } }
+    }
+    expect(json.reckoning.most.usd).toBeGreaterThan(0)
+  })
+
+  test('fewer members can be named', async () => {
+    const { out } = await cli.say('eval', '--items', '8', '--members', 'simulated-beta,simulated-alpha')
+    expect(out).toContain('alone: simulated-beta')
+    expect(out).not.toContain('simulated-gamma')
+  })
+})
+
+describe('eval with models of a configuration', () => {
+  const key = 'sk-made-up-for-this-test-0123456789'
+  let provider: SimulatedProvider
+  beforeEach(async () => {
+    provider = await startSimulatedProvider({ name: 'p', capture: true })
+    // To the service they are real ones: nothing in the configuration says that they are not.
+    const backend = (id: string): string =>
+      `  ${id}: { provider: mine, model: model-${id}, credential_env: MINE_KEY, account: me }`
+    const text = `providers:\n  mine: { preset: custom, base_url: "${provider.baseUrl}" }\nbackends:\n${backend('a')}\n${backend('b')}\nprofiles:\n  svc-router/frontier: { backends: [a, b] }\n`
+    writeFileSync(join(cli.folder, 'c.yaml'), text)
+    cli.env = { MINE_KEY: key }
+  })
+  afterEach(() => provider.close())
+
+  const say = (...args: readonly string[]): ReturnType<Harness['say']> =>
+    cli.say('eval', '--config', join(cli.folder, 'c.yaml'), '--items', '8', ...args)
+
+  test('a price that nobody said is asked for, before anything is spent', async () => {
+    const { code, err } = await say()
+    expect(code).toBe(2)
+    expect(err).toContain('the price of model-a, model-b is not known')
+    expect(err).toContain('--price model-a=INPUT/OUTPUT')
+    expect(provider.counts().requests).toBe(0)
+    expect(files()).toEqual([])
+  })
+
+  test('they are asked as the service asks them, and their key is in no file and no output', async () => {
+    const { code, out, err } = await say('--price', 'model-a=1/4,b=2/8')
+    expect(err).not.toContain('error')
+    expect(code).toBe(0)
+    expect(out).not.toContain('SIMULATED')
+    expect(provider.captured().every(({ headers }) => headers['authorization'] === `Bearer ${key}`)).toBe(true)
+    expect(provider.captured().every(({ headers }) => headers['x-svc-router-fusion-depth'] === '1')).toBe(true)
+    expect(out + err + readFileSync(files()[0]!, 'utf8')).not.toContain(key)
+  }, 60_000)
+
+  test('a rejected credential ends it with 4', async () => {
+    provider.script([{ do: 'status', status: 401, repeat: true }])
+    const { code, err } = await say('--price', 'model-a=1/4,b=2/8')
+    expect(code).toBe(4)
+    expect(err).toMatch(/rejected the credential of [ab]/)
+  })
+})
+
+describe('a mistake in the line', () => {
+  test.each([
+    [['--items', '3'], 'from 8 to 5000'],
+    [['--preset', 'best'], 'one of: fast, balanced, quality'],
+    [['--max-usd', 'two'], 'must be a number'],
+    [['--price', 'x'], '--price MODEL=1.25/10'],
+    [['--members', 'a,a'], 'different names'],
+    [['--members', 'nobody'], 'there are: simulated-alpha, simulated-beta, simulated-gamma'],
+  ])('%j ends with 2 and says how it is meant', async (args, words) => {
+    const { code, err } = await cli.say('eval', ...args)
+    expect(code).toBe(2)
+    expect(err).toContain(words)
+  })
+
+  test('a file that is not there or is none is refused, and so is another seed for one that is', async () => {
+    expect((await cli.say('eval', '--resume', join(cli.folder, 'none'))).err).toContain('there is no file')
+    writeFileSync(join(cli.folder, 'x'), 'x')
+    expect((await cli.say('eval', '--resume', join(cli.folder, 'x'))).err).toContain('not a file of an evaluation')
+    await cli.say('eval', '--items', '8', '--seed', '1')
+    const { code, err } = await cli.say('eval', '--resume', files()[0]!, '--seed', '2')
+    expect(code).toBe(2)
+    expect(err).toContain('as it was begun')
+  })
+})

@@ -1,0 +1,234 @@
+import { describe, expect, test } from 'vitest'
+import { UpstreamError } from '../../src/domain/upstream.ts'
+import { journalOf, readJournal, writeHead } from '../../src/eval/journal-lines.ts'
+import { reckon } from '../../src/eval/reckon.ts'
+import { buildReport } from '../../src/eval/report.ts'
+import { assumed } from '../../src/eval/simulated-world.ts'
+import { writeReport } from '../../src/eval/write-report.ts'
+import { familyIds } from '../../src/eval/questions/question.ts'
+import { membersNamed, worldOf } from './in-process.ts'
+
+const asLines = (rows: readonly (readonly string[])[]): string => rows.map((row) => row.join(' | ')).join('\n')
+
+describe('every arm sees one panel', () => {
+  test('each member is asked once for each question, however many arms use its answer', async () => {
+    const { port, run, questions } = worldOf({ seed: 5, items: 24 })
+    const { injected } = await run()
+    const panel = port.seen.filter(({ role, request }) => role === 'panel' && request.includes('as if no other answer'))
+    const key = ({ member, request }: (typeof panel)[number]): string => `${member} ${request}`
+    expect(new Set(panel.map(key)).size).toBe(panel.length)
+    // Three members of the panel, and two further samples of the best; of an injected one the tampered member is not asked.
+    const whole = questions.length - injected.length
+    expect(panel.length).toBe(whole * 5 + injected.length * 2)
+  })
+
+  test('the fusion is the engine’s own: judged, adopted or written, with its record', async () => {
+    const { run } = worldOf({ seed: 6, items: 24 })
+    const { questions } = await run()
+    for (const { fusion, placebos, withoutAnalysis } of questions) {
+      expect(fusion.record.asked).toBe(3)
+      expect(fusion.record.answered).toBe(3)
+      expect(fusion.record.verdict).toBeDefined()
+      expect(placebos.random.record.mode).toBe('adopted')
+      expect(withoutAnalysis.usd).toBeGreaterThan(0)
+    }
+  })
+
+  test('placebo judges are never asked for: they cost what the panel costs', async () => {
+    const { run } = worldOf({ seed: 8, items: 16 })
+    const { questions } = await run()
+    for (const { placebos, singles } of questions) {
+      const panelUsd = singles.reduce((sum, { usd }) => sum + usd, 0)
+      for (const placebo of Object.values(placebos)) expect(placebo.usd).toBeCloseTo(panelUsd, 12)
+    }
+  })
+
+  test('self-consistency has about the money of the fusion, and never much more', async () => {
+    const { run } = worldOf({ seed: 9, items: 24 })
+    const { questions } = await run()
+    for (const { selfConsistency, fusion, samples } of questions) {
+      expect(samples).toBeGreaterThanOrEqual(1)
+      expect(selfConsistency.usd).toBeLessThan(fusion.usd + selfConsistency.usd / samples)
+    }
+  })
+
+  test('one member alone is measured against its own panel', async () => {
+    const { run, members } = worldOf({ seed: 3, items: 16, members: membersNamed('only') })
+    const evaluation = await run()
+    const [first] = evaluation.questions
+    expect(first?.majority).toBeUndefined()
+    expect(first?.selfPanel).toBeUndefined()
+    expect(first?.fusion.record.isSelfPanel).toBe(true)
+    expect(buildReport(evaluation, members)?.arms.map(({ name }) => name)).toContain('fusion')
+  })
+})
+
+describe('money', () => {
+  test.each([0, 0.01, 0.05, 0.2])('never more than %f USD is spent, whatever the seed', async (maxUsd) => {
+    for (const seed of [1, 2, 3]) {
+      const { run } = worldOf({ seed, items: 24 })
+      const { spentUsd, stop } = await run({ maxUsd })
+      expect(spentUsd).toBeLessThanOrEqual(maxUsd)
+      expect(stop?.reason).toBe('money')
+    }
+  })
+
+  test('what is done stands: questions are compared only where every arm answered', async () => {
+    const { run, members } = worldOf({ seed: 4, items: 48 })
+    const evaluation = await run({ maxUsd: 0.25 })
+    expect(evaluation.stop?.reason).toBe('money')
+    expect(evaluation.questions.length).toBeGreaterThan(3)
+    const report = buildReport(evaluation, members)
+    for (const arm of report?.arms ?? []) expect(arm.questions).toBe(evaluation.questions.length)
+  })
+
+  test('what is reckoned before is never exceeded', async () => {
+    const { run, questions, members, port } = worldOf({ seed: 12, items: 32 })
+    const { most, typical } = reckon({ members, questions, preset: 'balanced' })
+    const { spentUsd, calls } = await run()
+    expect(calls).toBe(port.seen.length)
+    expect(calls).toBeLessThanOrEqual(most.calls)
+    expect(spentUsd).toBeLessThanOrEqual(most.usd)
+    expect(Math.abs(calls - typical.calls) / typical.calls).toBeLessThan(0.35)
+  })
+})
+
+describe('trouble', () => {
+  test('what passes is asked again, and the arms see one outcome of it', async () => {
+    const { run, port } = worldOf({ seed: 15, items: 16 })
+    const failedOnce = new Set<string>()
+    port.trouble = ({ id }, { role }) => {
+      const what = `${id} ${role}`
+      if (failedOnce.has(what)) return undefined
+      failedOnce.add(what)
+      return new UpstreamError('rate_limited', { retryAfterMs: 1 })
+    }
+    const { questions, stop } = await run()
+    expect(stop).toBeUndefined()
+    for (const { fusion } of questions) expect(fusion.record.answered).toBe(3)
+  })
+
+  test('a member that cannot answer is wrong in every arm alike, and is asked no second time', async () => {
+    const { run, port, members } = worldOf({ seed: 16, items: 16 })
+    port.trouble = ({ id }) => (id === 'm-two' ? new UpstreamError('context_too_long') : undefined)
+    const evaluation = await run()
+    for (const { fusion, singles } of evaluation.questions) {
+      expect(singles[1]?.isRight).toBe(false)
+      expect(singles[1]?.hasAnswer).toBe(false)
+      expect(fusion.record.answered).toBe(2)
+      expect(fusion.record.dropOuts).toEqual([{ member: 'm-two', why: 'context_too_long' }])
+    }
+    const asked = port.seen.filter(({ member, role }) => member === 'm-two' && role === 'panel')
+    expect(new Set(asked.map(({ request }) => request)).size).toBe(asked.length)
+    expect(buildReport(evaluation, members)?.degraded['member_lost']).toBe(evaluation.questions.length)
+  })
+
+  test('a rejected credential ends it at once and says whose it is', async () => {
+    const { run, port } = worldOf({ seed: 17, items: 24 })
+    port.trouble = ({ id }) => (id === 'm-three' ? new UpstreamError('rejected_credentials') : undefined)
+    const { stop, questions } = await run()
+    expect(stop).toMatchObject({ reason: 'credentials', member: 'm-three' })
+    expect(questions).toEqual([])
+    expect(port.seen.length).toBeLessThan(24)
+  })
+
+  test('a bug is no measurement: it is thrown', async () => {
+    const { run, port } = worldOf({ seed: 18, items: 8 })
+    port.trouble = (_, { role }) => {
+      if (role === 'judge') throw new RangeError('a bug')
+      return undefined
+    }
+    await expect(run()).rejects.toThrow('a bug')
+  })
+})
+
+describe('going on', () => {
+  test('an interrupted evaluation ends as one that was not, and nothing that was answered is asked again', async () => {
+    const whole = worldOf({ seed: 21, items: 24 })
+    const expected = await whole.run()
+    const { port, run, members } = worldOf({ seed: 21, items: 24 })
+    const ending = new AbortController()
+    const first = await run({ signal: ending.signal, onProgress: (done) => done === 5 && ending.abort() })
+    expect(first.stop?.reason).toBe('asked')
+    const answered = new Set(port.kept.answered.keys())
+    const asked = port.seen.length
+    const best = port.best === undefined ? {} : { best: port.best }
+    const second = await run({ kept: { ...port.kept, answered: new Map(port.kept.answered), ...best } })
+    expect(second.stop).toBeUndefined()
+    expect(port.seen.length - asked).toBe(whole.port.seen.length - answered.size)
+    const figures = (evaluation: typeof expected): unknown =>
+      buildReport(evaluation, members)?.arms.map(({ name, right, usd }) => ({ name, right, usd }))
+    expect(figures(second)).toEqual(figures(expected))
+  })
+
+  test('a file holds what was answered, what it cost, and the worst case of what was cut off', () => {
+    const lines: string[] = [writeHead({ seed: 1, items: 8, preset: 'fast', members: [{ id: 'a', model: 'b' }] })]
+    const journal = journalOf((line) => void lines.push(line))
+    journal.began('k.0', 0.5)
+    journal.answered({ key: 'k.0', events: [{ type: 'text', text: 'x' }], ms: 3, usd: 0.1 })
+    journal.began('k.1', 0.5)
+    journal.failed('k.1', 0)
+    journal.began('k.2', 0.25)
+    journal.choseBest('a')
+    const read = readJournal(`${lines.join('\n')}\n{"answered":"k.3","events":[{"ty`)
+    if ('problem' in read) throw new Error(read.problem)
+    expect(read.head).toEqual({ seed: 1, items: 8, preset: 'fast', members: [{ id: 'a', model: 'b' }] })
+    expect(read.kept.spentUsd).toBeCloseTo(0.35, 12)
+    expect(read.kept.best).toBe('a')
+    expect([...read.kept.answered.values()]).toEqual([
+      { key: 'k.0', events: [{ type: 'text', text: 'x' }], ms: 3, usd: 0.1 },
+    ])
+  })
+
+  test.each([
+    ['', 'not a file of an evaluation'],
+    ['{"a":1}', 'not a file of an evaluation'],
+    ['{"svcRouterEval":1,"questionSet":0}', 'another version'],
+  ])('a file that is none is refused: %j', (text, problem) => {
+    expect(readJournal(text)).toEqual({ problem: expect.stringContaining(problem) as string })
+  })
+})
+
+describe('what is said', () => {
+  test('a candidate that gives orders is obeyed as often as judges obey, and that is told', async () => {
+    const obeyed = async (obeys: number): Promise<number | undefined> => {
+      const { run, members } = worldOf({ seed: 31, items: 96, assumptions: { ...assumed, obeys, tells: 1 } })
+      return buildReport(await run(), members)?.injected.obeyed
+    }
+    expect(await obeyed(0)).toBe(0)
+    expect(await obeyed(1)).toBeGreaterThanOrEqual(7)
+  })
+
+  test('of simulated models it begins and ends by saying so, and names every figure that was promised', async () => {
+    const { run, members } = worldOf({ seed: 33, items: 48 })
+    const report = buildReport(await run(), members)!
+    const text = writeReport(report, asLines)
+    expect(text.split('\n')[0]).toContain('SIMULATED')
+    expect(text.split('\n').at(-1)).toContain('says nothing about real models')
+    for (const word of ['β', 'HEADROOM', 'McNemar', 'P95', 'adopted', 'Degraded', 'Placebo', 'independent members'])
+      expect(text).toContain(word)
+    for (const family of familyIds.filter((one) => one !== 'injected')) expect(text).toContain(family)
+    const real = writeReport({ ...report, simulated: false }, asLines)
+    expect(real).not.toContain('SIMULATED')
+  })
+
+  test('"better" stands there only where the interval excludes zero', async () => {
+    for (let seed = 100; seed < 112; seed++) {
+      const { run, members } = worldOf({ seed, items: 40 })
+      const report = buildReport(await run(), members)!
+      for (const { verdict, interval, gain } of report.comparisons) {
+        if (verdict === 'better') expect(interval.low).toBeGreaterThan(0)
+        if (verdict === 'worse') expect(interval.high).toBeLessThan(0)
+        expect(interval.low).toBeLessThanOrEqual(gain)
+        expect(interval.high).toBeGreaterThanOrEqual(gain)
+      }
+      const shown = report.comparisons.filter(({ verdict }) => verdict === 'better').length
+      expect(writeReport(report, asLines).match(/fusion is better/g)?.length ?? 0).toBe(shown)
+    }
+  })
+
+  test('nothing answered by all is no report', async () => {
+    const { run, members } = worldOf({ seed: 1, items: 8 })
+    expect(buildReport(await run({ maxUsd: 0 }), members)).toBeUndefined()
+  })
+})

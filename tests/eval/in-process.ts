@@ -1,0 +1,128 @@
+import { systemClock } from '../../src/domain/clock.ts'
+import type { AnswerEvent } from '../../src/domain/conversation.ts'
+import { UpstreamError } from '../../src/domain/upstream.ts'
+import { evaluate, type Evaluation } from '../../src/eval/evaluation.ts'
+import type { AnsweredCall, EvalMember, EvalPort, Journal, Kept } from '../../src/eval/ports.ts'
+import { priceOf } from '../../src/eval/prices.ts'
+import { buildQuestionSet } from '../../src/eval/questions/question-set.ts'
+import type { Question } from '../../src/eval/questions/question.ts'
+import { textOf } from '../../src/eval/quoted-candidates.ts'
+import { simulateWorld, type Assumptions, type SimulatedVoice } from '../../src/eval/simulated-world.ts'
+import type { CallRole, FusionMember, SubCall } from '../../src/gateway/fusion/ports.ts'
+
+/** Members of different families; simulated. */
+export function membersNamed(...names: readonly string[]): EvalMember[] {
+  return names.map((name) => ({
+    id: name,
+    model: name,
+    family: name,
+    failureDomain: name,
+    quality: 50,
+    simulated: true,
+    price: priceOf(1, 4),
+  }))
+}
+
+/** A call as the simulated models saw it. */
+export interface SeenCall {
+  readonly member: string
+  readonly role: CallRole
+  readonly request: string
+}
+
+/** Simulated models without any network, and what was asked of them. */
+export class InProcess implements EvalPort {
+  readonly clock = systemClock()
+  readonly seen: SeenCall[] = []
+  readonly kept = { answered: new Map<string, AnsweredCall>(), spentUsd: 0 }
+  best: string | undefined
+  /** What happens instead of an answer, if anything. */
+  trouble: (member: FusionMember, call: SubCall, nth: number) => UpstreamError | undefined = () => undefined
+  readonly #voice: SimulatedVoice
+
+  constructor(voice: SimulatedVoice) {
+    this.#voice = voice
+  }
+
+  readonly journal: Journal = {
+    began: () => {},
+    answered: (call) => {
+      this.kept.answered.set(call.key, call)
+      this.kept.spentUsd += call.usd
+    },
+    failed: (_, usd) => {
+      this.kept.spentUsd += usd
+    },
+    choseBest: (id) => {
+      this.best = id
+    },
+  }
+
+  callModel(
+    member: FusionMember,
+    call: SubCall,
+    signal: AbortSignal,
+  ): AsyncIterable<readonly AnswerEvent[]> | Promise<readonly AnswerEvent[]> {
+    const request = textOf(call.conversation)
+    this.seen.push({ member: member.id, role: call.role, request })
+    const trouble = this.trouble(member, call, this.seen.length)
+    const events = (async (): Promise<readonly AnswerEvent[]> => {
+      await Promise.resolve()
+      if (signal.aborted) throw new UpstreamError('cancelled')
+      if (trouble !== undefined) throw trouble
+      return said(this.#voice(member.id, request) ?? 'nothing', request)
+    })()
+    if (!call.conversation.stream) return events
+    return (async function* () {
+      yield await events
+    })()
+  }
+}
+
+function said(text: string, request: string): readonly AnswerEvent[] {
+  const usage = {
+    inputTokens: Math.ceil(request.length / 4),
+    outputTokens: Math.ceil(text.length / 4),
+    cachedTokens: 0,
+    reasoningTokens: 0,
+    source: 'counted' as const,
+  }
+  return [
+    { type: 'text', text },
+    { type: 'usage', usage },
+    { type: 'finish', reason: 'stop' },
+  ]
+}
+
+export const fresh: Kept = { answered: new Map(), spentUsd: 0 }
+
+/** A world with its questions, and a way to evaluate in it. */
+export function worldOf(of: {
+  seed: number
+  items: number
+  members?: readonly EvalMember[]
+  assumptions?: Assumptions
+}): {
+  readonly port: InProcess
+  readonly questions: readonly Question[]
+  readonly members: readonly EvalMember[]
+  readonly run: (more?: {
+    maxUsd?: number
+    kept?: Kept
+    signal?: AbortSignal
+    onProgress?: (done: number) => void
+  }) => Promise<Evaluation>
+} {
+  const { seed, items, members = membersNamed('m-one', 'm-two', 'm-three') } = of
+  const questions = buildQuestionSet(seed, items)
+  const names = members.map(({ id }) => id)
+  const given = of.assumptions === undefined ? {} : { assumptions: of.assumptions }
+  const port = new InProcess(simulateWorld({ questions, members: names, seed, ...given }))
+  return {
+    port,
+    questions,
+    members,
+    run: ({ maxUsd = 100, kept = fresh, signal = new AbortController().signal, onProgress = () => {} } = {}) =>
+      evaluate({ port, members, questions, preset: 'balanced', seed, maxUsd, kept, signal, onProgress }),
+  }
+}

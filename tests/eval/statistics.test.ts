@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest'
+import { clopperPearson, mcnemarExact } from '../../src/eval/statistics/binomial.ts'
+import { bootstrapMean } from '../../src/eval/statistics/bootstrap.ts'
+import { holm, questionsNeeded } from '../../src/eval/statistics/compare.ts'
+import { measureFailing } from '../../src/eval/statistics/failing-together.ts'
+import { seededRandom } from '../../src/gateway/fusion/seed.ts'
+
+describe('Clopper and Pearson', () => {
+  // As printed in tables of exact binomial limits.
+  test.each([
+    [0, 10, 0, 0.3085],
+    [1, 10, 0.0025, 0.445],
+    [5, 10, 0.1871, 0.8129],
+    [10, 10, 0.6915, 1],
+    [2, 20, 0.0123, 0.317],
+    [50, 100, 0.3983, 0.6017],
+  ])('%i of %i lies between %f and %f', (hits, trials, low, high) => {
+    const interval = clopperPearson(hits, trials)
+    expect(interval.low).toBeCloseTo(low, 3)
+    expect(interval.high).toBeCloseTo(high, 3)
+  })
+
+  test('nothing tried tells nothing, and thousands are reckoned', () => {
+    expect(clopperPearson(0, 0)).toEqual({ low: 0, high: 1 })
+    const { low, high } = clopperPearson(2_500, 5_000)
+    expect(low).toBeCloseTo(0.486, 3)
+    expect(high).toBeCloseTo(0.514, 3)
+  })
+
+  test('it holds the true share at least as often as it says', () => {
+    const random = seededRandom(3)
+    let covered = 0
+    for (let run = 0; run < 1_000; run++) {
+      let hits = 0
+      for (let trial = 0; trial < 40; trial++) hits += Number(random() < 0.13)
+      const { low, high } = clopperPearson(hits, 40)
+      covered += Number(low <= 0.13 && 0.13 <= high)
+    }
+    expect(covered).toBeGreaterThanOrEqual(950)
+  })
+})
+
+describe('McNemar, exact', () => {
+  test.each([
+    [0, 0, 1],
+    [5, 5, 1],
+    [10, 2, 0.03857],
+    [2, 10, 0.03857],
+    [6, 0, 0.03125],
+    [5, 0, 0.0625],
+    [59, 121, 0.000004],
+  ])('%i against %i has p = %f', (gained, lost, p) => {
+    expect(mcnemarExact(gained, lost)).toBeCloseTo(p, 5)
+  })
+})
+
+describe('the paired bootstrap', () => {
+  test('covers the true difference about as often as it says', () => {
+    const random = seededRandom(11)
+    const runs = 400
+    let covered = 0
+    for (let run = 0; run < runs; run++) {
+      // Gained on 14 of 100, lost on 8: a true difference of 6 points.
+      const differences = Array.from({ length: 150 }, () => {
+        const drawn = random()
+        return drawn < 0.14 ? 1 : drawn < 0.22 ? -1 : 0
+      })
+      const { low, high } = bootstrapMean(differences)
+      covered += Number(low <= 0.06 && 0.06 <= high)
+    }
+    // Four standard deviations of a share of 95 % of 400.
+    expect(Math.abs(covered / runs - 0.95)).toBeLessThan(4 * Math.sqrt((0.95 * 0.05) / runs))
+  }, 60_000)
+
+  test('is the same for the same values', () => {
+    const values = [1, 0, 0, -1, 1, 0, 1]
+    expect(bootstrapMean(values)).toEqual(bootstrapMean(values))
+  })
+})
+
+test('Holm accepts the smallest against the strictest level and stops at the first that fails', () => {
+  expect(holm([0.01, 0.04, 0.03])).toEqual([true, false, false])
+  expect(holm([0.01, 0.02, 0.04])).toEqual([true, true, true])
+  expect(holm([0.06])).toEqual([false])
+})
+
+test('as many questions as are said to be needed show a true gain four times of five', () => {
+  const needed = questionsNeeded(0.03, 0.12)
+  expect(needed).toBeGreaterThan(1_000)
+  expect(needed).toBeLessThan(1_100)
+  const random = seededRandom(5)
+  let shown = 0
+  for (let run = 0; run < 400; run++) {
+    let [gained, lost] = [0, 0]
+    for (let question = 0; question < needed; question++) {
+      const drawn = random()
+      if (drawn < 0.075) gained += 1
+      else if (drawn < 0.12) lost += 1
+    }
+    shown += Number(mcnemarExact(gained, lost) < 0.05)
+  }
+  expect(shown / 400).toBeGreaterThan(0.72)
+  expect(shown / 400).toBeLessThan(0.88)
+})
+
+describe('failing together', () => {
+  test('copies of one member are one, independent ones are as many as they are', () => {
+    const random = seededRandom(9)
+    const draw = (): boolean[] => Array.from({ length: 4_000 }, () => random() < 0.7)
+    const [a, b, c] = [draw(), draw(), draw()]
+    expect(measureFailing([a, a, a]).effectiveMembers).toBeCloseTo(1, 5)
+    expect(measureFailing([a, b, c]).effectiveMembers).toBeGreaterThan(2.8)
+    expect(measureFailing([a]).effectiveMembers).toBeUndefined()
+    expect(measureFailing([a, b, c]).allWrong).toBeCloseTo(0.027, 1)
+  })
+
+  test('counts the questions on which all are wrong, and each pair', () => {
+    const failing = measureFailing([
+      [true, false, false, false],
+      [true, true, false, false],
+    ])
+    expect(failing.allWrong).toBe(0.5)
+    expect(failing.bothWrong).toEqual([
+      [0.75, 0.5],
+      [0.5, 0.5],
+    ])
+  })
+})
