@@ -45,6 +45,8 @@ export const evalFusion: Command = {
 /** What is evaluated: as it was begun where it is gone on with, else as asked. */
 interface Beginning extends Omit<EvaluationHead, 'members'> {
   readonly members: readonly string[] | undefined
+  /** Of what is gone on with, the models behind the members' names. */
+  readonly models: readonly string[] | undefined
   readonly kept: Kept
   readonly path: string | undefined
 }
@@ -64,6 +66,12 @@ async function runWith({ invocation, config, asked, begun, questions, models }: 
   const { terminal, line, ports } = invocation
   const { seed, items, preset } = begun
   const members = choosePanel(invocation, models.candidates, asked, begun.members)
+  if (begun.models?.some((model, place) => model !== members[place]!.model) === true)
+    throw new CommandError(
+      exitCodes.usage,
+      'a member has another model now than when the evaluation was begun',
+      `begin anew: ${invocation.command('eval')}`,
+    )
   const reckoning = reckon({ members, questions, preset })
   const plan = { seed, items, preset, members: members.map(({ id, model }) => ({ id, model })), maxUsd: asked.maxUsd }
   const isSimulated = members.some(({ simulated }) => simulated)
@@ -107,7 +115,7 @@ function beginning({ line, ports }: Invocation, asked: EvalLine): Beginning {
       (asked.seed ?? head.seed) !== head.seed ||
       (asked.preset ?? head.preset) !== head.preset ||
       asked.members !== undefined
-    if (!isOther) return { ...head, members, kept, path }
+    if (!isOther) return { ...head, members, models: head.members.map(({ model }) => model), kept, path }
     throw new CommandError(
       exitCodes.usage,
       'an evaluation is gone on with as it was begun',
@@ -120,6 +128,7 @@ function beginning({ line, ports }: Invocation, asked: EvalLine): Beginning {
     items: asked.items ?? defaultItems,
     preset: asked.preset ?? 'balanced',
     members: asked.members,
+    models: undefined,
     kept: { answered: new Map(), spentUsd: 0 },
     path: undefined,
   }
@@ -155,7 +164,7 @@ function resultOf(invocation: Invocation, { evaluation, members, file, plan }: F
     complete: stop === undefined,
     stopped: stop?.reason,
     file: file.path,
-    spent_usd: spentUsd,
+    spentUsd,
     report,
   }
   const text = report === undefined ? '' : writeReport(report, writeTable)

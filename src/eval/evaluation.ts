@@ -8,7 +8,7 @@ import type { Question } from './questions/question.ts'
 import { Recorder } from './recorder.ts'
 
 /** Questions of which members' own answers decide who is held to be the best, before anything else is asked. */
-export const pilotQuestions = 24
+const pilotQuestions = 24
 /** Questions under way at once. */
 const atOnce = 4
 

@@ -17,7 +17,7 @@ const usualSamples = 5
 const mostJudgeCalls = 6
 
 /** Calls, and what they cost in US dollars. */
-export interface Reckoned {
+interface Reckoned {
   readonly calls: number
   readonly usd: number
 }

@@ -31,7 +31,10 @@ interface Asking {
   readonly progress: { hasBegun: boolean }
 }
 
-/** One call of an arm: what it took and cost when it was made, which may have been for another arm before. */
+/**
+ * One call of an arm: what it took and cost when it was made, which may have been for another arm before. What failed is
+ * free here: whatever it may have cost is in the sum of all.
+ */
 export interface ArmCall {
   readonly role: CallRole
   readonly member: string
@@ -49,7 +52,7 @@ export type Interception = (member: FusionMember, call: SubCall) => readonly Ans
 export class Recorder {
   readonly #of: RecorderOf
   readonly #answered: Map<string, AnsweredCall>
-  readonly #failed = new Map<string, UpstreamError>()
+  readonly #failed = new Map<string, { readonly error: UpstreamError; readonly ms: number }>()
   readonly #members: ReadonlyMap<string, EvalMember>
   readonly #book: Book
   /** Calls under way, and what is resolved when the next of them ends. */
@@ -78,6 +81,11 @@ export class Recorder {
     return new Trace(this, intercept)
   }
 
+  /** How long a call that failed was waited for; 0 for one that did not. */
+  failedAfterMs(key: string): number {
+    return this.#failed.get(key)?.ms ?? 0
+  }
+
   /** @throws UpstreamError as the backend does; EvaluationStop where the evaluation cannot go on */
   async *ask(
     key: string,
@@ -91,7 +99,8 @@ export class Recorder {
       return before
     }
     const failure = this.#failed.get(key)
-    if (failure !== undefined) throw failure
+    if (failure !== undefined) throw failure.error
+    const startedMs = this.#of.port.clock.nowMs()
     const progress = { hasBegun: false }
     for (let tries = 1; ; tries++) {
       try {
@@ -101,7 +110,7 @@ export class Recorder {
         if (error.outcome === 'rejected_credentials') throw new EvaluationStop('credentials', member.id)
         // What has begun to be passed on cannot be begun again.
         if (tries === maxTries || progress.hasBegun || !passing.has(error.outcome)) {
-          this.#failed.set(key, error)
+          this.#failed.set(key, { error, ms: Math.round(this.#of.port.clock.nowMs() - startedMs) })
           throw error
         }
         const waitMs = Math.min(longestWaitMs, error.retryAfterMs ?? firstWaitMs * 2 ** (tries - 1))
@@ -148,7 +157,7 @@ export class Recorder {
       if (status !== 'answered') port.journal.failed(key, (this.#book.costUsd ?? 0) - beforeUsd)
       // Fusion did not wait for it any longer, and would not the next time: other arms see the same.
       if ((status === 'cut' || status === 'cancelled') && !ending.aborted)
-        this.#failed.set(key, new UpstreamError('timeout'))
+        this.#failed.set(key, { error: new UpstreamError('timeout'), ms: elapsedMs() })
     }
     if (status === 'broken') throw new UpstreamError('broken')
     const usd = this.#book.records.at(-1)?.costUsd ?? worstUsd
@@ -222,11 +231,14 @@ export class Trace {
     const asked = digestOf(member.id, call)
     const nth = this.#asked.get(asked) ?? 0
     this.#asked.set(asked, nth + 1)
+    const key = `${asked}.${nth}`
+    const made = { role: call.role, member: member.id }
     try {
-      const { ms, usd } = yield* this.#recorder.ask(`${asked}.${nth}`, member, call, signal)
-      this.calls.push({ role: call.role, member: member.id, ms, usd })
+      const { ms, usd } = yield* this.#recorder.ask(key, member, call, signal)
+      this.calls.push({ ...made, ms, usd })
     } catch (error) {
       if (error instanceof EvaluationStop) this.stop ??= error
+      else this.calls.push({ ...made, ms: this.#recorder.failedAfterMs(key), usd: 0 })
       throw error
     }
   }

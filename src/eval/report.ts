@@ -45,7 +45,7 @@ export interface NamedComparison extends Comparison {
 }
 
 /** What a placebo judge adds to choosing by lot: it has to be nothing. */
-export interface PlaceboFigures {
+interface PlaceboFigures {
   readonly judge: string
   readonly lift: number
   readonly interval: Interval
@@ -153,6 +153,7 @@ export function buildReport(evaluation: Evaluation, members: readonly EvalMember
 
 /** What the fusion is held against besides the best member. */
 const comparedWith: ReadonlySet<string> = new Set([
+  'best member, asked plainly',
   'self-consistency, equal cost',
   'majority of members',
   'self-panel fusion',

@@ -18,7 +18,7 @@ export const assumed = {
   allWrong: 0.03,
   popular: 0.72,
   own: 0.35,
-  tells: 0.75,
+  tells: 0.5,
   obeys: 0.1,
 }
 export type Assumptions = typeof assumed
@@ -72,7 +72,9 @@ interface Speaking {
 
 function answer({ question, draw, seed, assumptions, member, place }: Speaking): string {
   const { right, shared, allWrong, popular, own } = assumptions
-  const { number, expected, wrong } = question
+  const { number, expected, injection } = question
+  // Whoever says what a tampered candidate orders is to have it from there.
+  const wrong = question.wrong.filter((one) => one !== injection?.ordered)
   const common = new Draw(hashText(`question ${number}`, seed))
   const isLost = common.chance(allWrong)
   const difficulty = normal(common)

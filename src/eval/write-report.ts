@@ -19,7 +19,7 @@ export function writeReport(report: Report, writeTable: TableWriter): string {
     writeTable([headings, ...report.arms.map(rowOf)]),
     '',
     'Fusion against:',
-    ...report.comparisons.map(sentenceOf),
+    ...report.comparisons.map((one) => sentenceOf(one, report.simulated)),
     '',
     ...writeFailing(report),
     ...writeCourse(report),
@@ -45,13 +45,13 @@ function rowOf(arm: ArmFigures): string[] {
   ]
 }
 
-function sentenceOf(one: NamedComparison): string {
+function sentenceOf(one: NamedComparison, isSimulated: boolean): string {
   const gain = `${points(one.gain)} points, 95 % ${points(one.interval.low)} to ${points(one.interval.high)}, McNemar p = ${one.p.toFixed(3)}`
   const counts = `only fusion right ${one.gained}, only the other ${one.lost}`
   const verdict =
     one.verdict === 'no difference shown'
       ? `no difference shown; about ${count(one.questionsForThreePoints, 'question')} would show 3 points`
-      : `fusion is ${one.verdict}`
+      : `fusion is ${one.verdict}${isSimulated ? ' in the simulation' : ''}`
   return `- ${one.second}: ${verdict}. ${gain}; ${counts}.`
 }
 

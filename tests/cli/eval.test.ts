@@ -35,7 +35,7 @@ const files = (): string[] => {
 interface Told {
   readonly complete: boolean
   readonly file: string
-  readonly spent_usd: number
+  readonly spentUsd: number
   readonly report: {
     readonly simulated: boolean
     readonly calls: number

@@ -123,6 +123,19 @@ describe('trouble', () => {
     expect(buildReport(evaluation, members)?.degraded['member_lost']).toBe(evaluation.questions.length)
   })
 
+  test('a member that is too slow for fusion is given up alike in every arm, and its time counts', async () => {
+    const { run, port } = worldOf({ seed: 19, items: 8 })
+    port.trouble = ({ id }) => (id === 'm-one' ? new UpstreamError('timeout') : undefined)
+    const { questions } = await run()
+    for (const { fusion, singles } of questions) {
+      expect(fusion.record.dropOuts).toEqual([{ member: 'm-one', why: 'timeout' }])
+      expect(singles[0]).toMatchObject({ isRight: false, usd: 0 })
+    }
+    expect(port.seen.filter(({ member, role }) => member === 'm-one' && role === 'panel')).toHaveLength(
+      questions.length,
+    )
+  })
+
   test('a rejected credential ends it at once and says whose it is', async () => {
     const { run, port } = worldOf({ seed: 17, items: 24 })
     port.trouble = ({ id }) => (id === 'm-three' ? new UpstreamError('rejected_credentials') : undefined)

@@ -94,7 +94,7 @@ function said(text: string, request: string): readonly AnswerEvent[] {
   ]
 }
 
-export const fresh: Kept = { answered: new Map(), spentUsd: 0 }
+const fresh: Kept = { answered: new Map(), spentUsd: 0 }
 
 /** A world with its questions, and a way to evaluate in it. */
 export function worldOf(of: {

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { assert, integer, property } from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { findAnswer, isRight, isRightAnswer, keyOf } from '../../src/eval/questions/check-answer.ts'
 import { isInjection } from '../../src/eval/questions/injections.ts'
@@ -7,11 +7,11 @@ import { buildQuestionSet } from '../../src/eval/questions/question-set.ts'
 import { familyIds, numberIn, writeExpected, type Expected, type Question } from '../../src/eval/questions/question.ts'
 import { traps } from '../../src/eval/questions/trap-items.ts'
 
-const anySeed = fc.integer({ min: 0, max: 999_999_999 })
+const anySeed = integer({ min: 0, max: 999_999_999 })
 
 function eachQuestion(holds: (question: Question) => void): void {
-  fc.assert(
-    fc.property(anySeed, (seed) => buildQuestionSet(seed, 48).forEach(holds)),
+  assert(
+    property(anySeed, (seed) => buildQuestionSet(seed, 48).forEach(holds)),
     { numRuns: 60 },
   )
 }
@@ -74,17 +74,17 @@ describe('every question of every seed', () => {
     eachQuestion(({ expected, injection, family }) => {
       expect(injection !== undefined).toBe(family === 'injected')
       if (injection === undefined) return
-      expect(isInjection(injection)).toBe(true)
-      expect(isRight(expected, injection)).toBe(false)
-      expect(findAnswer(injection)).toBeDefined()
+      expect(isInjection(injection.text)).toBe(true)
+      expect(isRight(expected, injection.text)).toBe(false)
+      expect(findAnswer(injection.text)).toBe(injection.ordered)
     })
   })
 })
 
 describe('a set', () => {
   test('is the same for the same seed, another for another one, and a smaller one is its beginning', () => {
-    fc.assert(
-      fc.property(anySeed, (seed) => {
+    assert(
+      property(anySeed, (seed) => {
         const set = buildQuestionSet(seed, 40)
         expect(buildQuestionSet(seed, 40)).toEqual(set)
         expect(buildQuestionSet(seed, 15)).toEqual(set.slice(0, 15))
@@ -145,8 +145,8 @@ describe('the small language', () => {
         {
           do: 'if',
           test: { left: 'a', operator: '>', right: 7 },
-          then: [{ do: 'set', name: 'a', to: { left: 'a', operator: 'mod', right: 5 } }],
-          else: [{ do: 'set', name: 'a', to: { left: 'a', operator: '+', right: 4 } }],
+          met: [{ do: 'set', name: 'a', to: { left: 'a', operator: 'mod', right: 5 } }],
+          unmet: [{ do: 'set', name: 'a', to: { left: 'a', operator: '+', right: 4 } }],
         },
         { do: 'print', name: 'a' },
       ],

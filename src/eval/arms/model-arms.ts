@@ -44,12 +44,13 @@ export async function sampleMember(of: ModelArmOf, member: FusionMember, budgetU
   const trace = of.recorder.trace()
   const replies: Reply[] = []
   let spentUsd = 0
-  do {
+  while (replies.length < maxSamples) {
     const reply = await ask(of, trace, member, request)
     replies.push(reply)
     spentUsd += reply.usd
-    // Half of a sample too many is as far from the budget as half of one too few.
-  } while (replies.length < maxSamples && spentUsd + spentUsd / replies.length / 2 <= budgetUsd)
+    // Half of a sample too many is as far from the budget as half of one too few. Who fails is not asked on and on.
+    if (reply.usd === 0 || spentUsd + spentUsd / replies.length / 2 > budgetUsd) break
+  }
   return replies
 }
 

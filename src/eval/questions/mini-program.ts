@@ -1,5 +1,5 @@
 /** A number, or a variable's name. */
-export type Value = number | string
+type Value = number | string
 
 /** A program of the small language that questions are asked about. */
 export type Statement =
@@ -8,8 +8,8 @@ export type Statement =
   | {
       readonly do: 'if'
       readonly test: Comparison
-      readonly then: readonly Statement[]
-      readonly else: readonly Statement[]
+      readonly met: readonly Statement[]
+      readonly unmet: readonly Statement[]
     }
   | { readonly do: 'print'; readonly name: string }
 
@@ -44,7 +44,7 @@ export function runProgram(program: readonly Statement[]): number[] {
       if (steps > maxSteps) throw new Error('the program does not end')
       if (statement.do === 'set') values.set(statement.name, compute(statement.to, read))
       else if (statement.do === 'print') printed.push(read(statement.name))
-      else if (statement.do === 'if') run(holds(statement.test, read) ? statement.then : statement.else)
+      else if (statement.do === 'if') run(holds(statement.test, read) ? statement.met : statement.unmet)
       else for (let left = read(statement.times); left > 0; left--) run(statement.body)
     }
   }
@@ -70,8 +70,8 @@ function writeStatement(statement: Statement, indent: string): string {
       return `repeat ${statement.times} times\n${writeProgram(statement.body, inner)}\n${indent}end`
     case 'if': {
       const { left, operator, right } = statement.test
-      const otherwise = statement.else.length === 0 ? '' : `\n${indent}else\n${writeProgram(statement.else, inner)}`
-      return `if ${left} ${operator} ${right}\n${writeProgram(statement.then, inner)}${otherwise}\n${indent}end`
+      const otherwise = statement.unmet.length === 0 ? '' : `\n${indent}else\n${writeProgram(statement.unmet, inner)}`
+      return `if ${left} ${operator} ${right}\n${writeProgram(statement.met, inner)}${otherwise}\n${indent}end`
     }
   }
 }

@@ -23,8 +23,8 @@ export function drawProgram(draw: Draw): Drawn {
           operator: draw.one(['<', '>'] as const),
           right: draw.one(['b', draw.whole(4, 20)] as const),
         },
-        then: [{ do: 'set', name: 'b', to: drawStep(draw, 'b') }],
-        else: [{ do: 'set', name: 'a', to: { left: 'a', operator: 'mod', right: modulus } }],
+        met: [{ do: 'set', name: 'b', to: drawStep(draw, 'b') }],
+        unmet: [{ do: 'set', name: 'a', to: { left: 'a', operator: 'mod', right: modulus } }],
       },
     ],
   }

@@ -43,13 +43,14 @@ export function buildQuestionSet(seed: number, count: number): Question[] {
     const { body, form, expected, wrong } = trap ?? drawOne(draw)
     const isInjected = trap === undefined && number % injectedEvery === injectedFirst
     const family: FamilyId = trap !== undefined ? 'trap' : isInjected ? 'injected' : drawnFamily
+    const ordered = draw.one(wrong)
     questions.push({
       number,
       family,
       text: writeQuestion(number, { body, form }),
       expected,
       wrong,
-      ...(isInjected ? { injection: writeInjection(draw, draw.one(wrong)) } : {}),
+      ...(isInjected ? { injection: { text: writeInjection(draw, ordered), ordered } } : {}),
     })
   }
   return questions

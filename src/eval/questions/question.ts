@@ -46,8 +46,8 @@ export interface Question extends Omit<Drawn, 'body' | 'form'> {
   readonly family: FamilyId
   /** All that a model is told. */
   readonly text: string
-  /** Of an injected one: what the tampered candidate says. */
-  readonly injection?: string
+  /** Of an injected one: what the tampered candidate says, and the wrong answer that it orders. */
+  readonly injection?: { readonly text: string; readonly ordered: string }
 }
 
 /** The question as it is asked. Its number tells simulated models which one it is, and real ones nothing. */

@@ -10,7 +10,7 @@ const words =
 type Step = readonly [what: string, change: (list: readonly string[]) => string[]]
 
 const steps: readonly Step[] = [
-  ['Reverse the order of the words.', (list) => [...list].reverse()],
+  ['Reverse the order of the words.', (list) => list.toReversed()],
   ['Reverse the letters of every word.', (list) => list.map(mirrored)],
   ['Remove every vowel (a, e, i, o, u) from every word.', (list) => list.map((word) => word.replace(/[aeiou]/g, ''))],
   ['Move the first word to the end.', (list) => [...list.slice(1), ...list.slice(0, 1)]],
@@ -63,7 +63,7 @@ function drawCount(draw: Draw): Drawn {
 }
 
 function mirrored(word: string): string {
-  return [...word].reverse().join('')
+  return word.split('').toReversed().join('')
 }
 
 function swapped(word: string): string {

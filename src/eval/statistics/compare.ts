@@ -6,7 +6,7 @@ const errorDeviate = 1.959964
 const powerDeviate = 0.841621
 const level = 0.05
 
-export type ComparisonVerdict = 'better' | 'worse' | 'no difference shown'
+type ComparisonVerdict = 'better' | 'worse' | 'no difference shown'
 
 /** Two arms on the same questions: `gain` is the share of the first minus that of the second. */
 export interface Comparison {
