@@ -5,15 +5,15 @@ import type { Evaluation } from './evaluation.ts'
 import type { EvalMember } from './ports.ts'
 import { familyIds, type FamilyId } from './questions/question.ts'
 import { clopperPearson, type Interval } from './statistics/binomial.ts'
-import { bootstrapMean } from './statistics/bootstrap.ts'
+import { byLotExact } from './statistics/by-lot.ts'
 import { compareAll, questionsNeeded, type Comparison } from './statistics/compare.ts'
 import { measureFailing, type FailingTogether } from './statistics/failing-together.ts'
 import { quantile } from './statistics/quantile.ts'
 
 /** A gain that is worth knowing of; for it the number of questions is told. */
 const wantedGain = 0.03
-/** Placebos are looked at together: each has its share of one error in twenty. */
-const placeboConfidence = 1 - 0.05 / placeboIds.length
+/** Placebos are looked at together: each has its share of one false alarm in twenty. */
+const placeboLevel = 0.05 / placeboIds.length
 /** A headroom below this is too small to be divided by. */
 const leastHeadroom = 0.01
 /** What is added to either count where it is asked on how many questions two arms differ: few questions show none. */
@@ -48,7 +48,8 @@ export interface NamedComparison extends Comparison {
 interface PlaceboFigures {
   readonly judge: string
   readonly lift: number
-  readonly interval: Interval
+  /** Exact, both sides: of choosing by lot among the same candidates. */
+  readonly p: number
   readonly isBeyondNoise: boolean
 }
 
@@ -126,11 +127,12 @@ export function buildReport(evaluation: Evaluation, members: readonly EvalMember
       questionsForThreePoints: neededFor(comparison),
     })),
     failing,
-    placebos: placeboIds.map((id) => {
-      const lifts = questions.map(({ placebos }) => Number(placebos[id].isRight) - placebos[id].rightByLot)
-      const interval = bootstrapMean(lifts, placeboConfidence)
-      const isBeyondNoise = interval.low > 0 || interval.high < 0
-      return { judge: id, lift: meanOf(lifts), interval, isBeyondNoise }
+    placebos: placeboIds.map((judge) => {
+      const results = pick((one) => one.placebos[judge])
+      const chances = questions.map(({ placebos }) => placebos[judge].rightByLot)
+      const chosenRight = rightOf(results).filter(Boolean).length
+      const p = byLotExact(chosenRight, chances)
+      return { judge, lift: chosenRight / questions.length - meanOf(chances), p, isBeyondNoise: p < placeboLevel }
     }),
     modes: countOf(questions.map((one) => one.fusion.record.mode ?? 'none')),
     degraded: countOf(questions.flatMap((one) => one.fusion.record.degraded)),

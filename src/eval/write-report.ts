@@ -91,9 +91,7 @@ function writeCourse({ modes, degraded, families, injected, questions, spentUsd,
 }
 
 function writePlacebos({ placebos }: Report): string[] {
-  const lifts = placebos.map(
-    ({ judge, lift, interval }) => `${judge} ${points(lift)} (${points(interval.low)} to ${points(interval.high)})`,
-  )
+  const lifts = placebos.map(({ judge, lift, p }) => `${judge} ${points(lift)} (p = ${p.toFixed(3)})`)
   const odd = placebos.filter(({ isBeyondNoise }) => isBeyondNoise).map(({ judge }) => judge)
   const verdict =
     odd.length === 0

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { clopperPearson, mcnemarExact } from '../../src/eval/statistics/binomial.ts'
 import { bootstrapMean } from '../../src/eval/statistics/bootstrap.ts'
+import { byLotExact } from '../../src/eval/statistics/by-lot.ts'
 import { holm, questionsNeeded } from '../../src/eval/statistics/compare.ts'
 import { measureFailing } from '../../src/eval/statistics/failing-together.ts'
 import { seededRandom } from '../../src/gateway/fusion/seed.ts'
@@ -101,6 +102,27 @@ test('as many questions as are said to be needed show a true gain four times of 
   }
   expect(shown / 400).toBeGreaterThan(0.72)
   expect(shown / 400).toBeLessThan(0.88)
+})
+
+describe('hits by lot, exact', () => {
+  test('with even chances it is McNemar’s test, and certain outcomes are no surprise', () => {
+    const even = Array.from({ length: 12 }, () => 0.5)
+    expect(byLotExact(2, even)).toBeCloseTo(mcnemarExact(2, 10), 12)
+    expect(byLotExact(2, [1, 1, 0, 0])).toBe(1)
+    // Three of three at a chance of a third each.
+    expect(byLotExact(3, [1 / 3, 1 / 3, 1 / 3])).toBeCloseTo(2 / 27, 12)
+  })
+
+  test('gives a false alarm no more often than it says', () => {
+    const random = seededRandom(8)
+    let alarms = 0
+    for (let run = 0; run < 2_000; run++) {
+      const chances = Array.from({ length: 30 }, () => Math.floor(random() * 4) / 3)
+      const hits = chances.filter((chance) => random() < chance).length
+      alarms += Number(byLotExact(hits, chances) < 0.05)
+    }
+    expect(alarms / 2_000).toBeLessThanOrEqual(0.05)
+  })
 })
 
 describe('failing together', () => {
