@@ -1,7 +1,6 @@
 import { describeBug } from '../domain/bugs.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
-import { errorMessage } from '../domain/error-text.ts'
 import type { Links } from '../domain/links.ts'
 import type { RequestOutcome } from '../domain/requests.ts'
 import { UpstreamError } from '../domain/upstream.ts'
@@ -16,6 +15,7 @@ import { keptFlow, keepWhole } from './kept-flow.ts'
 import type { Lane } from './lane.ts'
 import { openLane } from './open-lane.ts'
 import type { Backend } from './ports.ts'
+import { streamFailure } from './stream-failure.ts'
 import { TranslationLane } from './translation-lane.ts'
 import { usageOf } from './usage-of.ts'
 
@@ -79,7 +79,7 @@ export class Course {
       this.#firstContentMs = this.#elapsedMs()
       return { outcome: await (context.conversation.stream ? this.#stream(run) : this.#sendWhole(run)) }
     } catch (error) {
-      return this.#refuse(error)
+      return await this.#refuse(error)
     } finally {
       this.#failover.release()
       budget.requestEnded()
@@ -107,13 +107,15 @@ export class Course {
   }
 
   async #stream(run: AttemptRun): Promise<RequestOutcome> {
-    const { sink, units, keeping } = this.#of
+    const { sink, units, keeping, fused } = this.#of
     const { clock, keepAliveMs } = this.#parts
     await this.#durable()
     if (this.#gone) throw new UpstreamError('cancelled')
     const { promise: delivered, resolve } = Promise.withResolvers<DeliveryEnd>()
     this.#sendFirst(() => run.flowTo(keptFlow(run, new Delivery(run, sink, clock, keepAliveMs, resolve), keeping)))
-    const outcome = this.#outcome(units, this.#finishStream(run, await delivered))
+    const errorCode = this.#finishStream(run, await delivered)
+    if (fused !== undefined) await fused.end()
+    const outcome = this.#outcome(units, errorCode)
     this.#settle(outcome, 'done')
     return outcome
   }
@@ -235,9 +237,10 @@ export class Course {
   }
 
   /** Everything that ended the request without a complete answer. */
-  #refuse(thrown: unknown): CourseEnd {
-    const { sink, units } = this.#of
+  async #refuse(thrown: unknown): Promise<CourseEnd> {
+    const { sink, units, fused } = this.#of
     const error = this.#endReason(thrown)
+    if (fused !== undefined) await fused.end()
     const dispatched = this.#failover.current !== undefined
     const outcome = this.#outcome(this.#gone && dispatched ? units : 0, this.#gone ? 'client_closed' : error.code)
     this.#settle(outcome, 'none')
@@ -262,10 +265,7 @@ export class Course {
   }
 
   #failure(error: ServiceError): StreamFailure {
-    const message = errorMessage(error, this.#parts.links)
-    const { code, entry, facts } = error
-    const { type, source, retryable } = entry
-    return { code, type, message, param: facts.param ?? null, source, retryable, requestId: this.#of.request.id }
+    return streamFailure(error, this.#parts.links, this.#of.request.id)
   }
 
   #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
@@ -277,6 +277,7 @@ export class Course {
       attempts,
       totalMs: Math.round(this.#elapsedMs()),
       ...(usage === undefined ? {} : { usage }),
+      ...this.#of.fused?.trail,
       ...(errorCode === undefined ? {} : { errorCode }),
       ...(this.#firstContentMs === undefined ? {} : { firstContentMs: Math.round(this.#firstContentMs) }),
     }

@@ -1,7 +1,9 @@
 import { asError } from '../domain/bugs.ts'
 import type { AnswerEvent, Conversation, Usage } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
+import type { FusionRecord } from '../domain/fusion-record.ts'
 import type { RandomBytes } from '../domain/random.ts'
+import type { RequestOutcome } from '../domain/requests.ts'
 import { UpstreamError, type Attempt } from '../domain/upstream.ts'
 import type { AnswerContext, AnswerWriter, StreamFailure } from '../formats/format.ts'
 import { AttemptRun } from './attempt.ts'
@@ -24,6 +26,8 @@ const usualQuality = 50
 const shareOfTime = 0.9
 /** The course and the fusion keep the limits; those of the attempt never come first. */
 const unlimitedMs = 86_400_000
+/** What was given up is over as soon as its promises have run. */
+const longestEndMs = 1_000
 /** The events are handed over beside the bytes. */
 const nothing = Buffer.alloc(0)
 
@@ -75,6 +79,8 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
   onProgress: (() => void) | undefined
   readonly #parts: FusedAnswerParts
   readonly #of: FusedAnswerOf
+  readonly #fusions: FusionRecord[] = []
+  #ended: Promise<void> = Promise.resolve()
 
   constructor(parts: FusedAnswerParts, of: FusedAnswerOf) {
     this.#parts = parts
@@ -110,6 +116,20 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
     return run
   }
 
+  /** What the request's record says of it. */
+  get trail(): Pick<RequestOutcome, 'fusions'> {
+    return this.#fusions.length === 0 ? {} : { fusions: this.#fusions }
+  }
+
+  /** Gives up what is still under way, and waits until its trail is complete. */
+  async end(): Promise<void> {
+    this.current?.stop(new UpstreamError('cancelled'))
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = this.#parts.clock.after(longestEndMs, resolve)
+    await Promise.race([this.#ended, promise])
+    timer.cancel()
+  }
+
   /** Nothing was taken. */
   release(): void {}
 
@@ -134,7 +154,12 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
         return callMember({ parts: this.#parts, context, backend, call, depth, record }, signal)
       },
     }
-    this.#fuse(port, leave.signal).then(
+    const fused = this.#fuse(port, leave.signal)
+    this.#ended = fused.then(
+      () => {},
+      () => {},
+    )
+    fused.then(
       (error) => (error === undefined ? run.onEnd() : run.stop(error)),
       (error: unknown) => run.stop(asError(error)),
     )
@@ -168,8 +193,9 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
         ...(capabilities === undefined ? {} : { capabilities }),
       }
     })
-    const { error, usage } = await fuse({ conversation, members, settings }, port, signal)
+    const { error, usage, record } = await fuse({ conversation, members, settings }, port, signal)
     this.lane.usage = usage
+    this.#fusions.push(record)
     if (error?.code !== 'server_is_overloaded') return error
     const attempts = this.attempts.map(({ backend, outcome }) => ({ backend, outcome }))
     return new ServiceError(error.code, { ...error.facts, attempts })

@@ -1,18 +1,7 @@
+import type { CallRecord, CallRole, CallStatus } from '../../domain/fusion-record.ts'
 import type { Conversation, Usage } from '../../domain/conversation.ts'
 import { cautiousInputTokens, unsaidOutputTokens } from './measure.ts'
-import type { CallRole, CallStatus, FusionMember } from './ports.ts'
-
-/** One sub-call in the record and in the breakdown of usage. `member` is a backend's id and stays inside. */
-export interface CallRecord {
-  readonly role: CallRole
-  readonly member: string
-  readonly status: CallStatus
-  readonly ms: number
-  /** Absent where nothing came back. */
-  readonly usage?: Usage
-  /** US dollars, where the price is known. */
-  readonly costUsd?: number
-}
+import type { FusionMember } from './ports.ts'
 
 /** What a call may still have kept back for it. */
 interface Reservation {

@@ -1,8 +1,8 @@
+import type { CallRole } from '../../domain/fusion-record.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { AnswerEvent, Conversation } from '../../domain/conversation.ts'
 import type { ModelFacts } from '../../domain/model-facts.ts'
 import type { RandomBytes } from '../../domain/random.ts'
-import type { AttemptOutcome } from '../../domain/upstream.ts'
 
 /** One model on one backend, as fusion sees it. Nothing of it ever reaches the caller or another model. */
 export interface FusionMember extends ModelFacts {
@@ -20,15 +20,6 @@ export interface FusionMember extends ModelFacts {
   /** Milliseconds within which nine of ten of its answers are complete; absent where too few were seen. */
   readonly slowAfterMs?: number
 }
-
-/** What a sub-call is for. */
-export type CallRole = 'panel' | 'refill' | 'hedge' | 'judge' | 'repair' | 'swap' | 'synthesis' | 'fallback'
-
-/**
- * How a call ended. `empty`: nothing was said; `refused`: the model would not; `unsayable`: its format cannot say what
- * was asked; `cut`: it was no longer waited for; `unaffordable`: never dispatched.
- */
-export type CallStatus = AttemptOutcome | 'empty' | 'refused' | 'unsayable' | 'cut' | 'unaffordable'
 
 /** One sub-call. `conversation.stream` says whether events are wanted as they come, or one whole answer. */
 export interface SubCall {

@@ -1,5 +1,4 @@
-/** How much is spent on one deliberation. */
-export type PresetName = 'fast' | 'balanced' | 'quality'
+import type { PresetName } from '../../domain/fusion-record.ts'
 
 interface Preset {
   /** How many answers are asked for. */
