@@ -4,7 +4,6 @@ import { ServiceError } from '../domain/errors.ts'
 import type { Links } from '../domain/links.ts'
 import type { RequestOutcome } from '../domain/requests.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import type { StreamFailure } from '../formats/format.ts'
 import type { AttemptRun } from './attempt.ts'
 import { relayFor, type WrittenBody } from './backend-body.ts'
 import type { CourseOf } from './course-of.ts'
@@ -122,7 +121,7 @@ export class Course {
 
   /** Says in the stream why it broke; gives what is recorded of that. */
   #finishStream(run: AttemptRun, end: DeliveryEnd): RequestOutcome['errorCode'] {
-    const { sink } = this.#of
+    const { sink, request } = this.#of
     if (end.whole) return undefined
     if (end.slowReader) {
       // Whoever takes nothing would not take the end either.
@@ -131,7 +130,8 @@ export class Course {
     }
     const error = this.#endReason(end.error)
     if (this.#gone) return 'client_closed'
-    sink.end(run.lane.failure(this.#failure(error)), run.lane.encoding)
+    const failure = streamFailure(error, this.#parts.links, request.id)
+    sink.end(run.lane.failure(failure), run.lane.encoding)
     return error.code
   }
 
@@ -247,7 +247,7 @@ export class Course {
     this.#failover.current?.stop(new UpstreamError('cancelled'))
     if (this.#gone) return { outcome }
     if (!this.#opened) return { outcome, refusal: error }
-    const failure = this.#failure(error)
+    const failure = streamFailure(error, this.#parts.links, this.#of.request.id)
     const lane = this.#ownLane?.(this.#of.backends[0]!) ?? this.#openLane(this.#of.backends[0]!)
     sink.end(lane.failure(failure), lane.encoding)
     return { outcome }
@@ -262,10 +262,6 @@ export class Course {
     if (this.#opened || this.#gone)
       log({ event: 'internal_error', requestId: this.#of.request.id, ...describeBug(thrown) })
     return new ServiceError('internal_error', { cause: thrown })
-  }
-
-  #failure(error: ServiceError): StreamFailure {
-    return streamFailure(error, this.#parts.links, this.#of.request.id)
   }
 
   #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
