@@ -1,5 +1,5 @@
 import type { CallRecord, CallRole, CallStatus } from '../../domain/fusion-record.ts'
-import type { Conversation, Usage } from '../../domain/conversation.ts'
+import type { Conversation, Usage, UsagePart } from '../../domain/conversation.ts'
 import { cautiousInputTokens, unsaidOutputTokens } from './measure.ts'
 import type { FusionMember } from './ports.ts'
 
@@ -41,6 +41,15 @@ export class Book {
   /** All that the calls used: the sum of the records, field by field. */
   get usage(): Usage {
     return this.#records.reduce((sum, { usage }) => (usage === undefined ? sum : add(sum, usage)), none)
+  }
+
+  /** The same with every call that was made, for the caller: `modelOf` where it may know who was asked. */
+  usageInParts(modelOf?: (member: string) => string | undefined): Usage {
+    const parts = this.#records.map(({ role, member, status, ms, usage = none }): UsagePart => {
+      const model = modelOf?.(member)
+      return { ...usage, role, ...(model === undefined ? {} : { model }), status, ms }
+    })
+    return { ...this.usage, parts }
   }
 
   /** US dollars, the worst case where a call did not say what it used; undefined where no price is known. */

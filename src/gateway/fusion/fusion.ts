@@ -144,7 +144,9 @@ class Fusion {
   }
 
   #end(mode: FusionMode, finish: FinishReason): Answered {
-    this.#outlet.end(this.#run.book.usage, finish)
+    const { book, request } = this.#run
+    const modelOf = (id: string): string | undefined => request.members.find((member) => member.id === id)?.model
+    this.#outlet.end(book.usageInParts(request.settings.namesModels ? modelOf : undefined), finish)
     return { mode }
   }
 

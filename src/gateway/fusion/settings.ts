@@ -86,6 +86,8 @@ export interface FusionSettings extends Preset {
   readonly mixed: 'defer' | 'drop'
   /** Whether the caller of a stream is told how far it is, as reasoning. */
   readonly tellsProgress: boolean
+  /** Whether the caller may know which models were asked; the operator says so, never the caller. */
+  readonly namesModels: boolean
 }
 
 /** The settings of a preset. A whole answer has at most 55 s, or `maxLatencyMs`; its phases shrink and grow alike. */
@@ -106,5 +108,6 @@ export function settingsOf(preset: PresetName, stream: boolean, maxLatencyMs?: n
     resultItem: 'auto',
     mixed: 'defer',
     tellsProgress: true,
+    namesModels: false,
   }
 }
