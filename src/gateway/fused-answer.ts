@@ -2,17 +2,18 @@ import { asError } from '../domain/bugs.ts'
 import type { AnswerEvent, Conversation, Usage } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { FusionRecord } from '../domain/fusion-record.ts'
+import type { FusionDefaults } from '../domain/profiles.ts'
 import type { RandomBytes } from '../domain/random.ts'
 import type { RequestOutcome } from '../domain/requests.ts'
 import { UpstreamError, type Attempt } from '../domain/upstream.ts'
 import type { AnswerContext, AnswerWriter, StreamFailure } from '../formats/format.ts'
 import { AttemptRun } from './attempt.ts'
 import type { Failover, FailoverParts } from './failover.ts'
-import { familyOf } from './fusion/family.ts'
 import { fuse } from './fusion/fusion.ts'
 import { assertFusable, decideGate } from './fusion/gate.ts'
+import { membersOf } from './fusion/members.ts'
 import type { FusionPort } from './fusion/ports.ts'
-import { defaultPreset, settingsOf } from './fusion/settings.ts'
+import { settingsFrom } from './fusion/settings.ts'
 import type { Lane } from './lane.ts'
 import { callMember } from './member-call.ts'
 import type { Backend, ModelRequest, UpstreamCall } from './ports.ts'
@@ -20,8 +21,6 @@ import { charsPerToken } from './estimate-tokens.ts'
 
 /** What `X-Svc-Router-Upstream` says of a fused answer: no single backend gave it. */
 const fusedUpstream = 'fusion'
-/** How good a model is held to be: nobody has said. */
-const usualQuality = 50
 /** Of the time for the whole request, so that the best of what is there is sent before it is over. */
 const shareOfTime = 0.9
 /** The course and the fusion keep the limits; those of the attempt never come first. */
@@ -38,6 +37,8 @@ export interface FusedAnswerOf {
   readonly backends: readonly Backend[]
   /** Milliseconds for the whole request (contract 5.5). */
   readonly totalMs: number
+  /** What the operator says of how it deliberates. */
+  readonly defaults?: FusionDefaults | undefined
 }
 
 export interface FusedAnswerParts extends FailoverParts {
@@ -175,24 +176,12 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
 
   /** Gives why there is no whole answer, if so. */
   async #fuse(port: FusionPort, signal: AbortSignal): Promise<ServiceError | undefined> {
-    const { context, backends, totalMs } = this.#of
+    const { context, backends, totalMs, defaults = {} } = this.#of
     const { conversation } = context
-    const usual = settingsOf(defaultPreset, conversation.stream)
+    const members = membersOf(backends)
+    const usual = settingsFrom(defaults, members, conversation.stream)
     const limitMs = totalMs * shareOfTime
-    const settings = limitMs < usual.totalMs ? settingsOf(defaultPreset, conversation.stream, limitMs) : usual
-    const members = backends.map((backend) => {
-      const { id, model, failureDomain, contextWindow, maxOutputTokens, capabilities } = backend
-      return {
-        id,
-        model,
-        family: familyOf(model),
-        failureDomain,
-        quality: usualQuality,
-        ...(contextWindow === undefined ? {} : { contextWindow }),
-        ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-        ...(capabilities === undefined ? {} : { capabilities }),
-      }
-    })
+    const settings = limitMs < usual.totalMs ? settingsFrom(defaults, members, conversation.stream, limitMs) : usual
     const { error, usage, record } = await fuse({ conversation, members, settings }, port, signal)
     this.lane.usage = usage
     this.#fusions.push(record)

@@ -16,6 +16,7 @@ import { authenticate, type AuthenticationParts } from './authenticate.ts'
 import { assertSayable, assertServed } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
 import { Course, type CourseParts } from './course.ts'
+import { FusionSlots } from './fusion-slots.ts'
 import { FusedAnswer, fusionMembers, type FusedAnswerParts } from './fused-answer.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
@@ -63,6 +64,7 @@ export class Gateway {
   readonly #nowSeconds = (): number => Math.floor(this.#parts.clock.nowMs() / 1000)
 
   readonly #running = new Bag<Course>()
+  readonly #fusions = new FusionSlots()
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
@@ -125,6 +127,7 @@ export class Gateway {
     const conversation = full === undefined ? read : formats(given.format).readRequest(request.body)
     const keeping = stored?.keeping(principal.accountId, request, conversation, full?.resolved)
     const members = isFusion ? fusionMembers(request, conversation, usable, this.#course) : undefined
+    using _slot = members && this.#fusions.take(principal.accountId, principal.plan)
     const written = assertSayable(request, conversation, usable, this.#parts)
     const { id, format } = request
     const { accountId, keyId, plan } = principal
@@ -143,7 +146,9 @@ export class Gateway {
       mintId,
     }
     const totalMs = totalMsOf(request, usable)
-    const fused = members && new FusedAnswer(this.#course, { request, context, backends: members, totalMs })
+    const fused =
+      members &&
+      new FusedAnswer(this.#course, { request, context, backends: members, totalMs, defaults: profile.fusion })
     const of = { request, context, backends: usable, admission, units, sink, totalMs, keeping, fused }
     const course = new Course(this.#course, of, written)
     this.#running.add(course)

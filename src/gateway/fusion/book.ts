@@ -91,15 +91,20 @@ export class Book {
     const { price } = member
     const { usage } = end
     const knownUsd =
-      price === undefined || usage === undefined ? undefined : priceOf(member, usage.inputTokens, usage.outputTokens)
+      price === undefined || usage === undefined
+        ? undefined
+        : priceOf(member, usage.inputTokens, usage.outputTokens, usage.cachedTokens)
     this.#spentUsd += knownUsd ?? (unbilled.has(end.status) ? 0 : worstUsd)
     this.#records.push({ role, member: member.id, ...end, ...(knownUsd === undefined ? {} : { costUsd: knownUsd }) })
   }
 }
 
-function priceOf({ price }: FusionMember, inputTokens: number, outputTokens: number): number {
+function priceOf({ price }: FusionMember, inputTokens: number, outputTokens: number, cachedTokens = 0): number {
   if (price === undefined) return 0
-  return (inputTokens * price.inputPerMillion + outputTokens * price.outputPerMillion) / 1_000_000
+  const { inputPerMillion, outputPerMillion, cachedPerMillion = inputPerMillion } = price
+  const cached = Math.min(cachedTokens, inputTokens)
+  const usd = (inputTokens - cached) * inputPerMillion + cached * cachedPerMillion + outputTokens * outputPerMillion
+  return usd / 1_000_000
 }
 
 function add(a: Usage, b: Usage): Usage {

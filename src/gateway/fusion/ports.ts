@@ -5,7 +5,7 @@ import type { ModelFacts } from '../../domain/model-facts.ts'
 import type { RandomBytes } from '../../domain/random.ts'
 
 /** One model on one backend, as fusion sees it. Nothing of it ever reaches the caller or another model. */
-export interface FusionMember extends ModelFacts {
+export interface FusionMember extends Omit<ModelFacts, 'quality' | 'usdPerMillion'> {
   /** The backend's id, unique among the members of one request. */
   readonly id: string
   readonly model: string
@@ -16,7 +16,12 @@ export interface FusionMember extends ModelFacts {
   /** How good the model is held to be, 0 to 100; the same for all where nobody said. */
   readonly quality: number
   /** US dollars for a million tokens; absent where it is not known. */
-  readonly price?: { readonly inputPerMillion: number; readonly outputPerMillion: number }
+  readonly price?: {
+    readonly inputPerMillion: number
+    readonly outputPerMillion: number
+    /** Of input that was read from a cache; as other input unless said. */
+    readonly cachedPerMillion?: number
+  }
   /** Milliseconds within which nine of ten of its answers are complete; absent where too few were seen. */
   readonly slowAfterMs?: number
 }

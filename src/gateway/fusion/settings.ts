@@ -1,4 +1,6 @@
 import type { PresetName } from '../../domain/fusion-record.ts'
+import type { FusionDefaults } from '../../domain/profiles.ts'
+import type { FusionMember } from './ports.ts'
 
 interface Preset {
   /** How many answers are asked for. */
@@ -109,5 +111,24 @@ export function settingsOf(preset: PresetName, stream: boolean, maxLatencyMs?: n
     mixed: 'defer',
     tellsProgress: true,
     namesModels: false,
+  }
+}
+
+/** The settings of an operator's defaults, of which only what is among the members counts. */
+export function settingsFrom(
+  { preset = defaultPreset, panelSize, panelModels, judgeModel, namesModels }: FusionDefaults,
+  members: readonly FusionMember[],
+  stream: boolean,
+  maxLatencyMs?: number,
+): FusionSettings {
+  const usual = settingsOf(preset, stream, maxLatencyMs)
+  const isThere = (name: string): boolean => members.some(({ id, model }) => id === name || model === name)
+  const panel = panelModels?.filter(isThere) ?? []
+  return {
+    ...usual,
+    ...(panelSize === undefined ? {} : { panelSize }),
+    ...(panel.length === 0 ? {} : { panelModels: panel }),
+    ...(judgeModel === undefined || !isThere(judgeModel) ? {} : { judgeModel }),
+    ...(namesModels === undefined ? {} : { namesModels }),
   }
 }
