@@ -39,6 +39,10 @@ export interface FusedAnswerOf {
   readonly totalMs: number
   /** What the operator says of how it deliberates. */
   readonly defaults?: FusionDefaults | undefined
+  /** The backend that wrote in this conversation before. */
+  readonly pinned?: string | undefined
+  /** @see FusionPort.remember */
+  readonly remember?: FusionPort['remember'] | undefined
 }
 
 export interface FusedAnswerParts extends FailoverParts {
@@ -142,6 +146,7 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
     const port: FusionPort = {
       clock,
       random: randomBytes,
+      ...(this.#of.remember && { remember: this.#of.remember }),
       emit: (events) => {
         if (this.lane.take(events)) run.onData(nothing)
         else this.onProgress?.()
@@ -176,13 +181,14 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
 
   /** Gives why there is no whole answer, if so. */
   async #fuse(port: FusionPort, signal: AbortSignal): Promise<ServiceError | undefined> {
-    const { context, backends, totalMs, defaults = {} } = this.#of
+    const { context, backends, totalMs, defaults = {}, pinned } = this.#of
     const { conversation } = context
     const members = membersOf(backends)
     const usual = settingsFrom(defaults, members, conversation.stream)
     const limitMs = totalMs * shareOfTime
     const settings = limitMs < usual.totalMs ? settingsFrom(defaults, members, conversation.stream, limitMs) : usual
-    const { error, usage, record } = await fuse({ conversation, members, settings }, port, signal)
+    const request = { conversation, members, settings, ...(pinned === undefined ? {} : { pinned }) }
+    const { error, usage, record } = await fuse(request, port, signal)
     this.lane.usage = usage
     this.#fusions.push(record)
     if (error?.code !== 'server_is_overloaded') return error

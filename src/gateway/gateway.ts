@@ -16,6 +16,7 @@ import { authenticate, type AuthenticationParts } from './authenticate.ts'
 import { assertSayable, assertServed } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
 import { Course, type CourseParts } from './course.ts'
+import { withFusionNotes, type FusionNotes } from './fusion-notes.ts'
 import { FusionSlots } from './fusion-slots.ts'
 import { FusedAnswer, fusionMembers, type FusedAnswerParts } from './fused-answer.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
@@ -44,6 +45,8 @@ export interface GatewayParts {
   readonly ledger: Ledger
   readonly formats: Formats
   readonly relays: (id: ClientFormatId) => RelayRules
+  /** What deliberated turns leave for those that follow. */
+  readonly notes?: FusionNotes | undefined
   /** Where answers are kept; undefined where none are. */
   readonly stored?: StoredResponses | undefined
   readonly mintId: () => string
@@ -113,24 +116,30 @@ export class Gateway {
 
   /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */
   async answer(principal: Principal, given: ModelRequest, sink: AnswerSink): Promise<void> {
-    const { formats, mintId, log, stored } = this.#parts
+    const { formats, relays, mintId, log, stored, notes } = this.#parts
+    const { accountId, keyId, plan } = principal
     const read = formats(given.format).readRequest(given.body)
     const profile = this.#profileOf(principal, read, given.format)
-    const found = this.#backendsOf(profile.id, principal.accountId)
+    const found = this.#backendsOf(profile.id, accountId)
     const usable = found instanceof Promise ? await found : found
     if (usable.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
     assertServed(read)
     const isFusion = profile.id === fusionId
-    const full =
-      stored !== undefined && refersToStored(read) ? await stored.resolve(principal.accountId, given, read) : undefined
-    const request = full?.request ?? given
-    const conversation = full === undefined ? read : formats(given.format).readRequest(request.body)
-    const keeping = stored?.keeping(principal.accountId, request, conversation, full?.resolved)
+    const full = stored !== undefined && refersToStored(read) ? await stored.resolve(accountId, given, read) : undefined
+    let request = full?.request ?? given
+    let conversation = full === undefined ? read : formats(given.format).readRequest(request.body)
+    const keeping = stored?.keeping(accountId, request, conversation, full?.resolved)
     const members = isFusion ? fusionMembers(request, conversation, usable, this.#course) : undefined
-    using _slot = members && this.#fusions.take(principal.accountId, principal.plan)
-    const written = assertSayable(request, conversation, usable, this.#parts)
+    using _slot = members && this.#fusions.take(accountId, plan)
+    const recalled = isFusion ? notes?.recall(accountId, conversation) : undefined
+    let backends = usable
+    if (recalled !== undefined && members === undefined) {
+      backends = pinnedFirst(usable, recalled.pinned)
+      const noted = await withFusionNotes(request, relays(given.format), recalled.memo)
+      if (noted !== undefined) conversation = formats(given.format).readRequest((request = noted).body)
+    }
+    const written = assertSayable(request, conversation, backends, this.#parts)
     const { id, format } = request
-    const { accountId, keyId, plan } = principal
     const units = profile.quotaUnits
     const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
     const admitted = this.#admit(opening, plan)
@@ -148,8 +157,16 @@ export class Gateway {
     const totalMs = totalMsOf(request, usable)
     const fused =
       members &&
-      new FusedAnswer(this.#course, { request, context, backends: members, totalMs, defaults: profile.fusion })
-    const of = { request, context, backends: usable, admission, units, sink, totalMs, keeping, fused }
+      new FusedAnswer(this.#course, {
+        request,
+        context,
+        backends: members,
+        totalMs,
+        defaults: profile.fusion,
+        pinned: recalled?.pinned,
+        remember: notes?.keeperOf(accountId, request, conversation),
+      })
+    const of = { request, context, backends, admission, units, sink, totalMs, keeping, fused }
     const course = new Course(this.#course, of, written)
     this.#running.add(course)
     const { outcome, refusal } = await course.run().finally(() => this.#running.delete(course))
@@ -211,6 +228,12 @@ export class Gateway {
     if ((profile.embeddings !== undefined) !== (format === embeddingsFormatId)) throw wrongEndpoint(profile, profiles)
     return profile
   }
+}
+
+/** The backends in their order, the one that wrote before in front: whether it is usable is seen when it is asked. */
+function pinnedFirst(backends: readonly Backend[], id: string): readonly Backend[] {
+  const pinned = backends.find((backend) => backend.id === id)
+  return pinned === undefined ? backends : [pinned, ...backends.filter((backend) => backend !== pinned)]
 }
 
 /** How long the whole request may take: the caller's own limit, or the longest of its backends (contract 5.5). */

@@ -3,6 +3,7 @@ import type { FinishReason, Json } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { deliberate, type Deliberation } from './deliberate.ts'
 import { forWriter } from './decide.ts'
+import { digestOf } from './digest.ts'
 import { mergeJson, type MergedJson } from './merge-json.ts'
 import { rankByMedoid } from './medoid.ts'
 import { outcomeOf, nobodyAnswered, type Answered, type FusionOutcome } from './outcome.ts'
@@ -106,6 +107,8 @@ class Fusion {
     const conversation = isRestart
       ? withCaution(plain)
       : withNotes(plain, member, { candidates: shown, analysis: analyses[0], fence })
+    const notes = isRestart || analyses[0] === undefined ? undefined : digestOf(analyses[0], fence)
+    this.#remember(member, notes, fence.start)
     const mend = (text: string): string | undefined => this.#mend(text, merged)
     const writing = { run, outlet: this.#outlet, member, role: 'synthesis' as const, conversation, fence }
     const { end, finish } = await writeLive({ ...writing, isHeld: this.#isHeld, mend })
@@ -128,6 +131,7 @@ class Fusion {
     const conversation = writerRequest(run.request.conversation, !this.#isHeld, run.book.isCapped)
     for (const member of this.#writers(failed).slice(0, maxFallbacks)) {
       if (run.signal.aborted) break
+      this.#remember(member)
       const writing = { run, outlet: this.#outlet, member, role: 'fallback' as const, conversation }
       const { end, finish } = await writeLive({ ...writing, isHeld: this.#isHeld })
       if (end.status === 'unaffordable') run.degrade('cost_cap')
@@ -135,6 +139,15 @@ class Fusion {
         return finish === undefined ? this.#broken('fallback') : this.#end('fallback', finish)
     }
     return { error: nobodyAnswered(run) }
+  }
+
+  /** Where the caller's tools are attached their results come next: whoever writes now is asked again then, with the findings. */
+  #remember({ id: writer }: FusionMember, notes?: string, mark?: string): void {
+    const { port, request } = this.#run
+    if (request.conversation.tools.length === 0) return
+    this.#outlet.seal(
+      port.remember?.({ writer, ...(notes === undefined || mark === undefined ? {} : { notes, mark }) }),
+    )
   }
 
   /** Sends one answer of the panel as it is. */

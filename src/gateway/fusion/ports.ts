@@ -1,6 +1,7 @@
 import type { CallRole } from '../../domain/fusion-record.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { AnswerEvent, Conversation } from '../../domain/conversation.ts'
+import type { FusionMemo } from '../../domain/fusion-memo.ts'
 import type { ModelFacts } from '../../domain/model-facts.ts'
 import type { RandomBytes } from '../../domain/random.ts'
 
@@ -48,6 +49,8 @@ export interface FusionPort {
   readonly clock: Clock
   /** Unpredictable bytes. What a caller's `seed` fixes is not drawn from them. */
   readonly random: RandomBytes
+  /** Keeps what the turn leaves for those that follow; gives what the caller is to send back, sealed, if anything. */
+  remember?(memo: FusionMemo): string | undefined
   /** Takes the next events of the caller's answer. A promise means that the reader is slow: nothing follows before it resolves. */
   emit(events: readonly AnswerEvent[]): Promise<void> | undefined
 }
