@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../domain/conversation.ts'
+import type { Json } from '../domain/conversation.ts'
 import { bodyShape, JsonScan, patchMembers } from '../formats/json-scan.ts'
 import type { ModelRequest } from './ports.ts'
 import { giveWay } from './turns.ts'
@@ -31,5 +31,5 @@ export async function rewriteRequest(
   const scan = new JsonScan(bodyShape)
   scan.push(bytes)
   await giveWay(bytes)
-  return { ...request, bytes, members: scan.members(bytes), body: body as JsonObject }
+  return { ...request, bytes, members: scan.members(bytes), body }
 }
