@@ -9,6 +9,7 @@ import { systemRandom, type RandomBytes } from './domain/random.ts'
 import { createSealer } from './domain/sealing.ts'
 import { formatById, relayById } from './formats/formats.ts'
 import { DigestMemory } from './gateway/digest-memory.ts'
+import { FusionNotes } from './gateway/fusion-notes.ts'
 import { Gateway } from './gateway/gateway.ts'
 import { KeyDirectory } from './gateway/key-directory.ts'
 import type { Ledger } from './gateway/ports.ts'
@@ -59,6 +60,7 @@ export async function startApp(
   parts.defer(startRequestSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
   parts.defer(startResponseSweep(storage.responses, { retentionMs: given.responseRetentionMs, clock, onFailed }))
   const sealer = createSealer({ ...sealingKeys(given.secrets), random })
+  const notes = new FusionNotes(sealer, clock)
   const stored = new StoredResponses({
     store: storage.responses,
     sealer,
@@ -70,7 +72,7 @@ export async function startApp(
 
   let isDraining = false
   const gatewayFor = (config: Config): Gateway =>
-    buildGateway(config, { ledger: storage.ledger, keys, providers, stored, clock, random, log })
+    buildGateway(config, { ledger: storage.ledger, keys, providers, stored, notes, clock, random, log })
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
   const web = parts.use(await listenForWeb(given.appListen))
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port })
@@ -105,12 +107,16 @@ interface GatewayNeeds {
   readonly keys: KeyDirectory
   readonly providers: Awaited<ReturnType<typeof openProviders>>
   readonly stored: StoredResponses
+  readonly notes: FusionNotes
   readonly clock: Clock
   readonly random: RandomBytes
   readonly log: EventLog
 }
 
-function buildGateway(config: Config, { ledger, keys, providers, stored, clock, random, log }: GatewayNeeds): Gateway {
+function buildGateway(
+  config: Config,
+  { ledger, keys, providers, stored, notes, clock, random, log }: GatewayNeeds,
+): Gateway {
   const { pepper, previousPepper } = config.secrets
   const plans = new Map(config.plans.map((plan) => [plan.id, plan]))
   return new Gateway({
@@ -131,6 +137,7 @@ function buildGateway(config: Config, { ledger, keys, providers, stored, clock, 
     formats: formatById,
     relays: relayById,
     stored,
+    notes,
     mintId: () => randomBase62(itemIdLength, random),
     keepAliveMs: config.keepAliveMs,
   })

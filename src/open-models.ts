@@ -9,7 +9,7 @@ import type { EvalCandidate, OpenedModels } from './eval/ports.ts'
 import type { SimulatedVoice } from './eval/simulated-world.ts'
 import { formatById, relayById } from './formats/formats.ts'
 import type { AnswerContext } from './formats/format.ts'
-import { familyOf } from './gateway/fusion/family.ts'
+import { membersOf } from './gateway/fusion/members.ts'
 import type { SubCall } from './gateway/fusion/ports.ts'
 import { callMember } from './gateway/member-call.ts'
 import type { Backend } from './gateway/ports.ts'
@@ -18,8 +18,6 @@ import { RetryBudget } from './gateway/routing/retry-budget.ts'
 import { openProviders } from './open-providers.ts'
 import { openStore } from './open-storage.ts'
 
-/** How good a model is held to be: nobody has said. */
-const usualQuality = 50
 const itemIdLength = 24
 /** A call is part of a fusion: a router behind a backend is not to begin another one. */
 const depth = 1
@@ -72,7 +70,7 @@ export async function openModels(
   })
   const owned = opened.move()
   return {
-    candidates: backends.map(candidateOf),
+    candidates: candidatesOf(backends),
     callModel(member, call, signal) {
       const backend = backends.find(({ id }) => id === member.id)
       if (backend === undefined) throw new UpstreamError('unreachable')
@@ -82,18 +80,10 @@ export async function openModels(
   }
 }
 
-/** A backend as fusion sees it. Simulated ones pretend to be of different families. */
-function candidateOf(backend: Backend): EvalCandidate {
-  const { id, model, failureDomain, simulated, contextWindow, maxOutputTokens, capabilities } = backend
-  return {
-    id,
-    model,
-    family: simulated ? id : familyOf(model),
-    failureDomain,
-    simulated,
-    quality: usualQuality,
-    ...(contextWindow === undefined ? {} : { contextWindow }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    ...(capabilities === undefined ? {} : { capabilities }),
-  }
+/** The backends as fusion sees them. Simulated ones pretend to be of different families. */
+function candidatesOf(backends: readonly Backend[]): EvalCandidate[] {
+  return membersOf(backends).map((member, place) => {
+    const { id, simulated } = backends[place]!
+    return { ...member, simulated, family: simulated ? id : member.family }
+  })
 }

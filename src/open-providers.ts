@@ -70,6 +70,7 @@ export async function openProviders(
     vault: createVault({ ...sealingKeys(config.secrets), random }),
     pools,
     publicOnly: config.mode === 'production',
+    modelFacts: config.modelFacts,
   })
   const owned = opened.move()
   return { backends, [Symbol.asyncDispose]: () => owned.disposeAsync() }

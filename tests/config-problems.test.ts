@@ -261,7 +261,7 @@ const rows: readonly Row[] = [
     text: 'database:\n  url_env: DATABASE_URL',
     env: { DATABASE_URL: 'postgres://localhost/made-up' },
     places: ['1:1'],
-    fixes: ['known here: mode, listen, base_url, app_url, data, secrets'],
+    fixes: ['known here: mode, listen, app_listen, base_url, app_url, data'],
   },
   {
     name: 'a mode variable that is neither',
@@ -269,6 +269,46 @@ const rows: readonly Row[] = [
     env: { SVC_ROUTER_MODE: 'staging' },
     places: ['-'],
     fixes: ['SVC_ROUTER_MODE'],
+  },
+  {
+    name: 'a quality that is no whole number from 0 to 100',
+    text: 'backends:\n  a: {provider: ollama, model: m, quality: 101}\nmodels:\n  m: {quality: good}',
+    places: ['2:44', '4:16'],
+    fixes: ['expected a whole number from 0 to 100', 'expected a whole number from 0 to 100'],
+  },
+  {
+    name: 'a price without its output, and one below nothing',
+    text: 'backends:\n  a: {provider: ollama, model: m, usd_per_million: {input: 1}}\nmodels:\n  m: {usd_per_million: {input: -1, output: 2}}',
+    places: ['2:35', '4:32'],
+    fixes: ['add "output:"', 'expected an amount of money'],
+  },
+  {
+    name: 'how to deliberate in a profile that does not',
+    text: 'profiles:\n  team/one:\n    fusion: {preset: fast}',
+    places: ['3:5'],
+    fixes: ['move it to svc-router/fusion'],
+  },
+  {
+    name: 'a preset of fusion that there is not, a panel that is too large, and a judge that nobody knows',
+    text:
+      'backends:\n  big: {provider: ollama, model: llama}\nprofiles:\n  svc-router/fusion:\n    fusion:\n' +
+      '      preset: slow\n      panel_size: 9\n      judge: bigg',
+    places: ['6:15', '7:19', '8:14'],
+    fixes: ['expected fast, balanced or quality', 'expected a whole number from 1 to 8', 'did you mean "big"?'],
+  },
+  {
+    name: 'a panel that is named by hand and counted too, with one that nobody knows',
+    text:
+      'backends:\n  big: {provider: ollama, model: llama}\nmodels:\n  own: {quality: 90}\nprofiles:\n' +
+      '  svc-router/fusion:\n    fusion:\n      models: [big, llama, own, lama]\n      panel_size: 2',
+    places: ['8:33', '9:19'],
+    fixes: ['did you mean "llama"?, or add it to models', 'remove one of the two'],
+  },
+  {
+    name: 'a plan that allows no fusion at once',
+    text: 'plans:\n  pro: {name: Pro, requests_per_minute: 1, requests_per_month: 1, premium: true, fusions_at_once: 0}',
+    places: ['2:99'],
+    fixes: ['expected a whole number from 1 to 1000'],
   },
 ]
 

@@ -340,6 +340,43 @@ describe('what is published', () => {
   })
 })
 
+test('what is said of models reaches backends that say no other, and upstreams by the name of their model', () => {
+  const config = loadText(
+    `models:
+  big-1: {quality: 90, context_window: 1000, reasoning: true, capabilities: {tools: true}, usd_per_million: {input: 1, output: 2, cached_input: 0.5}}
+backends:
+  a: {provider: ollama, model: big-1, quality: 70, capabilities: {image_input: true}}
+  b: {provider: ollama, model: small-1}
+plans:
+  pro: {name: Pro, requests_per_minute: 1, requests_per_month: 1, premium: true}
+  max: {name: Max, requests_per_minute: 1, requests_per_month: 1, premium: true, fusions_at_once: 7}
+profiles:
+  svc-router/fusion: {fusion: {preset: quality, models: [a, small-1], judge: b, names_models: true}}`,
+  )
+  const [a, b] = config.backends
+  expect(a).toMatchObject({
+    facts: {
+      quality: 70,
+      contextWindow: 1000,
+      capabilities: { tools: true, image_input: true, reasoning: true },
+      usdPerMillion: { input: 1, output: 2, cachedInput: 0.5 },
+    },
+    timeouts: { firstContentMs: 120_000 },
+  })
+  expect(b!.facts).toEqual({ capabilities: {} })
+  expect(config.modelFacts.get('big-1')).toMatchObject({ quality: 90 })
+  expect(config.plans.map(({ fusionsAtOnce }) => fusionsAtOnce)).toEqual([2, 7])
+  expect(config.profiles.find(({ id }) => id === 'svc-router/fusion')?.fusion).toEqual({
+    preset: 'quality',
+    panelModels: ['a', 'small-1'],
+    judgeModel: 'b',
+    namesModels: true,
+  })
+  const told = describeConfig(config)
+  for (const line of ['quality: 70', 'cached_input: 0.5', 'judge: b', 'names_models: true', 'fusions_at_once: 7'])
+    expect(told).toContain(line)
+})
+
 test.each([
   ['500ms', 500],
   ['2s', 2000],

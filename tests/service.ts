@@ -26,6 +26,8 @@ export interface ServiceOptions {
   readonly formats?: readonly FormatId[]
   /** Durations as in the configuration. */
   readonly timeouts?: Readonly<Record<string, string>>
+  /** What is said of a backend besides, by its name. */
+  readonly facts?: Readonly<Record<string, object>>
   /** Anything else of the configuration file. */
   readonly settings?: Readonly<Record<string, unknown>>
   /** The service's randomness, for making it fail. */
@@ -63,6 +65,7 @@ export class Service {
     const {
       formats = ['openai-chat', 'openai-chat', 'openai-chat'],
       timeouts,
+      facts,
       settings,
       random = systemRandom(),
       clock = systemClock(),
@@ -87,6 +90,7 @@ export class Service {
             provider: name,
             model: formats[index] === 'gemini' ? `gemini-3-${name}` : `model-of-${name}`,
             ...(timeouts === undefined ? {} : { timeouts }),
+            ...facts?.[name],
           },
         ]),
       ),
@@ -153,7 +157,7 @@ export class Service {
   }
 
   /** A POST of JSON below the base URL. */
-  post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+  post(path: string, body: unknown, headers: Record<string, string> = {}, signal?: AbortSignal): Promise<Response> {
     return fetch(`${this.baseUrl}${path}`, {
       method: 'POST',
       headers: {
@@ -163,6 +167,7 @@ export class Service {
         ...headers,
       },
       body: typeof body === 'string' ? body : JSON.stringify(body),
+      ...(signal && { signal }),
     })
   }
 

@@ -1,6 +1,7 @@
 import type { RequestRecord } from '../domain/requests.ts'
 import type { Command } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
+import { writeFusion } from './fusion-trail.ts'
 import { writeTable, writeTime } from './table.ts'
 
 export const request: Command = {
@@ -53,5 +54,5 @@ function writeRecord(record: RequestRecord): string {
         .join(', '),
     ]),
   ]
-  return writeTable(rows)
+  return [writeTable(rows), ...(record.fusions ?? []).map(writeFusion)].join('\n\n')
 }

@@ -1,6 +1,8 @@
 import { findAccount } from '../accounts/accounts.ts'
+import type { RequestRecord } from '../domain/requests.ts'
 import { accountOption, type Command } from './command.ts'
 import { readWhole } from './command-line.ts'
+import { fusionInShort } from './fusion-trail.ts'
 import { writeTable, writeTime } from './table.ts'
 
 const defaultLimit = 20
@@ -26,7 +28,7 @@ export const requests: Command = {
         writeTime(record.admittedAtMs),
         record.profile,
         record.errorCode ?? record.state,
-        record.attempts.map((attempt) => `${attempt.backend}:${attempt.outcome}`).join(' '),
+        writeCourse(record),
         String(record.charged),
         `${Math.round(record.totalMs)} ms`,
       ])
@@ -34,7 +36,7 @@ export const requests: Command = {
         text:
           records.length === 0
             ? ''
-            : writeTable([['ID', 'ADMITTED', 'PROFILE', 'END', 'ATTEMPTS', 'CHARGED', 'TIME'], ...rows]),
+            : writeTable([['ID', 'ADMITTED', 'PROFILE', 'END', 'COURSE', 'CHARGED', 'TIME'], ...rows]),
         json: records,
         talk: [
           records.length === 0
@@ -44,4 +46,10 @@ export const requests: Command = {
       }
     })
   },
+}
+
+/** How each deliberation came about, or else what became of each attempt. */
+function writeCourse({ fusions, attempts }: RequestRecord): string {
+  if (fusions !== undefined) return fusions.map((fusion) => `fusion:${fusionInShort(fusion)}`).join(' ')
+  return attempts.map(({ backend, outcome }) => `${backend}:${outcome}`).join(' ')
 }

@@ -37,6 +37,8 @@ export interface Config {
   readonly providers: readonly ProviderConfig[]
   /** In the order of the file; simulated backends last. */
   readonly backends: readonly BackendConfig[]
+  /** What is known of models by name: of accounts' own upstreams. Backends have it in their own facts already. */
+  readonly modelFacts: ReadonlyMap<string, ModelFacts>
   /** `svc-router/frontier` first, then `svc-router/fusion`. */
   readonly profiles: readonly Profile[]
   readonly limits: Limits

@@ -1,4 +1,6 @@
 import { stringify } from 'yaml'
+import type { ModelFacts } from '../domain/model-facts.ts'
+import type { FusionDefaults } from '../domain/profiles.ts'
 import type { BackendConfig, Config } from './config.ts'
 import { writeDuration, writeSize } from './measures.ts'
 
@@ -32,15 +34,18 @@ export function plainConfig(config: Config): Record<string, unknown> {
       requests_per_minute: plan.requestsPerMinute,
       requests_per_month: plan.requestsPerMonth,
       premium: plan.premium,
+      fusions_at_once: plan.fusionsAtOnce,
     })),
     default_plan: config.defaultPlan,
     backends: byId(config.backends, plainBackend),
+    models: Object.fromEntries(Array.from(config.modelFacts, ([model, facts]) => [model, plainFacts(facts)])),
     profiles: byId(config.profiles, (profile) => ({
       description: profile.description,
       backends: profile.backends,
       premium: profile.premium,
       quota_units: profile.quotaUnits,
       price: profile.price,
+      fusion: plainFusion(profile.fusion),
     })),
     limits: {
       body: writeSize(config.limits.bodyBytes),
@@ -75,10 +80,7 @@ function plainBackend(backend: BackendConfig): Record<string, unknown> {
     credential: backend.credentialEnv === undefined ? undefined : `${masked} (from ${backend.credentialEnv})`,
     account: backend.credential === undefined ? undefined : (backend.account ?? 'local'),
     failure_domain: backend.failureDomain,
-    context_window: facts.contextWindow,
-    max_output_tokens: facts.maxOutputTokens,
-    reasoning: facts.capabilities?.reasoning ?? false,
-    capabilities: facts.capabilities,
+    ...plainFacts(facts),
     embeddings: backend.embeddings,
     simulated: backend.simulated,
     timeouts: {
@@ -89,6 +91,27 @@ function plainBackend(backend: BackendConfig): Record<string, unknown> {
       total: writeDuration(timeouts.totalMs),
     },
   }
+}
+
+function plainFacts({ contextWindow, maxOutputTokens, capabilities, quality, usdPerMillion }: ModelFacts) {
+  return {
+    context_window: contextWindow,
+    max_output_tokens: maxOutputTokens,
+    reasoning: capabilities?.reasoning ?? false,
+    capabilities,
+    quality,
+    usd_per_million: usdPerMillion && {
+      input: usdPerMillion.input,
+      output: usdPerMillion.output,
+      cached_input: usdPerMillion.cachedInput,
+    },
+  }
+}
+
+function plainFusion(defaults: FusionDefaults | undefined) {
+  if (defaults === undefined) return undefined
+  const { preset, panelSize, panelModels, judgeModel, namesModels } = defaults
+  return { preset, panel_size: panelSize, models: panelModels, judge: judgeModel, names_models: namesModels }
 }
 
 function byId<Item extends { readonly id: string }>(

@@ -1,8 +1,10 @@
-import { fusionId, frontierId, type Price, type Profile } from '../domain/profiles.ts'
+import { fusionId, frontierId, type FusionDefaults, type Price, type Profile } from '../domain/profiles.ts'
 import { suggest } from './check-shape.ts'
 import type { BackendConfig } from './config.ts'
 import type { Findings } from './findings.ts'
 import type { ConfigFile } from './schema.ts'
+
+type GivenFusion = NonNullable<NonNullable<ConfigFile['profiles']>[string]['fusion']>
 
 const frontierDescription = 'The profile to use first: the backends in order, the next one when one fails.'
 const fusionDescription =
@@ -11,6 +13,8 @@ const fusionDescription =
 /** The profiles, `svc-router/frontier` first, over every backend unless the file defines it, then `svc-router/fusion`, over the same. */
 export function resolveProfiles(file: ConfigFile, backends: readonly BackendConfig[], findings: Findings): Profile[] {
   const known = [...new Set([...findings.names('backends'), ...backends.map((backend) => backend.id)])]
+  /** By which fusion can name whom it asks. */
+  const namesKnown = [...known, ...backends.map(({ model }) => model), ...Object.keys(file.models ?? {})]
   const given = Object.entries(file.profiles ?? {})
   const profiles = given.map(([id, profile]): Profile => {
     if (id === fusionId && profile.premium === false)
@@ -33,6 +37,7 @@ export function resolveProfiles(file: ConfigFile, backends: readonly BackendConf
       quotaUnits: profile.quota_units ?? 1,
       ...(embeddings === undefined ? {} : { embeddings }),
       ...(profile.price === undefined ? {} : { price: resolvePrice(profile.price) }),
+      ...(profile.fusion === undefined ? {} : { fusion: resolveFusion(id, profile.fusion, namesKnown, findings) }),
     }
   })
   const others = profiles.filter(({ id }) => id !== frontierId && id !== fusionId)
@@ -90,4 +95,32 @@ function embeddingsOf(
 function resolvePrice(given: NonNullable<NonNullable<ConfigFile['profiles']>[string]['price']>): Price {
   const { currency, input_per_million: inputPerMillion, output_per_million: outputPerMillion } = given
   return { currency, inputPerMillion, ...(outputPerMillion === undefined ? {} : { outputPerMillion }) }
+}
+
+/** How `svc-router/fusion` deliberates. Whoever is named must be known here, so that a misspelt name is found at once. */
+function resolveFusion(id: string, given: GivenFusion, known: readonly string[], findings: Findings): FusionDefaults {
+  const path = ['profiles', id, 'fusion']
+  if (id !== fusionId)
+    findings.add(path, `only ${fusionId} deliberates`, `move it to ${fusionId}, or remove it`, 'name')
+  const { preset, panel_size: panelSize, models: panelModels, judge: judgeModel, names_models: namesModels } = given
+  const check = (name: string, place: readonly PropertyKey[]): void => {
+    if (known.includes(name)) return
+    const near = suggest(name, known)
+    findings.add(
+      [...path, ...place],
+      `no backend "${name}" and no model of that name is known`,
+      `${near}, or add it to models`,
+    )
+  }
+  for (const [index, name] of (panelModels ?? []).entries()) check(name, ['models', index])
+  if (judgeModel !== undefined) check(judgeModel, ['judge'])
+  if (panelModels !== undefined && panelSize !== undefined)
+    findings.add([...path, 'panel_size'], 'models says already how many are asked', 'remove one of the two')
+  return {
+    ...(preset === undefined ? {} : { preset }),
+    ...(panelSize === undefined ? {} : { panelSize }),
+    ...(panelModels === undefined ? {} : { panelModels }),
+    ...(judgeModel === undefined ? {} : { judgeModel }),
+    ...(namesModels === undefined ? {} : { namesModels }),
+  }
 }

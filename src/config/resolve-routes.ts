@@ -1,4 +1,4 @@
-import type { Capabilities, ModelFacts } from '../domain/model-facts.ts'
+import { joinFacts, type Capabilities, type ModelFacts } from '../domain/model-facts.ts'
 import type { BackendTimeouts } from '../gateway/ports.ts'
 import { defaultTimeouts } from '../providers/timeouts.ts'
 import type { BackendConfig, Mode, ProviderConfig } from './config.ts'
@@ -6,6 +6,7 @@ import { suggest } from './check-shape.ts'
 import type { Findings } from './findings.ts'
 import { readDurationMs } from './measures.ts'
 import { findPreset, presetNames, simulatedBackendIds, simulatedPreset } from './presets.ts'
+import { resolveFacts, resolveModelFacts } from './resolve-facts.ts'
 import { resolveCredential } from './resolve-credential.ts'
 import type { ConfigFile } from './schema.ts'
 
@@ -61,13 +62,14 @@ export function resolveBackends(
   providers: Map<string, ProviderConfig>,
   findings: Findings,
 ): BackendConfig[] {
+  const models = resolveModelFacts(file)
   const backends = Object.entries(file.backends ?? {}).flatMap(([id, given]) => {
     const path = ['backends', id]
     if (simulatedBackendIds.includes(id)) {
       findings.add(path, `the name "${id}" belongs to a simulated backend`, 'choose another name', 'name')
     }
     const provider = findProvider(given.provider, providers, path, findings)
-    return provider === undefined ? [] : [resolveBackend(id, given, provider, mode, findings)]
+    return provider === undefined ? [] : [resolveBackend(id, given, { provider, models }, mode, findings)]
   })
   if (mode === 'production' && file.simulated === true) {
     findings.add(['simulated'], 'simulated providers are not for production', 'remove this line, or use "mode: local"')
@@ -79,12 +81,13 @@ export function resolveBackends(
 function resolveBackend(
   id: string,
   given: GivenBackend,
-  provider: ProviderConfig,
+  { provider, models }: { readonly provider: ProviderConfig; readonly models: ReadonlyMap<string, ModelFacts> },
   mode: Mode,
   findings: Findings,
 ): BackendConfig {
   checkCredential(id, provider, mode, findings)
-  const { credential_env: credentialEnv, reasoning = false } = given
+  const { credential_env: credentialEnv } = given
+  const facts = joinFacts(models.get(given.model), resolveFacts(given))
   return {
     id,
     provider,
@@ -93,21 +96,10 @@ function resolveBackend(
     credentialEnv,
     account: given.account,
     failureDomain: given.failure_domain ?? provider.name,
-    facts: resolveFacts(given),
+    facts,
     embeddings: given.embeddings,
-    timeouts: resolveTimeouts(given.timeouts, reasoning),
+    timeouts: resolveTimeouts(given.timeouts, facts.capabilities?.reasoning === true),
     simulated: false,
-  }
-}
-
-function resolveFacts(given: GivenBackend): ModelFacts {
-  const { context_window: contextWindow, max_output_tokens: maxOutputTokens, reasoning } = given
-  const stated = { ...given.capabilities, reasoning }
-  const capabilities = Object.entries(stated).filter(([, value]) => value !== undefined)
-  return {
-    capabilities: Object.fromEntries(capabilities),
-    ...(contextWindow === undefined ? {} : { contextWindow }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
   }
 }
 

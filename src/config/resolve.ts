@@ -1,10 +1,11 @@
 import { suggest } from './check-shape.ts'
-import { defaultPlans, type Plan } from '../domain/plans.ts'
+import { defaultPlans, type Plan, usualFusionsAtOnce } from '../domain/plans.ts'
 import { Secret } from '../domain/secret.ts'
 import { baseUrlFor, originFor, type Config, type ConfigSecrets, type Limits, type Mode } from './config.ts'
 import type { Findings } from './findings.ts'
 import { readDurationMs, readSizeBytes } from './measures.ts'
 import { resolveProfiles } from './resolve-profiles.ts'
+import { resolveModelFacts } from './resolve-facts.ts'
 import { resolveBackends, resolveProviders } from './resolve-routes.ts'
 import type { ConfigFile } from './schema.ts'
 import { isPepper, readSealingKey, sealingKeyBytes, type KeptSecrets } from './secrets.ts'
@@ -84,6 +85,7 @@ export function resolve(
     defaultPlan: resolveDefaultPlan(file, plans, findings),
     providers: [...providers.values()],
     backends,
+    modelFacts: resolveModelFacts(file),
     profiles: resolveProfiles(file, backends, findings),
     limits: resolveLimits(file.limits),
     requestRetentionMs: durationMs(file.retention?.requests, defaultRequestRetentionMs),
@@ -150,6 +152,7 @@ function resolvePlans(file: ConfigFile): readonly Plan[] {
     requestsPerMinute: plan.requests_per_minute,
     requestsPerMonth: plan.requests_per_month,
     premium: plan.premium ?? false,
+    ...(plan.premium === true ? { fusionsAtOnce: plan.fusions_at_once ?? usualFusionsAtOnce } : {}),
   }))
 }
 

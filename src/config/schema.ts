@@ -15,10 +15,13 @@ const maxPerMonth = 1_000_000_000
 const maxContextTokens = 100_000_000
 const maxOpen = 1_000_000
 const maxPrice = 1_000_000
+const maxPanel = 8
+const maxFusionsAtOnce = 1000
 
 /** How a name in a map is written; it appears in headers and on command lines. */
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const profileShape = /^[a-z0-9][a-z0-9._-]{0,63}(\/[a-z0-9][a-z0-9._-]{0,63})?$/
+const modelShape = /^[^\s\p{C}]{1,200}$/u
 const headerShape = /^[A-Za-z0-9-]{1,64}$/
 
 const timeouts = group({
@@ -50,6 +53,52 @@ const price = group({
   currency: shaped(/^[A-Z]{3}$/, 'three capital letters, such as USD').describe('What is paid with.'),
   input_per_million: amount.describe('For a million tokens of input.'),
   output_per_million: amount.optional().describe('For a million tokens of output.'),
+})
+
+const usdPerMillion = group({
+  input: amount.describe('For a million tokens of input.'),
+  output: amount.describe('For a million tokens of output.'),
+  cached_input: amount.optional().describe('For input that was read from a cache. Default as input.'),
+})
+
+/** What a model can do and costs: of a backend, or of every backend that has the model. */
+const facts = {
+  context_window: whole(1, maxContextTokens).optional().describe('The largest conversation, in tokens.'),
+  max_output_tokens: whole(1, maxContextTokens).optional().describe('The longest answer, in tokens.'),
+  reasoning: flag.optional().describe('Whether it thinks before it answers: the first content may take 120s.'),
+  capabilities: capabilities
+    .optional()
+    .describe('What it can do, as far as you know: GET /v1/models says it, and leaves out what nobody said.'),
+  quality: whole(0, 100)
+    .optional()
+    .describe(
+      'How good you hold its answers to be, 0 to 100. svc-router/fusion asks the best, and nobody more than 8 below them. Default: all alike.',
+    ),
+  usd_per_million: usdPerMillion
+    .optional()
+    .describe(
+      'What its provider takes, in US dollars: request records tell costs by it, and max_cost_usd is kept by it.',
+    ),
+}
+
+const fusion = group({
+  preset: z
+    .enum(['fast', 'balanced', 'quality'], { error: 'expected fast, balanced or quality' })
+    .optional()
+    .describe('How much is spent on one answer. Default balanced.'),
+  panel_size: whole(1, maxPanel)
+    .optional()
+    .describe("How many answers are asked for. Default the preset's: 2, 3 or 5."),
+  models: z
+    .array(text('the id of a backend, or the name of a model', 200), { error: 'expected a list of backends or models' })
+    .min(1, { error: 'expected at least one entry' })
+    .max(maxPanel, { error: `expected at most ${maxPanel} entries` })
+    .optional()
+    .describe('Who is asked, instead of the best of all. Those that an account has not are passed over.'),
+  judge: text('the id of a backend, or the name of a model', 200)
+    .optional()
+    .describe('Who compares the answers. Default the best of another family than most of the panel.'),
+  names_models: flag.optional().describe('Whether the usage that callers read names the models. Default false.'),
 })
 
 /** The shape of svc-router.yaml. Defaults, references and secrets are resolved afterwards, by `loadConfig`. */
@@ -110,6 +159,9 @@ export const configSchema = group({
       requests_per_minute: whole(1, maxPerMinute).describe('Admitted in any 60 seconds.'),
       requests_per_month: whole(1, maxPerMonth).describe('Units in a UTC calendar month.'),
       premium: flag.optional().describe('Whether premium profiles and tools may be used. Default false.'),
+      fusions_at_once: whole(1, maxFusionsAtOnce)
+        .optional()
+        .describe('Deliberated answers that an account may have under way at once. Default 2.'),
     }),
     maxPlans,
   )
@@ -154,12 +206,7 @@ export const configSchema = group({
           'The one account that the credential belongs to and that is served by it. Required in production; by default the local account. It must exist when the service starts.',
         ),
       failure_domain: text('a name', 64).optional().describe('What fails together. Default the provider.'),
-      context_window: whole(1, maxContextTokens).optional().describe('The largest conversation, in tokens.'),
-      max_output_tokens: whole(1, maxContextTokens).optional().describe('The longest answer, in tokens.'),
-      reasoning: flag.optional().describe('Whether it thinks before it answers: the first content may take 120s.'),
-      capabilities: capabilities
-        .optional()
-        .describe('What it can do, as far as you know: GET /v1/models says it, and leaves out what nobody said.'),
+      ...facts,
       embeddings: text('the name of the vectors, usually the model, such as text-embedding-3-small', 200)
         .optional()
         .describe(
@@ -170,6 +217,11 @@ export const configSchema = group({
   )
     .optional()
     .describe('What is tried: one provider, one model, one credential each.'),
+  models: map(modelShape, 'the name of a model as its provider calls it, at most 200 characters', group(facts))
+    .optional()
+    .describe(
+      'What is known of models by name: of those that accounts connect themselves, and of backends that say no other.',
+    ),
   profiles: map(
     profileShape,
     'a profile id such as svc-router/frontier or my-team/fast, in small letters',
@@ -183,6 +235,7 @@ export const configSchema = group({
       premium: flag.optional().describe('Whether a premium plan is needed. Default false.'),
       quota_units: whole(1, maxQuotaUnits).optional().describe('Units of the month for one answer. Default 1.'),
       price: price.optional().describe('What GET /v1/models tells callers; nothing is charged by it.'),
+      fusion: fusion.optional().describe('How svc-router/fusion deliberates; for that profile alone.'),
     }),
   )
     .optional()

@@ -195,6 +195,17 @@ export interface Usage {
   readonly cachedTokens: number
   readonly reasoningTokens: number
   readonly source: 'counted' | 'estimated'
+  /** Of an answer that several calls gave: each of them. Their sum is the whole. */
+  readonly parts?: readonly UsagePart[]
+}
+
+/** What one of several calls behind an answer used, and how it ended. */
+export interface UsagePart extends Omit<Usage, 'parts'> {
+  readonly role: string
+  /** Only where callers may know it. */
+  readonly model?: string
+  readonly status: string
+  readonly ms: number
 }
 
 /** Whether the event is content in the sense of contract 5: after it nothing may be retried. */

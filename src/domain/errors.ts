@@ -159,6 +159,7 @@ export const errorCatalog = {
     message:
       '{limit} requests a minute are allowed on {plan}, and this minute is used up. Please try again in {seconds}s.',
   },
+  too_many_fusions: { ...limited, message: '{plan} allows {limit} fusions at once. Please try again in {seconds}s.' },
   insufficient_quota: {
     status: 402,
     type: 'insufficient_quota',

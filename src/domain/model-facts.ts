@@ -10,6 +10,23 @@ export interface ModelFacts {
   /** The longest answer that it gives. */
   readonly maxOutputTokens?: number
   readonly capabilities?: Capabilities
+  /** How good its answers are held to be, 0 to 100, by whoever set it up; for choosing who deliberates. */
+  readonly quality?: number
+  /** What its provider takes. */
+  readonly usdPerMillion?: UsdPerMillion
+}
+
+/** US dollars for a million tokens. */
+export interface UsdPerMillion {
+  readonly input: number
+  readonly output: number
+  /** Of input that was read from a cache; as `input` unless said. */
+  readonly cachedInput?: number
+}
+
+/** The same facts where the second list says more of them. */
+export function joinFacts(usual: ModelFacts | undefined, own: ModelFacts): ModelFacts {
+  return { ...usual, ...own, capabilities: { ...usual?.capabilities, ...own.capabilities } }
 }
 
 export type Capabilities = { readonly [Id in CapabilityId]?: boolean }

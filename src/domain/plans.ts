@@ -6,11 +6,16 @@ export interface Plan {
   readonly requestsPerMonth: number
   /** Whether the premium profiles and tools may be used (spec 1.4, 1.5). */
   readonly premium: boolean
+  /** Deliberated answers that one account may have under way at once; `usualFusionsAtOnce` unless said. */
+  readonly fusionsAtOnce?: number
 }
+
+/** What a premium plan allows of `fusionsAtOnce` that says nothing of it. */
+export const usualFusionsAtOnce = 2
 
 /** The plans of a service whose configuration names none. */
 export const defaultPlans: readonly Plan[] = [
   { id: 'free', name: 'Free', requestsPerMinute: 20, requestsPerMonth: 500, premium: false },
-  { id: 'pro', name: 'Pro', requestsPerMinute: 120, requestsPerMonth: 20_000, premium: true },
-  { id: 'max', name: 'Max', requestsPerMinute: 600, requestsPerMonth: 100_000, premium: true },
+  { id: 'pro', name: 'Pro', requestsPerMinute: 120, requestsPerMonth: 20_000, premium: true, fusionsAtOnce: 2 },
+  { id: 'max', name: 'Max', requestsPerMinute: 600, requestsPerMonth: 100_000, premium: true, fusionsAtOnce: 5 },
 ]

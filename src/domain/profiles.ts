@@ -1,3 +1,5 @@
+import type { PresetName } from './fusion-record.ts'
+
 /** A public name with an ordered set of backends behind it (spec 1.3, contract 1). */
 export interface Profile {
   readonly id: string
@@ -13,6 +15,21 @@ export interface Profile {
   readonly embeddings?: string
   /** What callers read as its price in money; nothing is charged by it. */
   readonly price?: Price
+  /** How `svc-router/fusion` deliberates unless its caller says otherwise. */
+  readonly fusion?: FusionDefaults
+}
+
+/** What an operator says of deliberations; whatever is absent is as the preset has it. */
+export interface FusionDefaults {
+  readonly preset?: PresetName
+  /** How many answers are asked for. */
+  readonly panelSize?: number
+  /** Who is asked, by backend id or model; those that an account has not are passed over. */
+  readonly panelModels?: readonly string[]
+  /** Who judges, likewise. */
+  readonly judgeModel?: string
+  /** Whether callers read which models were asked. */
+  readonly namesModels?: boolean
 }
 
 /** Money for a million tokens. */

@@ -1,4 +1,5 @@
 import type { ErrorCode } from './errors.ts'
+import type { FusionRecord } from './fusion-record.ts'
 import type { Attempt } from './upstream.ts'
 import type { Usage } from './conversation.ts'
 
@@ -25,6 +26,8 @@ export interface RequestOutcome {
   readonly errorCode?: ErrorCode | 'client_closed'
   readonly firstContentMs?: number
   readonly totalMs: number
+  /** One for each deliberation; absent where there was none. */
+  readonly fusions?: readonly FusionRecord[]
 }
 
 /** `open` until it is settled; `delivered` while a stream that has begun runs; `lost` when the process died under it. */

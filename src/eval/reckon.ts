@@ -1,5 +1,5 @@
 import { cautiousInputTokens } from '../gateway/fusion/measure.ts'
-import type { PresetName } from '../gateway/fusion/settings.ts'
+import type { PresetName } from '../domain/fusion-record.ts'
 import { maxSamples } from './arms/model-arms.ts'
 import { conversationOf, fusionDesign, selfPanelDesign } from './design.ts'
 import type { EvalMember } from './ports.ts'

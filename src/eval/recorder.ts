@@ -4,7 +4,8 @@ import { UpstreamError } from '../domain/upstream.ts'
 import { charsPerToken, estimatedUsage } from '../gateway/estimate-tokens.ts'
 import { Book } from '../gateway/fusion/book.ts'
 import { estimateInputTokens } from '../gateway/fusion/measure.ts'
-import type { CallRole, FusionMember, ModelAnswer, SubCall } from '../gateway/fusion/ports.ts'
+import type { CallRole } from '../domain/fusion-record.ts'
+import type { FusionMember, ModelAnswer, SubCall } from '../gateway/fusion/ports.ts'
 import { EvaluationStop, type AnsweredCall, type EvalMember, type EvalPort, type Kept } from './ports.ts'
 
 const maxTries = 4

@@ -25,6 +25,8 @@ export interface RelayRules {
   readonly passedHeaders?: readonly string[]
   /** Where requests and answers have what providers seal for themselves. */
   readonly sealing?: Sealing
+  /** Where a request has what users say: the list of messages, and the type of a part that is text. */
+  readonly words?: { readonly member: string; readonly part: string }
   /**
    * The members of a response object (`response` of an event, or a whole answer) to replace, as JSON text, where what
    * its provider says of it is not so here: under which id it is kept, if at all. Undefined where nothing is.

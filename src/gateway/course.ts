@@ -1,11 +1,9 @@
 import { describeBug } from '../domain/bugs.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
-import { errorMessage } from '../domain/error-text.ts'
 import type { Links } from '../domain/links.ts'
 import type { RequestOutcome } from '../domain/requests.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import type { StreamFailure } from '../formats/format.ts'
 import type { AttemptRun } from './attempt.ts'
 import { relayFor, type WrittenBody } from './backend-body.ts'
 import type { CourseOf } from './course-of.ts'
@@ -16,6 +14,7 @@ import { keptFlow, keepWhole } from './kept-flow.ts'
 import type { Lane } from './lane.ts'
 import { openLane } from './open-lane.ts'
 import type { Backend } from './ports.ts'
+import { streamFailure } from './stream-failure.ts'
 import { TranslationLane } from './translation-lane.ts'
 import { usageOf } from './usage-of.ts'
 
@@ -79,7 +78,7 @@ export class Course {
       this.#firstContentMs = this.#elapsedMs()
       return { outcome: await (context.conversation.stream ? this.#stream(run) : this.#sendWhole(run)) }
     } catch (error) {
-      return this.#refuse(error)
+      return await this.#refuse(error)
     } finally {
       this.#failover.release()
       budget.requestEnded()
@@ -107,20 +106,22 @@ export class Course {
   }
 
   async #stream(run: AttemptRun): Promise<RequestOutcome> {
-    const { sink, units, keeping } = this.#of
+    const { sink, units, keeping, fused } = this.#of
     const { clock, keepAliveMs } = this.#parts
     await this.#durable()
     if (this.#gone) throw new UpstreamError('cancelled')
     const { promise: delivered, resolve } = Promise.withResolvers<DeliveryEnd>()
     this.#sendFirst(() => run.flowTo(keptFlow(run, new Delivery(run, sink, clock, keepAliveMs, resolve), keeping)))
-    const outcome = this.#outcome(units, this.#finishStream(run, await delivered))
+    const errorCode = this.#finishStream(run, await delivered)
+    if (fused !== undefined) await fused.end()
+    const outcome = this.#outcome(units, errorCode)
     this.#settle(outcome, 'done')
     return outcome
   }
 
   /** Says in the stream why it broke; gives what is recorded of that. */
   #finishStream(run: AttemptRun, end: DeliveryEnd): RequestOutcome['errorCode'] {
-    const { sink } = this.#of
+    const { sink, request } = this.#of
     if (end.whole) return undefined
     if (end.slowReader) {
       // Whoever takes nothing would not take the end either.
@@ -129,7 +130,8 @@ export class Course {
     }
     const error = this.#endReason(end.error)
     if (this.#gone) return 'client_closed'
-    sink.end(run.lane.failure(this.#failure(error)), run.lane.encoding)
+    const failure = streamFailure(error, this.#parts.links, request.id)
+    sink.end(run.lane.failure(failure), run.lane.encoding)
     return error.code
   }
 
@@ -235,16 +237,17 @@ export class Course {
   }
 
   /** Everything that ended the request without a complete answer. */
-  #refuse(thrown: unknown): CourseEnd {
-    const { sink, units } = this.#of
+  async #refuse(thrown: unknown): Promise<CourseEnd> {
+    const { sink, units, fused } = this.#of
     const error = this.#endReason(thrown)
+    if (fused !== undefined) await fused.end()
     const dispatched = this.#failover.current !== undefined
     const outcome = this.#outcome(this.#gone && dispatched ? units : 0, this.#gone ? 'client_closed' : error.code)
     this.#settle(outcome, 'none')
     this.#failover.current?.stop(new UpstreamError('cancelled'))
     if (this.#gone) return { outcome }
     if (!this.#opened) return { outcome, refusal: error }
-    const failure = this.#failure(error)
+    const failure = streamFailure(error, this.#parts.links, this.#of.request.id)
     const lane = this.#ownLane?.(this.#of.backends[0]!) ?? this.#openLane(this.#of.backends[0]!)
     sink.end(lane.failure(failure), lane.encoding)
     return { outcome }
@@ -261,13 +264,6 @@ export class Course {
     return new ServiceError('internal_error', { cause: thrown })
   }
 
-  #failure(error: ServiceError): StreamFailure {
-    const message = errorMessage(error, this.#parts.links)
-    const { code, entry, facts } = error
-    const { type, source, retryable } = entry
-    return { code, type, message, param: facts.param ?? null, source, retryable, requestId: this.#of.request.id }
-  }
-
   #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
     const { current, attempts } = this.#failover
     const usage =
@@ -277,6 +273,7 @@ export class Course {
       attempts,
       totalMs: Math.round(this.#elapsedMs()),
       ...(usage === undefined ? {} : { usage }),
+      ...this.#of.fused?.trail,
       ...(errorCode === undefined ? {} : { errorCode }),
       ...(this.#firstContentMs === undefined ? {} : { firstContentMs: Math.round(this.#firstContentMs) }),
     }

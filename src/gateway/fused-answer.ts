@@ -1,16 +1,19 @@
 import { asError } from '../domain/bugs.ts'
 import type { AnswerEvent, Conversation, Usage } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
+import type { FusionRecord } from '../domain/fusion-record.ts'
+import type { FusionDefaults } from '../domain/profiles.ts'
 import type { RandomBytes } from '../domain/random.ts'
+import type { RequestOutcome } from '../domain/requests.ts'
 import { UpstreamError, type Attempt } from '../domain/upstream.ts'
 import type { AnswerContext, AnswerWriter, StreamFailure } from '../formats/format.ts'
 import { AttemptRun } from './attempt.ts'
 import type { Failover, FailoverParts } from './failover.ts'
-import { familyOf } from './fusion/family.ts'
 import { fuse } from './fusion/fusion.ts'
 import { assertFusable, decideGate } from './fusion/gate.ts'
+import { membersOf } from './fusion/members.ts'
 import type { FusionPort } from './fusion/ports.ts'
-import { defaultPreset, settingsOf } from './fusion/settings.ts'
+import { settingsFrom } from './fusion/settings.ts'
 import type { Lane } from './lane.ts'
 import { callMember } from './member-call.ts'
 import type { Backend, ModelRequest, UpstreamCall } from './ports.ts'
@@ -18,12 +21,12 @@ import { charsPerToken } from './estimate-tokens.ts'
 
 /** What `X-Svc-Router-Upstream` says of a fused answer: no single backend gave it. */
 const fusedUpstream = 'fusion'
-/** How good a model is held to be: nobody has said. */
-const usualQuality = 50
 /** Of the time for the whole request, so that the best of what is there is sent before it is over. */
 const shareOfTime = 0.9
 /** The course and the fusion keep the limits; those of the attempt never come first. */
 const unlimitedMs = 86_400_000
+/** What was given up is over as soon as its promises have run. */
+const longestEndMs = 1_000
 /** The events are handed over beside the bytes. */
 const nothing = Buffer.alloc(0)
 
@@ -34,6 +37,12 @@ export interface FusedAnswerOf {
   readonly backends: readonly Backend[]
   /** Milliseconds for the whole request (contract 5.5). */
   readonly totalMs: number
+  /** What the operator says of how it deliberates. */
+  readonly defaults?: FusionDefaults | undefined
+  /** The backend that wrote in this conversation before. */
+  readonly pinned?: string | undefined
+  /** @see FusionPort.remember */
+  readonly remember?: FusionPort['remember'] | undefined
 }
 
 export interface FusedAnswerParts extends FailoverParts {
@@ -75,6 +84,8 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
   onProgress: (() => void) | undefined
   readonly #parts: FusedAnswerParts
   readonly #of: FusedAnswerOf
+  readonly #fusions: FusionRecord[] = []
+  #ended: Promise<void> = Promise.resolve()
 
   constructor(parts: FusedAnswerParts, of: FusedAnswerOf) {
     this.#parts = parts
@@ -110,6 +121,20 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
     return run
   }
 
+  /** What the request's record says of it. */
+  get trail(): Pick<RequestOutcome, 'fusions'> {
+    return this.#fusions.length === 0 ? {} : { fusions: this.#fusions }
+  }
+
+  /** Gives up what is still under way, and waits until its trail is complete. */
+  async end(): Promise<void> {
+    this.current?.stop(new UpstreamError('cancelled'))
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = this.#parts.clock.after(longestEndMs, resolve)
+    await Promise.race([this.#ended, promise])
+    timer.cancel()
+  }
+
   /** Nothing was taken. */
   release(): void {}
 
@@ -121,6 +146,7 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
     const port: FusionPort = {
       clock,
       random: randomBytes,
+      ...(this.#of.remember && { remember: this.#of.remember }),
       emit: (events) => {
         if (this.lane.take(events)) run.onData(nothing)
         else this.onProgress?.()
@@ -134,7 +160,12 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
         return callMember({ parts: this.#parts, context, backend, call, depth, record }, signal)
       },
     }
-    this.#fuse(port, leave.signal).then(
+    const fused = this.#fuse(port, leave.signal)
+    this.#ended = fused.then(
+      () => {},
+      () => {},
+    )
+    fused.then(
       (error) => (error === undefined ? run.onEnd() : run.stop(error)),
       (error: unknown) => run.stop(asError(error)),
     )
@@ -150,26 +181,16 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
 
   /** Gives why there is no whole answer, if so. */
   async #fuse(port: FusionPort, signal: AbortSignal): Promise<ServiceError | undefined> {
-    const { context, backends, totalMs } = this.#of
+    const { context, backends, totalMs, defaults = {}, pinned } = this.#of
     const { conversation } = context
-    const usual = settingsOf(defaultPreset, conversation.stream)
+    const members = membersOf(backends)
+    const usual = settingsFrom(defaults, members, conversation.stream)
     const limitMs = totalMs * shareOfTime
-    const settings = limitMs < usual.totalMs ? settingsOf(defaultPreset, conversation.stream, limitMs) : usual
-    const members = backends.map((backend) => {
-      const { id, model, failureDomain, contextWindow, maxOutputTokens, capabilities } = backend
-      return {
-        id,
-        model,
-        family: familyOf(model),
-        failureDomain,
-        quality: usualQuality,
-        ...(contextWindow === undefined ? {} : { contextWindow }),
-        ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-        ...(capabilities === undefined ? {} : { capabilities }),
-      }
-    })
-    const { error, usage } = await fuse({ conversation, members, settings }, port, signal)
+    const settings = limitMs < usual.totalMs ? settingsFrom(defaults, members, conversation.stream, limitMs) : usual
+    const request = { conversation, members, settings, ...(pinned === undefined ? {} : { pinned }) }
+    const { error, usage, record } = await fuse(request, port, signal)
     this.lane.usage = usage
+    this.#fusions.push(record)
     if (error?.code !== 'server_is_overloaded') return error
     const attempts = this.attempts.map(({ backend, outcome }) => ({ backend, outcome }))
     return new ServiceError(error.code, { ...error.facts, attempts })

@@ -16,7 +16,10 @@ import { authenticate, type AuthenticationParts } from './authenticate.ts'
 import { assertSayable, assertServed } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
 import { Course, type CourseParts } from './course.ts'
-import { FusedAnswer, fusionMembers, type FusedAnswerParts } from './fused-answer.ts'
+import { withFusionNotes, type FusionNotes } from './fusion-notes.ts'
+import { FusionSlots } from './fusion-slots.ts'
+import { FusedAnswer, fusionMembers, type FusedAnswerOf, type FusedAnswerParts } from './fused-answer.ts'
+import type { Keeping } from './keeping.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
 import { refersToStored, type StoredResponses } from './stored-responses.ts'
@@ -43,6 +46,8 @@ export interface GatewayParts {
   readonly ledger: Ledger
   readonly formats: Formats
   readonly relays: (id: ClientFormatId) => RelayRules
+  /** What deliberated turns leave for those that follow. */
+  readonly notes?: FusionNotes | undefined
   /** Where answers are kept; undefined where none are. */
   readonly stored?: StoredResponses | undefined
   readonly mintId: () => string
@@ -56,6 +61,19 @@ export interface ServedProfile {
   readonly count: BackendCount
 }
 
+/** One request as it is served: read, allowed, and with all that it refers to in its place. */
+interface ServedTurn {
+  readonly profile: Profile
+  readonly request: ModelRequest
+  readonly conversation: Conversation
+  readonly backends: readonly Backend[]
+  readonly keeping: Keeping | undefined
+  readonly previousResponseId: string | undefined
+}
+
+/** Who deliberates about it, and how. */
+type FusionOf = Pick<FusedAnswerOf, 'backends' | 'defaults' | 'pinned' | 'remember'>
+
 /** The data plane: who asks, what they may have, and how they are answered. */
 export class Gateway {
   readonly #parts: GatewayParts
@@ -63,6 +81,7 @@ export class Gateway {
   readonly #nowSeconds = (): number => Math.floor(this.#parts.clock.nowMs() / 1000)
 
   readonly #running = new Bag<Course>()
+  readonly #fusions = new FusionSlots()
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
@@ -111,23 +130,51 @@ export class Gateway {
 
   /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */
   async answer(principal: Principal, given: ModelRequest, sink: AnswerSink): Promise<void> {
-    const { formats, mintId, log, stored } = this.#parts
+    const { formats, stored } = this.#parts
+    const { accountId } = principal
     const read = formats(given.format).readRequest(given.body)
     const profile = this.#profileOf(principal, read, given.format)
-    const found = this.#backendsOf(profile.id, principal.accountId)
-    const usable = found instanceof Promise ? await found : found
-    if (usable.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    const found = this.#backendsOf(profile.id, accountId)
+    const backends = found instanceof Promise ? await found : found
+    if (backends.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
     assertServed(read)
-    const isFusion = profile.id === fusionId
-    const full =
-      stored !== undefined && refersToStored(read) ? await stored.resolve(principal.accountId, given, read) : undefined
+    const full = stored !== undefined && refersToStored(read) ? await stored.resolve(accountId, given, read) : undefined
     const request = full?.request ?? given
     const conversation = full === undefined ? read : formats(given.format).readRequest(request.body)
-    const keeping = stored?.keeping(principal.accountId, request, conversation, full?.resolved)
-    const members = isFusion ? fusionMembers(request, conversation, usable, this.#course) : undefined
-    const written = assertSayable(request, conversation, usable, this.#parts)
-    const { id, format } = request
+    const keeping = stored?.keeping(accountId, request, conversation, full?.resolved)
+    const previousResponseId = given.previousResponseId ?? read.hints.previousResponseId
+    const turn = { profile, request, conversation, backends, keeping, previousResponseId }
+    return profile.id === fusionId ? this.#answerFused(principal, turn, sink) : this.#serve(principal, turn, sink)
+  }
+
+  /** A turn of `svc-router/fusion`: deliberated, or where it is not, by whoever wrote before, with what was found then. */
+  async #answerFused(principal: Principal, turn: ServedTurn, sink: AnswerSink): Promise<void> {
+    const { formats, relays, notes } = this.#parts
+    const { request, conversation, backends, profile } = turn
+    const { accountId, plan } = principal
+    const members = fusionMembers(request, conversation, backends, this.#course)
+    const recalled = notes?.recall(accountId, conversation)
+    const pinned = recalled?.pinned
+    if (members !== undefined) {
+      using _slot = this.#fusions.take(accountId, plan)
+      const remember = notes?.keeperOf(accountId, request, conversation)
+      return await this.#serve(principal, turn, sink, { backends: members, defaults: profile.fusion, pinned, remember })
+    }
+    if (pinned === undefined) return this.#serve(principal, turn, sink)
+    const continued = { ...turn, backends: pinnedFirst(backends, pinned) }
+    const noted = await withFusionNotes(request, relays(request.format), recalled?.memo)
+    if (noted === undefined) return this.#serve(principal, continued, sink)
+    const told = formats(noted.format).readRequest(noted.body)
+    return this.#serve(principal, { ...continued, request: noted, conversation: told }, sink)
+  }
+
+  /** Admits a request that is known to be well and has it answered. */
+  async #serve(principal: Principal, turn: ServedTurn, sink: AnswerSink, fusion?: FusionOf): Promise<void> {
+    const { mintId, log } = this.#parts
+    const { profile, request, conversation, backends, keeping, previousResponseId } = turn
     const { accountId, keyId, plan } = principal
+    const written = assertSayable(request, conversation, backends, this.#parts)
+    const { id, format } = request
     const units = profile.quotaUnits
     const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
     const admitted = this.#admit(opening, plan)
@@ -139,12 +186,12 @@ export class Gateway {
       createdAt: nowSeconds(),
       nowSeconds,
       isStored: keeping !== undefined,
-      previousResponseId: given.previousResponseId ?? read.hints.previousResponseId,
+      previousResponseId,
       mintId,
     }
-    const totalMs = totalMsOf(request, usable)
-    const fused = members && new FusedAnswer(this.#course, { request, context, backends: members, totalMs })
-    const of = { request, context, backends: usable, admission, units, sink, totalMs, keeping, fused }
+    const totalMs = totalMsOf(request, backends)
+    const fused = fusion && new FusedAnswer(this.#course, { request, context, totalMs, ...fusion })
+    const of = { request, context, backends, admission, units, sink, totalMs, keeping, fused }
     const course = new Course(this.#course, of, written)
     this.#running.add(course)
     const { outcome, refusal } = await course.run().finally(() => this.#running.delete(course))
@@ -206,6 +253,12 @@ export class Gateway {
     if ((profile.embeddings !== undefined) !== (format === embeddingsFormatId)) throw wrongEndpoint(profile, profiles)
     return profile
   }
+}
+
+/** The backends in their order, the one that wrote before in front: whether it is usable is seen when it is asked. */
+function pinnedFirst(backends: readonly Backend[], id: string): readonly Backend[] {
+  const pinned = backends.find((backend) => backend.id === id)
+  return pinned === undefined ? backends : [pinned, ...backends.filter((backend) => backend !== pinned)]
 }
 
 /** How long the whole request may take: the caller's own limit, or the longest of its backends (contract 5.5). */

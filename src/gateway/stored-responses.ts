@@ -4,13 +4,13 @@ import { invalidRequest, itemNotFound, ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Sealer } from '../domain/sealing.ts'
 import type { StoredTurn } from '../domain/stored-responses.ts'
-import { bodyShape, JsonScan, patchMembers } from '../formats/json-scan.ts'
 import { inputItems, replayed, withIds } from '../formats/openai-responses/stored-items.ts'
 import { type Compacted, openCompaction, sealCompaction } from './compaction.ts'
 import { Keeping } from './keeping.ts'
 import type { ModelRequest } from './ports.ts'
 import { findItems, maxReferences } from './referenced-items.ts'
 import type { ResponseStore } from './response-store.ts'
+import { rewriteRequest } from './rewrite-request.ts'
 import { readItems, readObject } from './sealed-texts.ts'
 import { giveWay } from './turns.ts'
 
@@ -169,18 +169,11 @@ export class StoredResponses {
   }
 
   /** The same request with `input` told in full; all other bytes stay as they were. */
-  async #rewritten(request: ModelRequest, input: readonly JsonObject[]): Promise<ModelRequest> {
+  #rewritten(request: ModelRequest, input: readonly JsonObject[]): Promise<ModelRequest> {
     const { maxBytes } = this.#parts
-    const json = JSON.stringify(input)
-    await giveWay(json)
-    const bytes = patchMembers(request.bytes, request.members, { input: json, previous_response_id: undefined })
-    if (bytes.length > maxBytes) throw tooLong(maxBytes)
-    await giveWay(bytes)
-    const scan = new JsonScan(bodyShape)
-    scan.push(bytes)
-    await giveWay(bytes)
-    const { previous_response_id: _, ...rest } = request.body
-    return { ...request, bytes, members: scan.members(bytes), body: { ...rest, input } }
+    return rewriteRequest(request, { input, previous_response_id: undefined }, (bytes) => {
+      if (bytes > maxBytes) throw tooLong(maxBytes)
+    })
   }
 
   /** Reads give nothing that was made at or before this time. */

@@ -131,12 +131,13 @@ export class Catalog {
       upgradeUrl: links.upgradeUrl,
       billingUrl: links.billingUrl,
       supportUrl: links.supportUrl,
-      plans: plans.map(({ id, name, requestsPerMinute, requestsPerMonth, premium }) => ({
+      plans: plans.map(({ id, name, requestsPerMinute, requestsPerMonth, premium, fusionsAtOnce }) => ({
         id,
         name,
         requests_per_minute: requestsPerMinute,
         requests_per_month: requestsPerMonth,
         premium,
+        ...(premium && fusionsAtOnce !== undefined ? { fusions_at_once: fusionsAtOnce } : {}),
       })),
       profiles: profiles.map(({ id, premium, quotaUnits }) => ({ id, premium, quota_units: quotaUnits })),
       quota: { period: 'month', resets: 'at 00:00 UTC on the first day of each month', unit: 'request' },

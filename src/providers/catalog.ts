@@ -46,6 +46,8 @@ export interface BackendsOptions {
   readonly pools: UpstreamPools
   /** Whether accounts' own upstreams may be at public addresses only: where the accounts are not the operator's own. */
   readonly publicOnly: boolean
+  /** What is known of models by name, of whatever accounts connect. */
+  readonly modelFacts?: ReadonlyMap<string, ModelFacts>
   readonly maxCachedAccounts?: number
 }
 
@@ -60,7 +62,7 @@ export interface CachedBackends extends Backends {
  * Simulated ones serve only where nothing real does.
  */
 export function createBackends(options: BackendsOptions): CachedBackends {
-  const { upstreamsOf, vault, pools, publicOnly } = options
+  const { upstreamsOf, vault, pools, publicOnly, modelFacts } = options
   const maxCachedAccounts = options.maxCachedAccounts ?? defaultMaxCachedAccounts
   const configured = new Map(
     options.configured.map((entry) => [entry.id, { entry, backend: openConfigured(entry, pools) }]),
@@ -76,7 +78,7 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     const loading = upstreamsOf(accountId).then((upstreams) =>
       upstreams
         .filter((upstream) => upstream.accountId === accountId)
-        .map((row) => openUpstream(row, { vault, pools, publicOnly })),
+        .map((row) => openUpstream(row, { vault, pools, publicOnly, facts: modelFacts?.get(row.model) })),
     )
     const cached: OwnBackends = { loading, chosen: new Map() }
     own.set(accountId, cached)
@@ -160,11 +162,13 @@ export interface UpstreamParts {
   readonly vault: Vault
   readonly pools: UpstreamPools
   readonly publicOnly: boolean
+  /** What is known of its model. */
+  readonly facts?: ModelFacts | undefined
 }
 
 /** The backend of an account's own upstream. One that cannot be used becomes a backend that says so, not an error for all others. */
 export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend {
-  const { vault, pools, publicOnly } = parts
+  const { vault, pools, publicOnly, facts } = parts
   const vendor = findVendor(upstream.provider)
   const spoken = spokenBy(vendor ?? vendors.custom, upstream.format ?? undefined)
   const baseUrl = upstream.baseUrl ?? spoken.baseUrl
@@ -174,7 +178,8 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
     format: upstream.format ?? vendor?.formats[0] ?? 'openai-chat',
     model: upstream.model,
     simulated: upstream.provider === 'simulated',
-    timeouts: defaultTimeouts(false),
+    facts,
+    timeouts: defaultTimeouts(facts?.capabilities?.reasoning === true),
     dialect: spoken.dialect,
   }
   if (vendor === undefined || baseUrl === null) return createUnusableBackend(spec, 'unreachable')

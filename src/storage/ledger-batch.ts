@@ -50,6 +50,7 @@ const outcomeColumns = [
   'error_code',
   'first_content_ms',
   'total_ms',
+  'fusions',
 ]
 
 /** The kinds of records by number: how many cells follow, and the statement that takes them. */

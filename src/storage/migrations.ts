@@ -108,6 +108,11 @@ export const migrations: readonly Migration[] = [
     ],
   },
   {
+    name: '003-fusion-records',
+    // In the row of its request: written and swept with it, and nothing to join for the many that have none.
+    statements: [`alter table requests add column fusions text`],
+  },
+  {
     name: '006-sessions',
     statements: [
       `create table emails (

@@ -1,8 +1,12 @@
 import { type Kysely, sql } from 'kysely'
+import { boundRecord, type FusionRecord } from '../domain/fusion-record.ts'
 import { lowestIdAt } from '../domain/ids.ts'
 import type { RequestOutcome, RequestRecord, RequestState } from '../domain/requests.ts'
 import type { Attempt } from '../domain/upstream.ts'
 import type { RequestRow, Tables } from './schema.ts'
+
+/** Deliberations that one record holds. */
+const maxFusions = 8
 
 /** Which records to list: newest first, those before `beforeId` when it is given. */
 export interface RequestSelection {
@@ -75,7 +79,13 @@ export function outcomeColumns(outcome: RequestOutcome) {
     error_code: outcome.errorCode ?? null,
     first_content_ms: outcome.firstContentMs === undefined ? null : Math.round(outcome.firstContentMs),
     total_ms: Math.round(outcome.totalMs),
+    fusions: outcome.fusions === undefined ? null : writeFusions(outcome.fusions),
   }
+}
+
+/** Bounded, whatever a request did: its row is read whole wherever records are listed. */
+function writeFusions(fusions: readonly FusionRecord[]): string {
+  return JSON.stringify(fusions.slice(0, maxFusions).map(boundRecord))
 }
 
 function readRequest(row: RequestRow): RequestRecord {
@@ -96,6 +106,7 @@ function readRequest(row: RequestRow): RequestRecord {
     ...(row.usage_source === null ? undefined : { usage: readUsage(row) }),
     ...(row.error_code === null ? undefined : { errorCode: row.error_code as NonNullable<RequestRecord['errorCode']> }),
     ...(row.first_content_ms === null ? undefined : { firstContentMs: row.first_content_ms }),
+    ...(row.fusions === null ? undefined : { fusions: JSON.parse(row.fusions) as FusionRecord[] }),
   }
 }
 

@@ -79,6 +79,8 @@ export interface RequestRow {
   error_code: string | null
   first_content_ms: number | null
   total_ms: number | null
+  /** The trails of its deliberations, JSON. */
+  fusions: string | null
 }
 
 /** Units of the month of one account. On Postgres they include those of requests that still run. */

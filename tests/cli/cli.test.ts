@@ -367,6 +367,63 @@ describe('requests', () => {
     })
   })
 
+  test('a deliberated one is shown with its decision, its costs and the end of every sub-call', async () => {
+    const usage = {
+      inputTokens: 200,
+      outputTokens: 90,
+      cachedTokens: 50,
+      reasoningTokens: 10,
+      source: 'counted',
+    } as const
+    const fused: RequestRecord = {
+      ...record,
+      profile: 'svc-router/fusion',
+      fusions: [
+        {
+          preset: 'balanced',
+          prompts: { panel: 'fusion-panel/1', judge: 'fusion-judge/1' },
+          mode: 'synthesised',
+          asked: 3,
+          answered: 2,
+          quorum: 2,
+          isSelfPanel: false,
+          dropOuts: [{ member: 'b', why: 'server_error' }],
+          verdict: 'synthesize',
+          answerType: 'open',
+          disagreements: 1,
+          degraded: ['member_lost'],
+          calls: [
+            { role: 'panel', member: 'a', status: 'answered', ms: 412, usage, costUsd: 0.01234 },
+            { role: 'panel', member: 'b', status: 'server_error', ms: 9 },
+            { role: 'synthesis', member: 'a', status: 'answered', ms: 80, usage: { ...usage, source: 'estimated' } },
+          ],
+          panelMs: 415,
+          judgeMs: 300,
+          totalMs: 900,
+          costUsd: 0.01234,
+        },
+      ],
+    }
+    cli.records.push(fused)
+    const { out } = await cli.say('request', 'req_1')
+    for (const line of [
+      /^fusion +synthesised$/m,
+      /^panel +2 of 3 answered, quorum 2, preset balanced$/m,
+      /^verdict +synthesize, 1 disagreement, the answer is open$/m,
+      /^phases +panel 415 ms, judge 300 ms, all 900 ms$/m,
+      /^cost +0\.0123 USD$/m,
+      /^degraded +member_lost$/m,
+      /^dropped +b \(server_error\)$/m,
+      /^ROLE +MEMBER +END +TIME +IN +CACHED +OUT +REASONING +COST$/m,
+      /^panel +a +answered +412 ms +200 +50 +90 +10 +0\.0123 USD$/m,
+      /^panel +b +server_error +9 ms +- +- +- +- +-$/m,
+      /^synthesis +a +answered +80 ms +~200 +~50 +~90 +~10 +-$/m,
+    ])
+      expect(out).toMatch(line)
+    expect(JSON.parse((await cli.say('request', 'req_1', '--json')).out)).toEqual(fused)
+    expect((await cli.say('requests')).out).toMatch(/req_1 .* done +fusion:synthesised 2\/3 +1 +52 ms/)
+  })
+
   test('the latest of all accounts or of one', async () => {
     await cli.say('accounts', 'create', 'team')
     const mine = { ...record, id: 'req_2', accountId: cli.store.accounts[0]!.id }

@@ -2,6 +2,7 @@ import type { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/domain/clock.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
+import type { FusionRecord } from '../../src/domain/fusion-record.ts'
 import { idMinter } from '../../src/domain/ids.ts'
 import type { Plan } from '../../src/domain/plans.ts'
 import { systemRandom } from '../../src/domain/random.ts'
@@ -51,6 +52,25 @@ const answered: RequestOutcome = {
   usage: { inputTokens: 3, outputTokens: 4, cachedTokens: 1, reasoningTokens: 2, source: 'counted' },
   firstContentMs: 7,
   totalMs: 12,
+}
+const deliberated: FusionRecord = {
+  preset: 'balanced',
+  prompts: { panel: 'fusion-panel/1' },
+  mode: 'synthesised',
+  asked: 3,
+  answered: 2,
+  quorum: 2,
+  isSelfPanel: false,
+  dropOuts: [{ member: 'b-3', why: 'timeout' }],
+  verdict: 'synthesize',
+  answerType: 'open',
+  disagreements: 1,
+  degraded: ['member_lost'],
+  calls: [{ role: 'panel', member: 'b-1', status: 'answered', ms: 5, usage: answered.usage!, costUsd: 0.01 }],
+  panelMs: 5,
+  judgeMs: 3,
+  totalMs: 12,
+  costUsd: 0.01,
 }
 const failed: RequestOutcome = {
   charged: 0,
@@ -185,6 +205,23 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     expect(record).toEqual({ ...opening, ...answered, state: 'done', periodId, admittedAtMs: expect.any(Number) })
     expect(Math.abs(record!.admittedAtMs - clock.nowMs())).toBeLessThan(10_000)
     expect(await store.findRequest(other.id)).toMatchObject({ ...failed, state: 'done' })
+    ledger = await place.open()
+  })
+
+  test('the trail of a deliberation is written with the record, bounded however long it is, and swept with it', async () => {
+    const opening = openingOf({ profile: 'svc-router/fusion' })
+    await answer(ledger, opening, roomy, { ...answered, fusions: [deliberated] })
+    const endless = { ...deliberated, calls: Array.from({ length: 5_000 }, () => deliberated.calls[0]!) }
+    const other = openingOf()
+    await answer(ledger, other, roomy, { ...answered, fusions: Array.from({ length: 100 }, () => endless) })
+    await ledger.close()
+    const store = createStore(place.db)
+    expect((await store.findRequest(opening.id))?.fusions).toEqual([deliberated])
+    const { fusions = [] } = (await store.findRequest(other.id)) ?? {}
+    expect(fusions.length).toBe(8)
+    expect(JSON.stringify(fusions).length).toBeLessThan(128 * 1024)
+    expect(await store.deleteRequestsBefore(clock.nowMs() + 60_000, 10)).toBe(2)
+    expect(await place.db.selectFrom('requests').select('fusions').execute()).toEqual([])
     ledger = await place.open()
   })
 

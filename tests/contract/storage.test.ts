@@ -56,6 +56,7 @@ function requestRow(id: string, admittedAtMs: number, changes: Partial<RequestRo
     error_code: null,
     first_content_ms: null,
     total_ms: 5,
+    fusions: null,
     ...changes,
   }
 }

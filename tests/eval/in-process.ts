@@ -8,7 +8,8 @@ import { buildQuestionSet } from '../../src/eval/questions/question-set.ts'
 import type { Question } from '../../src/eval/questions/question.ts'
 import { textOf } from '../../src/eval/quoted-candidates.ts'
 import { simulateWorld, type Assumptions, type SimulatedVoice } from '../../src/eval/simulated-world.ts'
-import type { CallRole, FusionMember, SubCall } from '../../src/gateway/fusion/ports.ts'
+import type { CallRole } from '../../src/domain/fusion-record.ts'
+import type { FusionMember, SubCall } from '../../src/gateway/fusion/ports.ts'
 
 /** Members of different families; simulated. */
 export function membersNamed(...names: readonly string[]): EvalMember[] {

@@ -31,7 +31,14 @@ export async function expectSound(world: SimulatedModels, outcome: FusionOutcome
   expect(finishes).toBe(isWhole ? 1 : 0)
   if (isWhole) {
     expect(emitted.at(-1)?.type).toBe('finish')
-    expect(emitted.findLast(({ type }) => type === 'usage')).toEqual({ type: 'usage', usage })
+    const told = emitted.findLast((event) => event.type === 'usage')!.usage
+    const { parts = [], ...whole } = told
+    expect(whole).toEqual(usage)
+    // The breakdown that the caller reads adds up, has every call, and names nobody.
+    expect(sum(parts)).toEqual(usage)
+    expect(parts.map(({ role, status, ms }) => ({ role, status, ms }))).toEqual(
+      record.calls.map(({ role, status, ms }) => ({ role, status, ms })),
+    )
   }
   expect(order(emitted)).toMatch(/^s?(r+(e|$))?[tfcax]*(ud)?$/)
   expect(sum(record.calls.flatMap((call) => (call.usage === undefined ? [] : [call.usage])))).toEqual(usage)

@@ -6,11 +6,11 @@ import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import { connect, majors } from '../clients/openai-clients.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
+import { answer, eventsOf, recordOf, saidIn, until } from './fused-answers.ts'
 
 const model = 'svc-router/fusion'
 const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })
 const written = 'Written from all three of them.'
-const answer = (text: string): ScriptStep => ({ do: 'answer', text })
 /** What the three are asked in turn: each for its own answer, the first one to judge and to write too. */
 const scripts: readonly (readonly ScriptStep[])[] = [
   [answer('Alpha says forty.'), answer(judged), answer(written)],
@@ -40,52 +40,6 @@ const asked = Object.entries(bodies).flatMap(([path, body]) => [
   { name: `${path}, whole`, path, body: { ...body, stream: false } },
   { name: `${path}, streamed`, path, body: { ...body, stream: true } },
 ])
-
-/** The events of a stream, parsed. */
-function eventsOf(text: string): JsonObject[] {
-  return text
-    .split('\n')
-    .filter((line) => line.startsWith('data: {'))
-    .map((line) => JSON.parse(line.slice(6)) as JsonObject)
-}
-
-/** What was said, whichever format and form it came in. */
-function saidIn(text: string): string {
-  if (text.startsWith('{')) {
-    const { choices, output, content } = JSON.parse(text) as {
-      choices?: { message: { content: string } }[]
-      output?: { type: string; content?: { text: string }[] }[]
-      content?: { type: string; text?: string }[]
-    }
-    if (choices !== undefined) return choices[0]!.message.content
-    if (content !== undefined) return content.map((block) => block.text ?? '').join('')
-    return output!
-      .flatMap((item) => (item.type === 'message' ? item.content! : []))
-      .reduce((all, part) => all + part.text, '')
-  }
-  return (eventsOf(text) as { type?: string; delta?: unknown; choices?: { delta: { content?: string | null } }[] }[])
-    .map(({ type, delta, choices }) => {
-      if (type === 'response.output_text.delta') return delta as string
-      if (type === 'content_block_delta') return (delta as { text?: string }).text ?? ''
-      return choices?.[0]?.delta.content ?? ''
-    })
-    .join('')
-}
-
-/** The record of a request once its end is on disk. */
-async function recordOf({ store }: Service, id: string | null) {
-  for (let tries = 0; tries < 200; tries++) {
-    const record = await store.findRequest(id ?? '')
-    if (record?.state === 'done') return record
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  throw new Error('the request was not recorded')
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 400 && !isSo(); tries++) await new Promise((resolve) => setTimeout(resolve, 5))
-  expect(isSo()).toBe(true)
-}
 
 const used = ({ store, account }: Service): Promise<number> =>
   store.usedUnits(account.id, new Date().toISOString().slice(0, 7))

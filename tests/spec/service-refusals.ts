@@ -55,6 +55,28 @@ export const serviceRefusals: readonly RefusalRow[] = [
   },
   {
     ...client,
+    code: 'too_many_fusions',
+    status: 429,
+    type: 'rate_limit_error',
+    retryable: true,
+    retryAfter: 10,
+    usage: true,
+    options: { settings: { plans: { ...plans, max: { ...plans.max, fusions_at_once: 1 } } } },
+    async provoke(service) {
+      for (const provider of service.providers) provider.script([{ do: 'silence', repeat: true }])
+      const body = { ...chat, model: 'svc-router/fusion', stream: true }
+      const leave = new AbortController()
+      const first = await service.post('/chat/completions', body, {}, leave.signal)
+      try {
+        return await ask(service, { body: { ...chat, model: 'svc-router/fusion' } })
+      } finally {
+        leave.abort()
+        await first.text().catch(() => {})
+      }
+    },
+  },
+  {
+    ...client,
     code: 'insufficient_quota',
     status: 402,
     type: 'insufficient_quota',

@@ -7,6 +7,8 @@ export const anthropicMessagesRelay: RelayRules = {
   // Fields that are not for everybody yet are refused without it; Claude Code sends such in every request.
   passedHeaders: ['anthropic-beta'],
 
+  words: { member: 'messages', part: 'text' },
+
   sealing: {
     member: 'messages',
     opening: /(?<!\\)"(?:signature|data)"\s*:\s*"/g,

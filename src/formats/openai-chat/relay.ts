@@ -10,6 +10,8 @@ export const openaiChatRelay: RelayRules = {
     return { stream_options: JSON.stringify({ ...objectOf(body['stream_options']), include_usage: true }) }
   },
 
+  words: { member: 'messages', part: 'text' },
+
   stream: {
     notable: [/finish_reason"\s*:\s*"|usage"\s*:\s*\{|error"\s*:/g, '[DONE]', '\n:'],
 

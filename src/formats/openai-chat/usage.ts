@@ -1,5 +1,6 @@
 import type { Json, JsonObject, Usage } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
+import { writeUsageParts } from '../usage-parts.ts'
 
 /** Reads a chat's usage; undefined where nothing was counted, so that nobody takes 0 for an answer (wire 7.15). */
 export function readUsage(usage: Json | undefined): Usage | undefined {
@@ -32,6 +33,7 @@ export function writeUsage(usage: Usage): JsonObject {
       accepted_prediction_tokens: 0,
       rejected_prediction_tokens: 0,
     },
+    ...writeUsageParts(usage),
   }
 }
 

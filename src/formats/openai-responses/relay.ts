@@ -26,6 +26,8 @@ export const openaiResponsesRelay: RelayRules = {
     return changes
   },
 
+  words: { member: 'input', part: 'input_text' },
+
   sealing: {
     member: 'input',
     // Inside a string a quote has a backslash before it: only a member's own name is found.

@@ -1,5 +1,6 @@
 import type { Json, JsonObject, Usage } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
+import { writeUsageParts } from '../usage-parts.ts'
 
 /** Reads a response's usage; undefined where nothing was counted, so that nobody takes 0 for an answer (wire 7.15). */
 export function readUsage(usage: Json | undefined): Usage | undefined {
@@ -25,6 +26,7 @@ export function writeUsage(usage: Usage): JsonObject {
     output_tokens: usage.outputTokens,
     output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
     total_tokens: usage.inputTokens + usage.outputTokens,
+    ...writeUsageParts(usage),
   }
 }
 

@@ -1,3 +1,4 @@
+import type { AnswerType, Verdict } from '../../domain/fusion-record.ts'
 import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { isObject, objectOf } from '../../domain/json.ts'
 import { isArray } from '../../formats/fields.ts'
@@ -5,14 +6,13 @@ import { isArray } from '../../formats/fields.ts'
 const maxEntries = 8
 const maxCharacters = 400
 
-const answerTypes = ['open', 'closed', 'code', 'structured', 'action'] as const
-export type AnswerType = (typeof answerTypes)[number]
+const answerTypes = ['open', 'closed', 'code', 'structured', 'action'] as const satisfies readonly AnswerType[]
 
 export const criteria = ['correct', 'complete', 'grounded', 'instruction', 'format'] as const
 /** What the judge gives one candidate, whole numbers from 0 to 10. */
 export type Scores = Readonly<Record<(typeof criteria)[number], number>>
 
-const verdicts = ['adopt', 'synthesize', 'insufficient'] as const
+const verdicts = ['adopt', 'synthesize', 'insufficient'] as const satisfies readonly Verdict[]
 
 /** What the judge found, checked: letters are those of candidates, lists and texts are short (research fusion 2.2). */
 export interface Analysis {
@@ -24,7 +24,7 @@ export interface Analysis {
   readonly blindSpots: readonly string[]
   readonly scores: Readonly<Record<string, Scores>>
   readonly injectionFlags: readonly string[]
-  readonly verdict: (typeof verdicts)[number]
+  readonly verdict: Verdict
   readonly outline: readonly string[]
 }
 

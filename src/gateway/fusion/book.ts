@@ -1,18 +1,7 @@
-import type { Conversation, Usage } from '../../domain/conversation.ts'
+import type { CallRecord, CallRole, CallStatus } from '../../domain/fusion-record.ts'
+import type { Conversation, Usage, UsagePart } from '../../domain/conversation.ts'
 import { cautiousInputTokens, unsaidOutputTokens } from './measure.ts'
-import type { CallRole, CallStatus, FusionMember } from './ports.ts'
-
-/** One sub-call in the record and in the breakdown of usage. `member` is a backend's id and stays inside. */
-export interface CallRecord {
-  readonly role: CallRole
-  readonly member: string
-  readonly status: CallStatus
-  readonly ms: number
-  /** Absent where nothing came back. */
-  readonly usage?: Usage
-  /** US dollars, where the price is known. */
-  readonly costUsd?: number
-}
+import type { FusionMember } from './ports.ts'
 
 /** What a call may still have kept back for it. */
 interface Reservation {
@@ -54,6 +43,15 @@ export class Book {
     return this.#records.reduce((sum, { usage }) => (usage === undefined ? sum : add(sum, usage)), none)
   }
 
+  /** The same with every call that was made, for the caller: `modelOf` where it may know who was asked. */
+  usageInParts(modelOf?: (member: string) => string | undefined): Usage {
+    const parts = this.#records.map(({ role, member, status, ms, usage = none }): UsagePart => {
+      const model = modelOf?.(member)
+      return { ...usage, role, ...(model === undefined ? {} : { model }), status, ms }
+    })
+    return { ...this.usage, parts }
+  }
+
   /** US dollars, the worst case where a call did not say what it used; undefined where no price is known. */
   get costUsd(): number | undefined {
     return this.#maxCostUsd === undefined && this.#records.every(({ costUsd }) => costUsd === undefined)
@@ -93,15 +91,20 @@ export class Book {
     const { price } = member
     const { usage } = end
     const knownUsd =
-      price === undefined || usage === undefined ? undefined : priceOf(member, usage.inputTokens, usage.outputTokens)
+      price === undefined || usage === undefined
+        ? undefined
+        : priceOf(member, usage.inputTokens, usage.outputTokens, usage.cachedTokens)
     this.#spentUsd += knownUsd ?? (unbilled.has(end.status) ? 0 : worstUsd)
     this.#records.push({ role, member: member.id, ...end, ...(knownUsd === undefined ? {} : { costUsd: knownUsd }) })
   }
 }
 
-function priceOf({ price }: FusionMember, inputTokens: number, outputTokens: number): number {
+function priceOf({ price }: FusionMember, inputTokens: number, outputTokens: number, cachedTokens = 0): number {
   if (price === undefined) return 0
-  return (inputTokens * price.inputPerMillion + outputTokens * price.outputPerMillion) / 1_000_000
+  const { inputPerMillion, outputPerMillion, cachedPerMillion = inputPerMillion } = price
+  const cached = Math.min(cachedTokens, inputTokens)
+  const usd = (inputTokens - cached) * inputPerMillion + cached * cachedPerMillion + outputTokens * outputPerMillion
+  return usd / 1_000_000
 }
 
 function add(a: Usage, b: Usage): Usage {

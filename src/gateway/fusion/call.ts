@@ -1,3 +1,4 @@
+import type { CallStatus } from '../../domain/fusion-record.ts'
 import type { Timer } from '../../domain/clock.ts'
 import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
@@ -5,7 +6,7 @@ import { UpstreamError } from '../../domain/upstream.ts'
 import type { Book } from './book.ts'
 import { charsPerToken, estimatedUsage } from '../estimate-tokens.ts'
 import { estimateInputTokens } from './measure.ts'
-import type { CallStatus, FusionMember, FusionPort, SubCall } from './ports.ts'
+import type { FusionMember, FusionPort, SubCall } from './ports.ts'
 
 /** Of an answer that is only gathered; what goes on for longer is cut off there. */
 const maxGatheredCharacters = 262_144

@@ -1,4 +1,5 @@
-import { criteria, type Analysis, type AnswerType, type Scores } from './analysis.ts'
+import type { AnswerType, Verdict } from '../../domain/fusion-record.ts'
+import { criteria, type Analysis, type Scores } from './analysis.ts'
 import type { Candidate } from './normalise.ts'
 
 /** How much each criterion counts, by what kind of answer is wanted (research fusion 2.2). Each row adds up to 1. */
@@ -26,7 +27,7 @@ export interface Ranked {
 }
 
 export interface Decision {
-  readonly verdict: 'adopt' | 'synthesize' | 'insufficient'
+  readonly verdict: Verdict
   /** Best first; a candidate that tried to give orders stands behind all that did not. */
   readonly ranking: readonly Ranked[]
 }

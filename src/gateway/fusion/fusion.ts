@@ -1,7 +1,9 @@
+import type { FusionMode } from '../../domain/fusion-record.ts'
 import type { FinishReason, Json } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { deliberate, type Deliberation } from './deliberate.ts'
 import { forWriter } from './decide.ts'
+import { digestOf } from './digest.ts'
 import { mergeJson, type MergedJson } from './merge-json.ts'
 import { rankByMedoid } from './medoid.ts'
 import { outcomeOf, nobodyAnswered, type Answered, type FusionOutcome } from './outcome.ts'
@@ -9,7 +11,6 @@ import { Outlet } from './outlet.ts'
 import type { PanelAnswer } from './panel.ts'
 import type { FusionMember, FusionPort } from './ports.ts'
 import { progress } from './prompts.ts'
-import type { FusionMode } from './record.ts'
 import { FusionRun, type FusionRequest } from './run.ts'
 import { fitsSchema } from './schema-fit.ts'
 import { withCaution, withNotes, writerRequest } from './synthesis-request.ts'
@@ -106,6 +107,8 @@ class Fusion {
     const conversation = isRestart
       ? withCaution(plain)
       : withNotes(plain, member, { candidates: shown, analysis: analyses[0], fence })
+    const notes = isRestart || analyses[0] === undefined ? undefined : digestOf(analyses[0], fence)
+    this.#remember(member, notes, fence.start)
     const mend = (text: string): string | undefined => this.#mend(text, merged)
     const writing = { run, outlet: this.#outlet, member, role: 'synthesis' as const, conversation, fence }
     const { end, finish } = await writeLive({ ...writing, isHeld: this.#isHeld, mend })
@@ -128,6 +131,7 @@ class Fusion {
     const conversation = writerRequest(run.request.conversation, !this.#isHeld, run.book.isCapped)
     for (const member of this.#writers(failed).slice(0, maxFallbacks)) {
       if (run.signal.aborted) break
+      this.#remember(member)
       const writing = { run, outlet: this.#outlet, member, role: 'fallback' as const, conversation }
       const { end, finish } = await writeLive({ ...writing, isHeld: this.#isHeld })
       if (end.status === 'unaffordable') run.degrade('cost_cap')
@@ -137,6 +141,15 @@ class Fusion {
     return { error: nobodyAnswered(run) }
   }
 
+  /** Where the caller's tools are attached their results come next: whoever writes now is asked again then, with the findings. */
+  #remember({ id: writer }: FusionMember, notes?: string, mark?: string): void {
+    const { port, request } = this.#run
+    if (request.conversation.tools.length === 0) return
+    this.#outlet.seal(
+      port.remember?.({ writer, ...(notes === undefined || mark === undefined ? {} : { notes, mark }) }),
+    )
+  }
+
   /** Sends one answer of the panel as it is. */
   async #adopt(mode: FusionMode, { text, truncated }: Pick<PanelAnswer, 'text' | 'truncated'>): Promise<Answered> {
     await this.#outlet.sayAll(text)
@@ -144,7 +157,9 @@ class Fusion {
   }
 
   #end(mode: FusionMode, finish: FinishReason): Answered {
-    this.#outlet.end(this.#run.book.usage, finish)
+    const { book, request } = this.#run
+    const modelOf = (id: string): string | undefined => request.members.find((member) => member.id === id)?.model
+    this.#outlet.end(book.usageInParts(request.settings.namesModels ? modelOf : undefined), finish)
     return { mode }
   }
 

@@ -1,10 +1,8 @@
+import type { CallRecord, CallStatus, FusionMode, FusionRecord } from '../../domain/fusion-record.ts'
 import type { Usage } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import type { CallRecord } from './book.ts'
 import type { Deliberation } from './deliberate.ts'
-import type { CallStatus } from './ports.ts'
 import { promptVersions } from './prompts.ts'
-import type { FusionMode, FusionRecord } from './record.ts'
 import type { FusionRun } from './run.ts'
 
 /** How one fusion ended. */

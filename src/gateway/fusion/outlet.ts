@@ -16,6 +16,7 @@ export class Outlet {
   readonly #leave = (): void => this.#gone.resolve()
   #isReasoning = false
   #hasContent = false
+  #sealed: string | undefined
 
   constructor(of: OutletOf) {
     this.#of = of
@@ -39,11 +40,15 @@ export class Outlet {
     void this.#emit([{ type: 'reasoning', text }])
   }
 
+  /** What the caller is to send back: said with the end of what was told, before the answer's first word. */
+  seal(sealed: string | undefined): void {
+    this.#sealed = sealed
+  }
+
   /** Passes on events of the answer. The promise, where there is one, ends when the reader has caught up or has left. */
   say(events: readonly AnswerEvent[]): Promise<void> | undefined {
     if (events.length === 0) return undefined
-    const first: AnswerEvent[] = this.#isReasoning ? [{ type: 'reasoning_end' }] : []
-    this.#isReasoning = false
+    const first = this.#endReasoning()
     this.#hasContent = true
     const caughtUp = this.#emit([...first, ...events])
     return caughtUp === undefined ? undefined : Promise.race([caughtUp, this.#gone.promise])
@@ -59,7 +64,7 @@ export class Outlet {
 
   /** Ends an answer that is complete. */
   end(usage: Usage, reason: FinishReason): void {
-    const first: AnswerEvent[] = this.#isReasoning ? [{ type: 'reasoning_end' }] : []
+    const first = this.#endReasoning()
     void this.#emit([...first, { type: 'usage', usage }, { type: 'finish', reason }])
   }
 
@@ -67,6 +72,14 @@ export class Outlet {
   close(): void {
     this.#of.caller.removeEventListener('abort', this.#leave)
     this.#gone.resolve()
+  }
+
+  #endReasoning(): AnswerEvent[] {
+    const sealed = this.#sealed
+    if (!this.#isReasoning && sealed === undefined) return []
+    this.#isReasoning = false
+    this.#sealed = undefined
+    return [{ type: 'reasoning_end', ...(sealed === undefined ? {} : { sealed }) }]
   }
 
   #emit(events: readonly AnswerEvent[]): Promise<void> | undefined {

@@ -1,9 +1,10 @@
+import type { CallRole, DropOut } from '../../domain/fusion-record.ts'
 import type { Timer } from '../../domain/clock.ts'
 import type { Book } from './book.ts'
 import { makeCall, type CallEnd } from './call.ts'
 import type { PanelRequests } from './panel-request.ts'
 import type { FusionPlan, PlannedSlot } from './plan.ts'
-import type { CallRole, CallStatus, FusionMember, FusionPort } from './ports.ts'
+import type { FusionMember, FusionPort } from './ports.ts'
 import type { FusionSettings } from './settings.ts'
 
 /** After the quorum the others have this share of the time that the quorum took, within these bounds. */
@@ -19,12 +20,6 @@ export interface PanelAnswer {
   readonly member: FusionMember
   readonly text: string
   readonly truncated: boolean
-}
-
-/** A member that gave no answer, and why. */
-export interface DropOut {
-  readonly member: string
-  readonly why: CallStatus
 }
 
 export interface PanelResult {

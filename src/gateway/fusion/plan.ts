@@ -5,7 +5,7 @@ import type { FusionMember } from './ports.ts'
 import type { FusionSettings } from './settings.ts'
 
 /** Members this much worse than the best, in points of quality, are not asked: weak answers make a panel worse. */
-const qualityFloor = 8
+export const qualityFloor = 8
 
 /** One answer that is asked for. Samples of one family are told to go about it differently, by the number of `angle`. */
 export interface PlannedSlot {

@@ -1,11 +1,12 @@
+import type { CallRole } from '../../domain/fusion-record.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { AnswerEvent, Conversation } from '../../domain/conversation.ts'
+import type { FusionMemo } from '../../domain/fusion-memo.ts'
 import type { ModelFacts } from '../../domain/model-facts.ts'
 import type { RandomBytes } from '../../domain/random.ts'
-import type { AttemptOutcome } from '../../domain/upstream.ts'
 
 /** One model on one backend, as fusion sees it. Nothing of it ever reaches the caller or another model. */
-export interface FusionMember extends ModelFacts {
+export interface FusionMember extends Omit<ModelFacts, 'quality' | 'usdPerMillion'> {
   /** The backend's id, unique among the members of one request. */
   readonly id: string
   readonly model: string
@@ -16,19 +17,15 @@ export interface FusionMember extends ModelFacts {
   /** How good the model is held to be, 0 to 100; the same for all where nobody said. */
   readonly quality: number
   /** US dollars for a million tokens; absent where it is not known. */
-  readonly price?: { readonly inputPerMillion: number; readonly outputPerMillion: number }
+  readonly price?: {
+    readonly inputPerMillion: number
+    readonly outputPerMillion: number
+    /** Of input that was read from a cache; as other input unless said. */
+    readonly cachedPerMillion?: number
+  }
   /** Milliseconds within which nine of ten of its answers are complete; absent where too few were seen. */
   readonly slowAfterMs?: number
 }
-
-/** What a sub-call is for. */
-export type CallRole = 'panel' | 'refill' | 'hedge' | 'judge' | 'repair' | 'swap' | 'synthesis' | 'fallback'
-
-/**
- * How a call ended. `empty`: nothing was said; `refused`: the model would not; `unsayable`: its format cannot say what
- * was asked; `cut`: it was no longer waited for; `unaffordable`: never dispatched.
- */
-export type CallStatus = AttemptOutcome | 'empty' | 'refused' | 'unsayable' | 'cut' | 'unaffordable'
 
 /** One sub-call. `conversation.stream` says whether events are wanted as they come, or one whole answer. */
 export interface SubCall {
@@ -52,6 +49,8 @@ export interface FusionPort {
   readonly clock: Clock
   /** Unpredictable bytes. What a caller's `seed` fixes is not drawn from them. */
   readonly random: RandomBytes
+  /** Keeps what the turn leaves for those that follow; gives what the caller is to send back, sealed, if anything. */
+  remember?(memo: FusionMemo): string | undefined
   /** Takes the next events of the caller's answer. A promise means that the reader is slow: nothing follows before it resolves. */
   emit(events: readonly AnswerEvent[]): Promise<void> | undefined
 }

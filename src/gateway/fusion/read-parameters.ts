@@ -1,17 +1,10 @@
+import type { PresetName } from '../../domain/fusion-record.ts'
 import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { invalidRequest, type ServiceError } from '../../domain/errors.ts'
 import { nearest } from '../../domain/profiles.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray, type Draft } from '../../formats/fields.ts'
-import {
-  defaultPreset,
-  includable,
-  maxPanelSize,
-  presets,
-  settingsOf,
-  type FusionSettings,
-  type PresetName,
-} from './settings.ts'
+import { defaultPreset, includable, maxPanelSize, presets, settingsOf, type FusionSettings } from './settings.ts'
 
 const maxCriteriaCharacters = 2_000
 const maxRunsLimit = 2

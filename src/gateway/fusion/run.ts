@@ -1,9 +1,9 @@
+import type { Degradation } from '../../domain/fusion-record.ts'
 import type { Timer } from '../../domain/clock.ts'
 import type { Conversation } from '../../domain/conversation.ts'
 import { Book } from './book.ts'
 import { planFusion, type FusionPlan } from './plan.ts'
 import type { FusionMember, FusionPort } from './ports.ts'
-import type { Degradation } from './record.ts'
 import { hashText, seededRandom } from './seed.ts'
 import type { FusionSettings } from './settings.ts'
 

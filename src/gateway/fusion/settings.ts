@@ -1,5 +1,6 @@
-/** How much is spent on one deliberation. */
-export type PresetName = 'fast' | 'balanced' | 'quality'
+import type { PresetName } from '../../domain/fusion-record.ts'
+import type { FusionDefaults } from '../../domain/profiles.ts'
+import type { FusionMember } from './ports.ts'
 
 interface Preset {
   /** How many answers are asked for. */
@@ -87,6 +88,8 @@ export interface FusionSettings extends Preset {
   readonly mixed: 'defer' | 'drop'
   /** Whether the caller of a stream is told how far it is, as reasoning. */
   readonly tellsProgress: boolean
+  /** Whether the caller may know which models were asked; the operator says so, never the caller. */
+  readonly namesModels: boolean
 }
 
 /** The settings of a preset. A whole answer has at most 55 s, or `maxLatencyMs`; its phases shrink and grow alike. */
@@ -107,5 +110,25 @@ export function settingsOf(preset: PresetName, stream: boolean, maxLatencyMs?: n
     resultItem: 'auto',
     mixed: 'defer',
     tellsProgress: true,
+    namesModels: false,
+  }
+}
+
+/** The settings of an operator's defaults, of which only what is among the members counts. */
+export function settingsFrom(
+  { preset = defaultPreset, panelSize, panelModels, judgeModel, namesModels }: FusionDefaults,
+  members: readonly FusionMember[],
+  stream: boolean,
+  maxLatencyMs?: number,
+): FusionSettings {
+  const usual = settingsOf(preset, stream, maxLatencyMs)
+  const isThere = (name: string): boolean => members.some(({ id, model }) => id === name || model === name)
+  const panel = panelModels?.filter(isThere) ?? []
+  return {
+    ...usual,
+    ...(panelSize === undefined ? {} : { panelSize }),
+    ...(panel.length === 0 ? {} : { panelModels: panel }),
+    ...(judgeModel === undefined || !isThere(judgeModel) ? {} : { judgeModel }),
+    ...(namesModels === undefined ? {} : { namesModels }),
   }
 }

@@ -1,8 +1,9 @@
+import type { CallRole } from '../../domain/fusion-record.ts'
 import type { AnswerEvent, Conversation, FinishReason } from '../../domain/conversation.ts'
 import { makeCall, type CallEnd } from './call.ts'
 import { MarkScrubber, type Fence } from './fence.ts'
 import type { Outlet } from './outlet.ts'
-import type { CallRole, FusionMember } from './ports.ts'
+import type { FusionMember } from './ports.ts'
 import type { FusionRun } from './run.ts'
 
 /** Silence after which a writer is given up (contract 5.5). */

@@ -1,0 +1,56 @@
+import type { CallRecord, FusionRecord } from '../domain/fusion-record.ts'
+import { writeTable } from './table.ts'
+
+/** Amounts are small: to a hundredth of a cent. */
+const costDigits = 4
+
+/** How one fusion came about, in a few words for a list: `synthesised 3/3`. */
+export function fusionInShort({ mode, answered, asked, errorCode }: FusionRecord): string {
+  return `${mode ?? errorCode ?? 'unanswered'} ${answered}/${asked}`
+}
+
+/** The trail of one fusion: what was decided, and below it how each sub-call ended. */
+export function writeFusion(fusion: FusionRecord): string {
+  const { mode, errorCode, answered, asked, quorum, preset, isSelfPanel, degraded, dropOuts, calls } = fusion
+  const rows = [
+    ['fusion', mode ?? errorCode ?? 'unanswered'],
+    [
+      'panel',
+      `${answered} of ${asked} answered, quorum ${quorum}, preset ${preset}${isSelfPanel ? ', one family asked more than once' : ''}`,
+    ],
+    ['verdict', verdictOf(fusion)],
+    ['phases', `panel ${fusion.panelMs} ms, judge ${fusion.judgeMs} ms, all ${fusion.totalMs} ms`],
+    ['cost', fusion.costUsd === undefined ? 'unknown: no price is configured' : usd(fusion.costUsd)],
+    ['degraded', degraded.length === 0 ? 'no' : degraded.join(', ')],
+    ['dropped', dropOuts.length === 0 ? 'nobody' : dropOuts.map(({ member, why }) => `${member} (${why})`).join(', ')],
+    ['prompts', Object.values(fusion.prompts).join(', ')],
+  ]
+  const heading = ['ROLE', 'MEMBER', 'END', 'TIME', 'IN', 'CACHED', 'OUT', 'REASONING', 'COST']
+  return `${writeTable(rows)}\n\n${writeTable([heading, ...calls.map(callRow)])}`
+}
+
+function verdictOf({ verdict, answerType, disagreements = 0 }: FusionRecord): string {
+  if (verdict === undefined) return 'none: nothing was judged'
+  const differing = disagreements === 1 ? '1 disagreement' : `${disagreements} disagreements`
+  return `${verdict}, ${differing}${answerType === undefined ? '' : `, the answer is ${answerType}`}`
+}
+
+function callRow({ role, member, status, ms, usage, costUsd }: CallRecord): string[] {
+  const about = usage?.source === 'estimated' ? '~' : ''
+  const tokens = (count: number | undefined): string => (count === undefined ? '-' : `${about}${count}`)
+  return [
+    role,
+    member,
+    status,
+    `${ms} ms`,
+    tokens(usage?.inputTokens),
+    tokens(usage?.cachedTokens),
+    tokens(usage?.outputTokens),
+    tokens(usage?.reasoningTokens),
+    costUsd === undefined ? '-' : usd(costUsd),
+  ]
+}
+
+function usd(amount: number): string {
+  return `${amount.toFixed(costDigits)} USD`
+}

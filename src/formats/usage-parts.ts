@@ -1,0 +1,22 @@
+import type { JsonObject, Usage, UsagePart } from '../domain/conversation.ts'
+
+/** What the usage of an answer of several calls says besides: ours alone, one object that clients pass over. */
+export function writeUsageParts({ parts }: Usage): JsonObject {
+  if (parts === undefined) return {}
+  return { svc_router: { requests: parts.length, breakdown: parts.map(writePart) } }
+}
+
+function writePart(part: UsagePart): JsonObject {
+  const { role, model, status, ms, inputTokens, cachedTokens, outputTokens, reasoningTokens, source } = part
+  return {
+    role,
+    ...(model === undefined ? {} : { model }),
+    in: inputTokens,
+    cached: cachedTokens,
+    out: outputTokens,
+    reasoning: reasoningTokens,
+    ms,
+    status,
+    ...(source === 'estimated' ? { estimated: true } : {}),
+  }
+}

@@ -1,0 +1,131 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import { Service, type ServiceOptions } from '../service.ts'
+import { judgeReply } from '../simulation/simulated-judge.ts'
+import { answer, recordOf, saidIn, until } from './fused-answers.ts'
+
+const model = 'svc-router/fusion'
+const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 }, isMaterial: true })
+const down: ScriptStep = { do: 'status', status: 500, repeat: true }
+
+let service: Service | undefined
+afterEach(async () => {
+  await service?.stop()
+  service = undefined
+})
+
+async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
+  service = await Service.start(options)
+  for (const [index, steps] of given.entries()) service.providers[index]!.script(steps)
+  return service
+}
+
+test('the trail of a deliberation stands in the record of its request, and its sub-calls add up', async () => {
+  const { providers } = await start([
+    [answer('Alpha says forty.'), answer(judged), answer(judged), answer('Written.')],
+    [answer('Beta says fifty.')],
+    [down],
+  ])
+  const response = await service!.chat({ model })
+  expect(response.status).toBe(200)
+  const { fusions, usage } = await recordOf(service!, response.headers.get('x-request-id'))
+  expect(fusions).toHaveLength(1)
+  const [fusion] = fusions!
+  expect(fusion).toMatchObject({
+    preset: 'balanced',
+    mode: 'synthesised',
+    asked: 3,
+    answered: 2,
+    quorum: 2,
+    verdict: 'synthesize',
+    answerType: 'open',
+    disagreements: 1,
+    degraded: ['member_lost'],
+  })
+  expect(fusion!.dropOuts[0]).toEqual({ member: 'gamma', why: 'server_error' })
+  const { calls } = fusion!
+  expect(calls.length).toBe(providers.reduce((sum, provider) => sum + provider.counts().requests, 0))
+  for (const name of ['inputTokens', 'outputTokens', 'cachedTokens', 'reasoningTokens'] as const)
+    expect(calls.reduce((sum, call) => sum + (call.usage?.[name] ?? 0), 0)).toBe(usage![name])
+})
+
+test('a request that one model answers has no trail', async () => {
+  await start([])
+  const response = await service!.chat()
+  await response.text()
+  expect(await recordOf(service!, response.headers.get('x-request-id'))).not.toHaveProperty('fusions')
+})
+
+test('what nobody answered has a trail that says so, and so has what its caller left', async () => {
+  await start([[down], [down], [down]])
+  const refused = await service!.chat({ model })
+  expect(refused.status).toBe(503)
+  const { fusions } = await recordOf(service!, refused.headers.get('x-request-id'))
+  expect(fusions![0]).toMatchObject({
+    asked: 3,
+    answered: 0,
+    errorCode: 'server_is_overloaded',
+    degraded: ['member_lost', 'below_quorum', 'panel_failed'],
+  })
+  expect(fusions![0]).not.toHaveProperty('mode')
+  await service!.stop()
+
+  const silence: ScriptStep[] = [{ do: 'silence', repeat: true }]
+  await start([silence, silence, silence])
+  const leave = new AbortController()
+  const left = fetch(`${service!.baseUrl}/responses`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${service!.key}`, 'content-type': 'application/json', 'user-agent': 'tests/1' },
+    body: JSON.stringify({ model, input: 'How many?' }),
+    signal: leave.signal,
+  })
+  left.catch(() => {})
+  await until(() => service!.providers.every((provider) => provider.counts().open === 1))
+  leave.abort()
+  await expect(left).rejects.toThrow()
+  await until(() => service!.events.some(({ event }) => event === 'request'))
+  const told = service!.events.find((event) => event.event === 'request')!
+  const record = await recordOf(service!, told.requestId)
+  expect(record.errorCode).toBe('client_closed')
+  expect(record.fusions![0]).toMatchObject({ asked: 3, answered: 0, errorCode: 'client_closed' })
+  expect(record.fusions![0]!.calls.map(({ status }) => status)).toEqual(['cut', 'cut', 'cut'])
+})
+
+test.each([true, false])(
+  'no text of callers, members, judge or writer is in the data folder or the log; streamed: %s',
+  async (stream) => {
+    const canaries = [
+      'CANARY-PROMPT',
+      'CANARY-SYSTEM',
+      'CANARY-ALPHA',
+      'CANARY-BETA',
+      'JUDGE-SECRET',
+      'CANARY-WRITTEN',
+      'CANARY-SCHEMA',
+    ]
+    await start([
+      [answer('CANARY-ALPHA forty.'), answer(judged), answer(judged), answer('CANARY-WRITTEN answer.')],
+      [answer('CANARY-BETA fifty.')],
+      [down],
+    ])
+    const parameters = { type: 'object', properties: { 'CANARY-SCHEMA': { type: 'string' } } }
+    const response = await service!.chat({
+      model,
+      stream,
+      messages: [
+        { role: 'system', content: 'CANARY-SYSTEM' },
+        { role: 'user', content: 'CANARY-PROMPT' },
+      ],
+      tools: [{ type: 'function', function: { name: 'look', parameters } }],
+    })
+    expect(saidIn(await response.text())).toContain('CANARY-WRITTEN')
+    const record = await recordOf(service!, response.headers.get('x-request-id'))
+    expect(record.fusions![0]!.calls.length).toBeGreaterThan(3)
+    const seen = [JSON.stringify(record), JSON.stringify(service!.events)]
+    for (const name of readdirSync(service!.config.dataDir, { recursive: true, withFileTypes: true }))
+      if (name.isFile()) seen.push(readFileSync(join(name.parentPath, name.name), 'latin1'))
+    for (const canary of canaries) for (const text of seen) expect(text.includes(canary), canary).toBe(false)
+  },
+)

@@ -1,0 +1,122 @@
+import { afterEach, expect, test } from 'vitest'
+import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import { Service } from '../service.ts'
+import { judgeReply } from '../simulation/simulated-judge.ts'
+import { answer, recordOf, saidIn, until } from './fused-answers.ts'
+
+const model = 'svc-router/fusion'
+const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })
+const silence: readonly ScriptStep[] = [{ do: 'silence', repeat: true }]
+
+let service: Service | undefined
+afterEach(async () => {
+  await service?.stop()
+  service = undefined
+})
+
+/** Three backends with what the test says of each, and of the profile. */
+async function start(
+  facts: readonly object[],
+  fusion: object,
+  scripts: readonly (readonly ScriptStep[])[] = [],
+  more: object = {},
+): Promise<Service> {
+  const named = ['alpha', 'beta', 'gamma'] as const
+  service = await Service.start({
+    facts: Object.fromEntries(named.map((name, index) => [name, facts[index] ?? {}])),
+    settings: { profiles: { [model]: { fusion } }, ...more },
+  })
+  for (const [index, steps] of scripts.entries()) service.providers[index]!.script(steps)
+  return service
+}
+
+test('the best are asked, and nobody who is much worse; costs are reckoned by what providers take', async () => {
+  const price = { input: 1_000, output: 2_000 }
+  await start(
+    [{ quality: 60 }, { quality: 90, usd_per_million: price }, { quality: 86, usd_per_million: price }],
+    { preset: 'fast' },
+    [[], [answer('Beta says forty.'), answer(judged), answer('Written.')], [answer('Gamma says fifty.')]],
+  )
+  const response = await service!.chat({ model })
+  expect(saidIn(await response.text())).toBe('Written.')
+  expect(service!.providers.map((provider) => provider.counts().requests)).toEqual([0, 3, 1])
+  const { fusions, usage } = await recordOf(service!, response.headers.get('x-request-id'))
+  expect(fusions![0]).toMatchObject({ preset: 'fast', asked: 2 })
+  expect(fusions![0]!.costUsd).toBeCloseTo((usage!.inputTokens * 1_000 + usage!.outputTokens * 2_000) / 1e6, 9)
+})
+
+test('who is asked and who judges is as the operator says; names stand in the usage only where he says so', async () => {
+  await start(
+    [],
+    { models: ['alpha', 'model-of-beta', 'nobody'], judge: 'gamma', names_models: true },
+    [[answer('Alpha says forty.')], [answer('Beta says fifty.')], [answer(judged)]],
+    { models: { nobody: { quality: 1 } } },
+  )
+  const response = await service!.chat({ model })
+  const body = (await response.json()) as { usage: { svc_router: { breakdown: { role: string; model: string }[] } } }
+  const { breakdown } = body.usage.svc_router
+  expect(
+    breakdown
+      .filter(({ role }) => role === 'panel')
+      .map(({ model: name }) => name)
+      .toSorted(),
+  ).toEqual(['model-of-alpha', 'model-of-beta'])
+  expect(breakdown.find(({ role }) => role === 'judge')!.model).toBe('model-of-gamma')
+  expect(await recordOf(service!, response.headers.get('x-request-id'))).toMatchObject({ fusions: [{ asked: 2 }] })
+})
+
+test("what is said of a model counts for an account's own provider too", async () => {
+  await start([{ quality: 60 }, { quality: 60 }, { quality: 60 }], {}, [], { models: { own: { quality: 90 } } })
+  await service!.connectOwn('made-up-own-credential')
+  const response = await service!.chat({ model })
+  await response.text()
+  const { fusions } = await recordOf(service!, response.headers.get('x-request-id'))
+  expect(fusions![0]!.isSelfPanel).toBe(true)
+  const panel = fusions![0]!.calls.filter(({ role }) => role === 'panel').map(({ member }) => member)
+  expect(panel).toHaveLength(3)
+  expect(new Set(panel).size).toBe(1)
+  expect(panel[0]).toMatch(/^ups_/)
+})
+
+test('an account has as many fusions under way as its plan allows; one more is refused, free of charge, and others are not held up', async () => {
+  const plans = {
+    max: { name: 'Max', requests_per_minute: 600, requests_per_month: 1000, premium: true, fusions_at_once: 2 },
+  }
+  await start([], {}, [silence, silence, silence], { plans })
+  const leave = new AbortController()
+  const running = [1, 2].map(() => service!.post('/responses', { model, input: 'Hi', stream: true }, {}, leave.signal))
+  for (const response of await Promise.all(running)) expect(response.status).toBe(200)
+  const third = await service!.chat({ model })
+  expect(third.status).toBe(429)
+  expect(third.headers.get('retry-after')).toBe('10')
+  expect(third.headers.get('x-should-retry')).toBe('true')
+  // Those that run have taken theirs.
+  expect(third.headers.get('x-quota-used')).toBe('2')
+  expect(((await third.json()) as { error: object }).error).toMatchObject({
+    code: 'too_many_fusions',
+    type: 'rate_limit_error',
+    retryable: true,
+  })
+  for (const provider of service!.providers) provider.script([])
+  expect((await service!.chat()).status).toBe(200)
+  const other = await service!.addAccount('other', 'max')
+  expect((await service!.chat({ model }, { authorization: `Bearer ${other.key}` })).status).toBe(200)
+  leave.abort()
+  await until(() => service!.events.filter(({ event }) => event === 'request').length === 4)
+  expect((await service!.chat({ model })).status).toBe(200)
+})
+
+test('a fusion that is refused later on gives its place back', async () => {
+  const plans = {
+    max: { name: 'Max', requests_per_minute: 2, requests_per_month: 1000, premium: true, fusions_at_once: 1 },
+  }
+  await start([], {}, [], { plans })
+  const statuses: number[] = []
+  for (let index = 0; index < 4; index++) {
+    const response = await service!.chat({ model })
+    await response.text()
+    statuses.push(response.status)
+    if (index > 1) expect(response.headers.get('retry-after')).not.toBe('10')
+  }
+  expect(statuses).toEqual([200, 200, 429, 429])
+})
