@@ -130,6 +130,7 @@ export class Invocation {
       clock: this.ports.clock,
       random: this.ports.random,
       pepper: config.secrets.pepper,
+      actor: { kind: 'cli' },
     }
     return { config, plane, requests: opened.requests, account: () => this.#account(plane) }
   }
