@@ -43,11 +43,9 @@ export async function verifyAudit(
   const checkpoints = [...(await store.listCheckpoints(maxCheckpoints)), ...keptElsewhere]
   const proven = authentic(checkpoints, keys)
   if ('why' in proven) return { state: 'broken', at: proven }
-  // Read before the entries: what is appended meanwhile is followed too, and is no cut.
-  const head = await store.auditHead()
-  const follower = new ChainFollower(chainStart, [head, ...proven])
-  const at = (await followStored(store, follower)) ?? follower.end()
-  if (at !== undefined) return { state: 'broken', at: whyAtHead(at, head) }
+  const follower = new ChainFollower(chainStart, proven)
+  const at = (await followToHead(store, follower)) ?? follower.end()
+  if (at !== undefined) return { state: 'broken', at }
   return verdictOf(follower.position, proven)
 }
 
@@ -85,11 +83,10 @@ export async function takeCheckpoint(
   if (kind === 'forged') throw new AuditBroken({ sequence: last?.sequence ?? 0, why: 'checkpoint' })
   // Under a key that is not known any more it proves nothing: then the whole log is followed.
   const from = last !== undefined && kind === 'authentic' ? last : chainStart
-  const head = await store.auditHead()
   await assertStands(store, from)
-  const follower = new ChainFollower(from, [head])
-  const at = (await followStored(store, follower)) ?? follower.end()
-  if (at !== undefined) throw new AuditBroken(whyAtHead(at, head))
+  const follower = new ChainFollower(from, [])
+  const at = await followToHead(store, follower)
+  if (at !== undefined) throw new AuditBroken(at)
   const { sequence, hash } = follower.position
   if (sequence === 0 || (last?.sequence === sequence && last.keyId === keys.current.id)) return last
   const checkpoint = signCheckpoint(keys, { sequence, hash }, nowMs)
@@ -115,6 +112,20 @@ async function assertStands(store: AuditStore, { sequence, hash }: ChainPosition
   if (link.hash !== hash) throw new AuditBroken({ sequence, why: 'rewritten' })
 }
 
+/** Follows what is stored to the head that is kept beside it, and what is appended meanwhile too. */
+async function followToHead(store: AuditStore, follower: ChainFollower): Promise<ChainBreak | undefined> {
+  for (;;) {
+    const head = await store.auditHead()
+    const at = await followStored(store, follower)
+    if (at !== undefined) return at
+    const { sequence, hash } = follower.position
+    // The head was read first, so everything up to it was there to be read.
+    if (sequence < head.sequence) return { sequence: sequence + 1, why: 'cut' }
+    if (sequence === head.sequence) return hash === head.hash ? undefined : { sequence, why: 'head' }
+    if ((await store.auditHead()).sequence < sequence) return { sequence, why: 'head' }
+  }
+}
+
 async function followStored(store: AuditStore, follower: ChainFollower): Promise<ChainBreak | undefined> {
   for await (const link of readAll(store, follower.position.sequence)) {
     const at = follower.follow(link) ?? misfiled(link)
@@ -128,9 +139,4 @@ function misfiled({ sequence, accountId, entry }: StoredLink): ChainBreak | unde
   // It was followed, so it is JSON and has a number; the event of a newer version may have other members.
   const { sequence: own, event } = JSON.parse(entry) as Pick<AuditEntry, 'sequence' | 'event'>
   return sequence === own && accountId === accountOf(event) ? undefined : { sequence: own, why: 'misfiled' }
-}
-
-/** The head is kept beside the log and proves nothing by itself: where it alone disagrees that is what is said. */
-function whyAtHead(at: ChainBreak, head: ChainPosition): ChainBreak {
-  return at.why === 'rewritten' && at.sequence === head.sequence ? { ...at, why: 'head' } : at
 }
