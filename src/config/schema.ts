@@ -153,6 +153,7 @@ export const configSchema = group({
         .describe(
           'The one account that the credential belongs to and that is served by it. Required in production; by default the local account. It must exist when the service starts.',
         ),
+      managed: flag.optional().describe("The operator's own credential, for accounts with managed access."),
       failure_domain: text('a name', 64).optional().describe('What fails together. Default the provider.'),
       context_window: whole(1, maxContextTokens).optional().describe('The largest conversation, in tokens.'),
       max_output_tokens: whole(1, maxContextTokens).optional().describe('The longest answer, in tokens.'),

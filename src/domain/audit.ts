@@ -13,7 +13,13 @@ export type Actor =
 /** Why a key was revoked: its owner or an operator asked, or somebody found it where it should not be. */
 export type RevocationReason = 'asked' | 'leaked'
 /** Why managed access opened or closed by itself: the check that decided. */
-export type GateReason = 'switched_on' | 'switched_off' | 'durable_quotas' | 'durable_audit' | 'store_silent'
+export type GateReason =
+  | 'switched_on'
+  | 'switched_off'
+  | 'resale_controls'
+  | 'durable_quotas'
+  | 'durable_audit'
+  | 'store_silent'
 
 /** What each field of an event holds. Nothing else gets in: no text of people, no secret, no address (contract 8). */
 const idShape = /^[a-z]{2,5}_[0-9A-Za-z]{1,40}$/
@@ -56,7 +62,7 @@ export const auditEvents = {
   /** The live checks opened or closed it, the switch being on. */
   'managed.opened': ['reason'],
   'managed.closed': ['reason'],
-  /** Written to prove that it can be. */
+  /** Written in the proof that events can be kept, and taken back with it. */
   'audit.proved': [],
 } as const satisfies Readonly<Record<string, readonly (keyof typeof fieldShapes)[]>>
 
