@@ -28,6 +28,8 @@ export interface ServiceOptions {
   readonly timeouts?: Readonly<Record<string, string>>
   /** Anything else of the configuration file. */
   readonly settings?: Readonly<Record<string, unknown>>
+  /** The environment, for secrets that the configuration names. */
+  readonly env?: Readonly<Record<string, string>>
   /** The service's randomness, for making it fail. */
   readonly random?: RandomBytes
   /** The service's time, for moving it. */
@@ -64,6 +66,7 @@ export class Service {
       formats = ['openai-chat', 'openai-chat', 'openai-chat'],
       timeouts,
       settings,
+      env = {},
       random = systemRandom(),
       clock = systemClock(),
     } = options
@@ -94,7 +97,7 @@ export class Service {
     }
     const path = join(folder, 'svc-router.yaml')
     writeFileSync(path, stringify(file))
-    const given = loadConfig({ path, explicit: true, overrides: {}, env: {}, random, localSecrets: 'make' })
+    const given = loadConfig({ path, explicit: true, overrides: {}, env, random, localSecrets: 'make' })
     const events: ServiceEvent[] = []
     const app = await startApp(given, { log: (event) => void events.push(event), clock, random })
     const store = createStore(await openSqlite(given.dataDir))

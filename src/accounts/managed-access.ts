@@ -16,7 +16,7 @@ const providerShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const credentialStart = /^(sk|pk|rk|ghp|gho|xox[a-z]|eyJ|AIza|AKIA)/
 
 /** The control plane where managed access is decided. */
-export type ManagedPlane = ControlPlane<ManagedAccessStore & Pick<AccountStore, 'findAccount'>>
+export type ManagedPlane = ControlPlane<ManagedAccessStore>
 
 /** Moves the operator's switch. It alone opens nothing: the three checks must hold too (contract 7). @throws AccountsError `operator_only`, `managed_stands_so` */
 export async function switchManagedAccess(plane: ManagedPlane, on: boolean): Promise<void> {
@@ -47,7 +47,10 @@ export async function revokeResale(plane: ManagedPlane, provider: string): Promi
 }
 
 /** Files an account's request, which is only ever reviewed by a person (spec 5.7). @throws AccountsError `account_unknown`, `managed_request_open` */
-export async function requestManagedAccess(plane: ManagedPlane, accountId: string): Promise<ManagedRequest> {
+export async function requestManagedAccess(
+  plane: ControlPlane<ManagedAccessStore & Pick<AccountStore, 'findAccount'>>,
+  accountId: string,
+): Promise<ManagedRequest> {
   if ((await plane.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
   const id = idMinter('mar_', () => plane.clock.nowMs(), plane.random)()
   const record = recordOf(plane, { type: 'managed.requested', accountId, requestId: id })

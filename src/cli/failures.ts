@@ -5,8 +5,8 @@ import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/problems.ts'
 import { SetupError } from '../domain/setup-error.ts'
 
-/** How a command ends (ecosystem habits): scripts tell failures apart by these. */
-export const exitCodes = { ok: 0, failure: 1, usage: 2, config: 3, auth: 4, unreachable: 5 } as const
+/** How a command ends (ecosystem habits): scripts tell failures apart by these. `unproven`: nothing is wrong, nor shown right. */
+export const exitCodes = { ok: 0, failure: 1, usage: 2, config: 3, auth: 4, unreachable: 5, unproven: 6 } as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
 /** A command that cannot do what it was asked: one sentence and the next command. */

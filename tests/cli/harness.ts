@@ -8,6 +8,7 @@ import { systemClock } from '../../src/domain/clock.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
+import type { Store } from '../../src/storage/store.ts'
 import { MemoryStore } from '../accounts/memory-store.ts'
 
 export interface Spoken {
@@ -23,6 +24,10 @@ export class Harness {
   readonly store = new MemoryStore()
   readonly records: RequestRecord[] = []
   hasStore = true
+  /** What the audit log and managed access are kept in, where a command asks for them; accounts too then. */
+  real: Store | undefined
+  /** Of the quotas. */
+  proof: () => Promise<void> = () => Promise.resolve()
   env: Record<string, string> = {}
   stdin = ''
   stdinIsTty = false
@@ -74,8 +79,12 @@ export class Harness {
       openStore: async () => {
         if (this.openFailure !== undefined) throw this.openFailure
         this.seen.push('open')
+        const none = {} as Store
         return {
-          accounts: this.store,
+          accounts: this.real ?? this.store,
+          audit: this.real ?? none,
+          managed: this.real ?? none,
+          proveQuotas: () => this.proof(),
           requests: {
             find: (id) => Promise.resolve(this.records.find((record) => record.id === id)),
             list: (limit, accountId) =>
