@@ -6,7 +6,7 @@ import type { AuditStore, StoredLink } from './ports.ts'
 /** Entries read at once. */
 const pageEntries = 500
 /** The newest checkpoints that a verification looks at: the newest alone proves everything before it. */
-export const maxCheckpoints = 1000
+const maxCheckpoints = 1000
 
 /**
  * What a verification found. `intact`: every entry follows from the one before, and an authentic checkpoint proves the

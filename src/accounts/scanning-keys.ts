@@ -8,7 +8,10 @@ const refetchMs = 60_000
 const pauseMs = 5_000
 
 export interface ScannerNeeds {
-  /** Fetches the public keys anew, within a time of its own. A throw means that they cannot be had just now. */
+  /**
+   * Fetches the public keys anew (https://api.github.com/meta/public_keys/secret_scanning, read by `readScanningKeys`),
+   * within a time of its own. A throw means that they cannot be had just now.
+   */
   readonly fetchKeys: () => Promise<readonly ScanningKey[]>
   readonly clock: Pick<Clock, 'nowMs'>
 }

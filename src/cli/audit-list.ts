@@ -56,8 +56,9 @@ function writeActor(actor: Actor): string {
   return actor.kind === 'session' ? `session ${actor.sessionId}` : actor.kind
 }
 
-function writeFields({ type: _, ...fields }: AuditEvent): string {
-  return Object.entries(fields)
+function writeFields(event: AuditEvent): string {
+  return Object.entries(event)
+    .filter(([name]) => name !== 'type')
     .map(([name, value]) => `${name}=${String(value)}`)
     .join(' ')
 }

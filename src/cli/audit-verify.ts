@@ -105,7 +105,7 @@ function tell(
   const { entries, provenTo } = verdict
   const behind = entries - provenTo
   return {
-    text: `intact: ${entries} entries, proven to entry ${provenTo}`,
+    text: `intact: ${entries} ${entries === 1 ? 'entry' : 'entries'}, proven to entry ${provenTo}`,
     talk: behind === 0 ? [] : [`${behind} newer ones are not signed yet: ${invocation.command('audit checkpoint')}`],
     exitCode: exitCodes.ok,
   }

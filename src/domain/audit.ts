@@ -66,7 +66,7 @@ export const auditEvents = {
   'audit.proved': [],
 } as const satisfies Readonly<Record<string, readonly (keyof typeof fieldShapes)[]>>
 
-export type AuditEventType = keyof typeof auditEvents
+type AuditEventType = keyof typeof auditEvents
 interface FieldValues {
   readonly endsAtMs: number
   readonly reason: RevocationReason | GateReason

@@ -1,12 +1,11 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { isObject, parseObject } from './json.ts'
 
-/** The headers of a message of GitHub's secret scanning, in small letters, and where its public keys are. */
+/** The headers of a message of GitHub's secret scanning, in small letters. */
 export const scanningHeaders = {
   keyId: 'github-public-key-identifier',
   signature: 'github-public-key-signature',
 } as const
-export const scanningKeysUrl = 'https://api.github.com/meta/public_keys/secret_scanning'
 
 /** Bounds on what is taken from others. */
 const maxKeys = 20

@@ -14,6 +14,7 @@ import {
   checkScanningSignature,
   readScanningKeys,
   readScanningMatches,
+  scanningHeaders,
   type ScanningKey,
 } from '../../src/domain/secret-scanning.ts'
 import { MemoryStore } from './memory-store.ts'
@@ -109,7 +110,7 @@ describe('leaked keys', () => {
 describe("the scanner's messages", () => {
   const pair = (curve = 'P-256') => {
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: curve })
-    return { pem: publicKey.export({ type: 'spki', format: 'pem' }).toString(), privateKey }
+    return { pem: publicKey.export({ type: 'spki', format: 'pem' }), privateKey }
   }
   const own = pair()
   const keys: readonly ScanningKey[] = [{ id: 'current', pem: own.pem }]
@@ -134,6 +135,32 @@ describe("the scanner's messages", () => {
     expect(checkScanningSignature({ ...message, keyId: 'older' }, keys)).toBe('unknown_key')
     expect(checkScanningSignature(message, [])).toBe('unknown_key')
     expect(checkScanningSignature(message, [{ id: 'current', pem: 'no key' }])).toBe('refused')
+  })
+
+  test('the sample that GitHub publishes is authentic, which was made by nobody here', () => {
+    const id = 'bcb53661c06b4728e59d897fb6165d5c9cda0fd9cdf9d09ead458168deb7518c'
+    const base64 =
+      'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEYAGMWO8XgCamYKMJS6jc/qgvSlAdAjPuDPRcXU22YxgBrz+zoN19MzuRyW87qEt9/AmtoNP5GrobzUvQSyJFVw=='
+    const pem = `-----BEGIN PUBLIC KEY-----\n${base64.slice(0, 64)}\n${base64.slice(64)}\n-----END PUBLIC KEY-----\n`
+    const headers: Record<string, string> = {
+      'github-public-key-identifier': id,
+      'github-public-key-signature':
+        'MEQCIQDaMKqrGnE27S0kgMrEK0eYBmyG0LeZismAEz/BgZyt7AIfXt9fErtRS4XaeSt/AO1RtBY66YcAdjxji410VQV4xg==',
+    }
+    const text =
+      '[{"source":"commit","token":"some_token","type":"some_type","url":"https://example.com/base-repo-url/"}]'
+    const sample = {
+      body: Buffer.from(text),
+      keyId: headers[scanningHeaders.keyId],
+      signature: headers[scanningHeaders.signature],
+    }
+    const published = readScanningKeys(
+      JSON.stringify({ public_keys: [{ key_identifier: id, key: pem, is_current: true }] }),
+    )
+    expect(checkScanningSignature(sample, published)).toBe('authentic')
+    expect(readScanningMatches(sample.body)).toEqual([
+      { text: 'some_token', url: 'https://example.com/base-repo-url/' },
+    ])
   })
 
   test('the list of keys is read, and keys of another kind are left out', () => {

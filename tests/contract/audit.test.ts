@@ -138,9 +138,9 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
 
   test('a log is followed while others append to it', async () => {
     await append(1)
-    let going = true
+    const going = { on: true }
     const appending = (async () => {
-      for (let index = 0; going; index++) await other.appendAudit(recordAt(index))
+      for (let index = 0; going.on; index++) await other.appendAudit(recordAt(index))
     })()
     try {
       for (let round = 0; round < 10; round++) {
@@ -148,7 +148,7 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
         expect((await verifyAudit(store, { keys })).state).toBe('intact')
       }
     } finally {
-      going = false
+      going.on = false
       await appending
     }
   })

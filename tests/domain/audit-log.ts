@@ -11,7 +11,7 @@ export function madeUpKeys(current = 1, previous?: number): CheckpointKeys {
 }
 
 /** A numbered event, of several kinds in turn. */
-export function eventOf(index: number): AuditEvent {
+function eventOf(index: number): AuditEvent {
   const accountId = `acc_${index % 7}`
   const events: readonly AuditEvent[] = [
     { type: 'key.created', accountId, keyId: `key_${index}` },
