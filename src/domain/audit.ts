@@ -49,6 +49,8 @@ export const auditEvents = {
   'key.created': ['accountId', 'keyId'],
   'key.rotated': ['accountId', 'keyId', 'nextKeyId', 'endsAtMs'],
   'key.revoked': ['accountId', 'keyId', 'reason'],
+  'email.added': ['accountId'],
+  'email.removed': ['accountId'],
   'upstream.added': ['accountId', 'upstreamId', 'provider'],
   'upstream.removed': ['accountId', 'upstreamId'],
   'managed.switched_on': [],

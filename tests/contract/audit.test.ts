@@ -93,6 +93,23 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     expect(entries.map(({ sequence }) => sequence)).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1])
   })
 
+  test('an address comes and goes with an event that does not say it, and one that is taken with none', async () => {
+    const account = { id: 'acc_1', name: 'Ada', planId: 'free', suspended: false, createdAtMs: 1 }
+    const record = (event: AuditEvent) => ({ actor: operator, atMs: nowMs, event })
+    const created = record({ type: 'account.created', accountId: 'acc_1', planId: 'free' })
+    const added = record({ type: 'email.added', accountId: 'acc_1' })
+    const removed = record({ type: 'email.removed', accountId: 'acc_1' })
+    const email = { accountId: 'acc_1', createdAtMs: 2 }
+    expect(await store.addAccountWithEmail(account, 'ada@example.com', created)).toBe(true)
+    expect(await store.addAccountWithEmail({ ...account, id: 'acc_2' }, 'ada@example.com', created)).toBe(false)
+    expect(await store.addEmail({ ...email, address: 'a@example.com' }, 2, added)).toBe(true)
+    expect(await store.addEmail({ ...email, address: 'b@example.com' }, 2, added)).toBe(false)
+    expect(await store.removeEmail('acc_1', 'a@example.com', removed)).toBe(true)
+    expect(await store.removeEmail('acc_1', 'a@example.com', removed)).toBe(false)
+    expect(await events()).toEqual([created, added, removed].map(({ event }) => event))
+    expect(JSON.stringify(await store.readAudit(0, 10))).not.toContain('@')
+  })
+
   test('a change whose event cannot be kept is not made', async () => {
     const { id } = await createAccount(plane, 'Ada', 'free', defaultPlans)
     const record = recordAt(1)
