@@ -17,6 +17,7 @@ import { StoredResponses } from './gateway/stored-responses.ts'
 import { Api, type Readiness } from './http/api.ts'
 import { Catalog } from './http/catalog.ts'
 import { serve, type Listening } from './http/serve.ts'
+import { openGuard } from './open-guard.ts'
 import { openProviders } from './open-providers.ts'
 import { openStorage, type Storage } from './open-storage.ts'
 import { openWeb } from './open-web.ts'
@@ -51,7 +52,10 @@ export async function startApp(
   await using parts = new AsyncDisposableStack()
   const died = Promise.withResolvers<string>()
   const storage = parts.use(await openStorage(given, { clock, log, onDied: died.resolve }))
-  const providers = parts.use(await openProviders(given, { storage, clock, random, log }))
+  const guard = openGuard(given, { storage, clock, log })
+  const providers = parts.use(await openProviders(given, { storage, managed: guard.managed, clock, random, log }))
+  await guard.start(() => providers.backends.forget())
+  parts.use(guard)
   const keys = new KeyDirectory(storage.store, clock, log, () => providers.backends.forget())
   await keys.start()
   parts.defer(() => keys.close())

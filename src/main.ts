@@ -8,6 +8,9 @@ import { run } from './cli/run.ts'
 import { readVersion } from './cli/version.ts'
 import type { Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
+import { AuditBroken, takeCheckpoint } from './accounts/audit.ts'
+import type { AuditStore } from './accounts/ports.ts'
+import { checkpointKeys } from './domain/checkpoint.ts'
 import { systemClock } from './domain/clock.ts'
 import { idMinter } from './domain/ids.ts'
 import { systemRandom } from './domain/random.ts'
@@ -17,6 +20,7 @@ import { openModels } from './open-models.ts'
 import { openStore } from './open-storage.ts'
 import { openUpstream } from './providers/catalog.ts'
 import { testUpstream } from './providers/probe.ts'
+import { proveQuotasOnSqlite } from './storage/prove-quotas-sqlite.ts'
 import { createUpstreamPools } from './providers/upstream-pools.ts'
 import { createVault, type Vault } from './providers/vault.ts'
 import { DataFolderInUse } from './storage/data-folder-lock.ts'
@@ -58,13 +62,34 @@ const ports: CliPorts = {
 
 async function openCliStore(config: Config): Promise<OpenedStore> {
   const store = await openStore(config)
+  const found = await store.auditHead()
   return {
     accounts: store,
+    audit: store,
+    managed: store,
+    proveQuotas: () => proveQuotasOnSqlite(config.dataDir),
     requests: {
       find: (id) => store.findRequest(id),
       list: (limit, accountId) => store.listRequests({ limit, ...(accountId === undefined ? {} : { accountId }) }),
     },
-    close: () => store.close(),
+    async close() {
+      try {
+        const { sequence } = await store.auditHead()
+        if (sequence !== found.sequence) await signAudit(config, store)
+      } finally {
+        await store.close()
+      }
+    },
+  }
+}
+
+/** What a command changed is signed at once: no service may be running that does it. */
+async function signAudit(config: Config, store: AuditStore): Promise<void> {
+  try {
+    await takeCheckpoint(store, checkpointKeys(sealingKeys(config.secrets)), clock.nowMs())
+  } catch (error) {
+    if (!(error instanceof AuditBroken)) throw error
+    terminal.err('warning: the audit log does not hold\n  = fix: see where and why: npx svc-router audit verify')
   }
 }
 

@@ -44,8 +44,10 @@ export async function openModels(
     // What happens to calls is in the figures; a bug is told as bugs are.
     if (event.event === 'internal_error') onBug(Object.assign(new Error(event.name), { name: event.name }))
   }
+  // Nothing here watches over the three checks of managed access: it stays shut (contract 7).
+  const managed = { isOn: () => false }
   const providers = opened.use(
-    await openProviders(config, { storage: { store }, clock, random, log, simulatedVoice: voice }),
+    await openProviders(config, { storage: { store }, managed, clock, random, log, simulatedVoice: voice }),
   )
   const backends = await providers.backends.forProfile(fusionId, accountId)
   const awake = setInterval(() => {}, awakeEveryMs)

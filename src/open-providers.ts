@@ -6,6 +6,7 @@ import type { BackendConfig, Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
+import type { ManagedAccess } from './gateway/ports.ts'
 import type { RandomBytes } from './domain/random.ts'
 import { SetupError } from './domain/setup-error.ts'
 import { embeddingsFormatId, formatIds } from './domain/format-id.ts'
@@ -26,6 +27,7 @@ export interface Providers extends AsyncDisposable {
 
 export interface ProvidersNeeds {
   readonly storage: { readonly store: Store }
+  readonly managed: ManagedAccess
   readonly clock: Clock
   readonly random: RandomBytes
   readonly log: EventLog
@@ -39,7 +41,7 @@ export interface ProvidersNeeds {
  */
 export async function openProviders(
   config: Config,
-  { storage, clock, random, log, simulatedVoice }: ProvidersNeeds,
+  { storage, managed, clock, random, log, simulatedVoice }: ProvidersNeeds,
 ): Promise<Providers> {
   await using opened = new AsyncDisposableStack()
   const pools = createUpstreamPools({
@@ -67,6 +69,8 @@ export async function openProviders(
     profiles: config.profiles,
     configured,
     upstreamsOf: (accountId) => storage.store.listUpstreams(accountId),
+    hasManagedAccess: (accountId) => storage.store.hasManagedAccess(accountId),
+    managed,
     vault: createVault({ ...sealingKeys(config.secrets), random }),
     pools,
     publicOnly: config.mode === 'production',
@@ -86,6 +90,7 @@ async function configuredBackend(backend: BackendConfig, store: Store): Promise<
   const format = backend.embeddings === undefined ? provider.format : embeddingsFormatId
   const base = { ...common(backend), baseUrl, region, format, authHeader }
   if (credential === undefined) return base
+  if (backend.managed) return { ...base, credential, managedBy: provider.name }
   return { ...base, credential, account: await accountOf(backend, store) }
 }
 

@@ -5,6 +5,7 @@ import type { Ledger } from './gateway/ports.ts'
 import { openSqliteLedger } from './storage/ledger-sqlite.ts'
 import { openSqlite, openSqliteForResponses } from './storage/open-sqlite.ts'
 import { checkPepper } from './storage/pepper-check.ts'
+import { proveQuotasOnSqlite } from './storage/prove-quotas-sqlite.ts'
 import { createResponseStore, type RetainedResponses } from './storage/response-store.ts'
 import { createStore, type Store } from './storage/store.ts'
 
@@ -13,6 +14,8 @@ export interface Storage extends AsyncDisposable {
   readonly store: Store
   readonly ledger: Ledger
   readonly responses: RetainedResponses
+  /** Rejects where a write to the quotas is not found again behind a fresh connection. */
+  proveQuotas(): Promise<void>
   /** Whether requests can be recorded just now. */
   isHealthy(): boolean
 }
@@ -52,6 +55,7 @@ export async function openStorage(config: Config, { clock, log, onDied }: Storag
     store,
     ledger,
     responses,
+    proveQuotas: () => proveQuotasOnSqlite(config.dataDir),
     isHealthy: () => ledger.healthy(),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }

@@ -60,7 +60,15 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
   },
 }
 /** The composition root and the binary may import everything: joining is what they are for. */
-const roots = ['app.ts', 'open-storage.ts', 'open-providers.ts', 'open-web.ts', 'open-models.ts', 'main.ts']
+const roots = [
+  'app.ts',
+  'open-guard.ts',
+  'open-storage.ts',
+  'open-providers.ts',
+  'open-web.ts',
+  'open-models.ts',
+  'main.ts',
+]
 const free = ['log.ts', 'make-folder.ts', '../package.json']
 
 const source = join(import.meta.dirname, '..', 'src')

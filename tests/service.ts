@@ -5,7 +5,7 @@ import { stringify } from 'yaml'
 import { createAccount } from '../src/accounts/accounts.ts'
 import { addUpstream } from '../src/accounts/upstreams.ts'
 import { createKey, revokeKey, rotateKey, type MintedKey } from '../src/accounts/keys.ts'
-import type { ControlPlane } from '../src/accounts/control-plane.ts'
+import { recordOf, type ControlPlane } from '../src/accounts/control-plane.ts'
 import { startApp, type App } from '../src/app.ts'
 import { loadConfig } from '../src/config/load.ts'
 import type { Config } from '../src/config/config.ts'
@@ -30,6 +30,8 @@ export interface ServiceOptions {
   readonly facts?: Readonly<Record<string, object>>
   /** Anything else of the configuration file. */
   readonly settings?: Readonly<Record<string, unknown>>
+  /** The environment, for secrets that the configuration names. */
+  readonly env?: Readonly<Record<string, string>>
   /** The service's randomness, for making it fail. */
   readonly random?: RandomBytes
   /** The service's time, for moving it. */
@@ -67,6 +69,7 @@ export class Service {
       timeouts,
       facts,
       settings,
+      env = {},
       random = systemRandom(),
       clock = systemClock(),
     } = options
@@ -98,11 +101,12 @@ export class Service {
     }
     const path = join(folder, 'svc-router.yaml')
     writeFileSync(path, stringify(file))
-    const given = loadConfig({ path, explicit: true, overrides: {}, env: {}, random, localSecrets: 'make' })
+    const given = loadConfig({ path, explicit: true, overrides: {}, env, random, localSecrets: 'make' })
     const events: ServiceEvent[] = []
     const app = await startApp(given, { log: (event) => void events.push(event), clock, random })
     const store = createStore(await openSqlite(given.dataDir))
-    const plane: ControlPlane = { store, clock, random, pepper: given.secrets.pepper }
+    const { pepper } = given.secrets
+    const plane: ControlPlane = { store, clock, random, pepper, actor: { kind: 'cli' } }
     const service = new Service({ app, config: app.config, providers, store, plane, events, folder })
     const { account, key } = await service.addAccount('tester', 'max')
     service.account = account
@@ -146,6 +150,12 @@ export class Service {
     }
     const vault = createVault({ ...sealingKeys(this.config.secrets), random: this.plane.random })
     await addUpstream(this.plane, accountId, draft, (owner, id, secret) => vault.seal(owner, id, secret))
+  }
+
+  /** Puts an account on any plan, also one that is not configured. */
+  async putOnPlan(accountId: string, planId: string): Promise<void> {
+    const record = recordOf(this.plane, { type: 'account.plan_changed', accountId, planId })
+    await this.store.setPlan(accountId, planId, record)
   }
 
   revoke(keyId: string): Promise<unknown> {

@@ -1,7 +1,7 @@
 import type { Account } from '../domain/accounts.ts'
 import { idMinter } from '../domain/ids.ts'
 import type { Plan } from '../domain/plans.ts'
-import type { ControlPlane } from './control-plane.ts'
+import { recordOf, type ControlPlane } from './control-plane.ts'
 import { AccountsError, checkName } from './refusals.ts'
 
 /** The most accounts that one listing shows, and that are looked through for a name. */
@@ -27,7 +27,7 @@ export async function createAccount(
     suspended: false,
     createdAtMs: Math.floor(nowMs()),
   }
-  await plane.store.addAccount(account)
+  await plane.store.addAccount(account, recordOf(plane, { type: 'account.created', accountId: account.id, planId }))
   return account
 }
 
@@ -39,7 +39,25 @@ export async function changePlan(
   plans: readonly Plan[],
 ): Promise<void> {
   checkPlan(planId, plans)
-  if (!(await plane.store.setPlan(accountId, planId))) throw new AccountsError('account_unknown')
+  const record = recordOf(plane, { type: 'account.plan_changed', accountId, planId })
+  if (!(await plane.store.setPlan(accountId, planId, record))) throw new AccountsError('account_unknown')
+}
+
+/** Makes every key of an account refused, until it is resumed. @throws AccountsError `account_unknown`, `account_suspended_before` */
+export function suspendAccount(plane: ControlPlane, accountId: string): Promise<void> {
+  return setSuspended(plane, accountId, true)
+}
+
+/** Lets the keys of a suspended account work again. @throws AccountsError `account_unknown`, `account_not_suspended` */
+export function resumeAccount(plane: ControlPlane, accountId: string): Promise<void> {
+  return setSuspended(plane, accountId, false)
+}
+
+async function setSuspended(plane: ControlPlane, accountId: string, suspended: boolean): Promise<void> {
+  if ((await plane.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
+  const record = recordOf(plane, { type: suspended ? 'account.suspended' : 'account.resumed', accountId })
+  if (!(await plane.store.setSuspended(accountId, suspended, record)))
+    throw new AccountsError(suspended ? 'account_suspended_before' : 'account_not_suspended')
 }
 
 /** The account with this id or name. @throws AccountsError `account_unknown` */

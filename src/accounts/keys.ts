@@ -1,8 +1,9 @@
 import type { StoredKey } from '../domain/accounts.ts'
+import type { RevocationReason } from '../domain/audit.ts'
 import { idMinter } from '../domain/ids.ts'
 import { keyDigest, keyHint, mintKey, rotationOverlapsMs, type RotationOverlap } from '../domain/keys.ts'
 import type { Secret } from '../domain/secret.ts'
-import type { ControlPlane } from './control-plane.ts'
+import { recordOf, type ControlPlane } from './control-plane.ts'
 import { AccountsError, checkName } from './refusals.ts'
 
 /** Keys of one account that are not revoked. */
@@ -28,7 +29,9 @@ export async function createKey(plane: ControlPlane, accountId: string, name: st
 /** Stores a key that is minted already. @throws AccountsError `key_limit` */
 export async function addKey(plane: ControlPlane, key: Secret, accountId: string, name: string): Promise<MintedKey> {
   const stored = storedForm(plane, key, accountId, name)
-  const added = await plane.store.addKey(stored, keyDigest(key.reveal(), plane.pepper), maxKeysPerAccount)
+  const digest = keyDigest(key.reveal(), plane.pepper)
+  const record = recordOf(plane, { type: 'key.created', accountId, keyId: stored.id })
+  const added = await plane.store.addKey(stored, digest, maxKeysPerAccount, record)
   if (!added) throw new AccountsError('key_limit')
   return { key, stored }
 }
@@ -51,17 +54,26 @@ export async function rotateKey(
   const key = mintKey(plane.random)
   const stored = storedForm(plane, key, old.accountId, old.name)
   const endsAtMs = nowMs + rotationOverlapsMs[overlap]
-  const rotated = await plane.store.rotateKey(keyId, nowMs, endsAtMs, stored, keyDigest(key.reveal(), plane.pepper))
+  const nextDigest = keyDigest(key.reveal(), plane.pepper)
+  const subject = { accountId: old.accountId, keyId, nextKeyId: stored.id }
+  const rotated = await plane.store.rotateKey(
+    { oldKeyId: keyId, nowMs, endsAtMs, next: stored, nextDigest },
+    recordOf(plane, { type: 'key.rotated', ...subject, endsAtMs }),
+  )
   if (!rotated) throw new AccountsError('key_not_active')
   return { key, stored, endsAtMs }
 }
 
 /** Revokes a key for ever. @throws AccountsError `key_unknown`, `key_revoked_before` */
-export async function revokeKey(plane: ControlPlane, keyId: string): Promise<StoredKey> {
+export async function revokeKey(
+  plane: ControlPlane,
+  keyId: string,
+  reason: RevocationReason = 'asked',
+): Promise<StoredKey> {
   const key = await plane.store.findKey(keyId)
   if (key === undefined) throw new AccountsError('key_unknown')
-  if (!(await plane.store.revokeKey(keyId, Math.floor(plane.clock.nowMs()))))
-    throw new AccountsError('key_revoked_before')
+  const record = recordOf(plane, { type: 'key.revoked', accountId: key.accountId, keyId, reason })
+  if (!(await plane.store.revokeKey(keyId, record.atMs, record))) throw new AccountsError('key_revoked_before')
   return key
 }
 

@@ -1,37 +1,121 @@
 import type { Account, StoredKey, Upstream } from '../domain/accounts.ts'
 import type { AccountEmail, Session, SignInProof } from '../domain/identity.ts'
+import type { AuditEntry, AuditRecord } from '../domain/audit.ts'
+import type { ChainLink, ChainPosition } from '../domain/audit-chain.ts'
+import type { Checkpoint } from '../domain/checkpoint.ts'
+import type {
+  ManagedAccessState,
+  ManagedRequest,
+  ManagedRequestState,
+  ManagedStep,
+  ResaleControl,
+} from '../domain/managed-access.ts'
 
 /**
- * What the control plane keeps. Every write is one transaction and moves the revision that nodes poll, so that a
- * change reaches them within a second (contract 6). Every read and write names the account it is for.
+ * What the control plane keeps. Every write is one transaction, moves the revision that nodes poll, so that a change
+ * reaches them within a second (contract 6), and appends `record` to the audit log; where it gives false nothing is
+ * written. Every read and write names the account it is for.
  */
 export interface AccountStore {
-  addAccount(account: Account): Promise<void>
+  addAccount(account: Account, record: AuditRecord): Promise<void>
   findAccount(id: string): Promise<Account | undefined>
   /** In the order of creation, at most `limit`. */
   listAccounts(limit: number): Promise<readonly Account[]>
   /** False where there is no such account. */
-  setPlan(accountId: string, planId: string): Promise<boolean>
+  setPlan(accountId: string, planId: string, record: AuditRecord): Promise<boolean>
+  /** False where there is no such account, or where it stands so already. */
+  setSuspended(accountId: string, suspended: boolean, record: AuditRecord): Promise<boolean>
 
-  /** False where the account already has `maxKeys` keys that are not revoked; nothing is written then. */
-  addKey(key: StoredKey, digest: string, maxKeys: number): Promise<boolean>
+  /** False where the account already has `maxKeys` keys that are not revoked. */
+  addKey(key: StoredKey, digest: string, maxKeys: number, record: AuditRecord): Promise<boolean>
   findKey(keyId: string): Promise<StoredKey | undefined>
+  /** The key with this digest, whosever it is. */
+  findKeyByDigest(digest: string): Promise<StoredKey | undefined>
   /** Newest first, at most `limit`. */
   listKeys(accountId: string, limit: number): Promise<readonly StoredKey[]>
-  /**
-   * Adds `next` and sets the old key retiring until `endsAtMs`, or revoked where that is now, in one transaction.
-   * False, and nothing written, where the old key is not active any more.
-   */
-  rotateKey(oldKeyId: string, nowMs: number, endsAtMs: number, next: StoredKey, nextDigest: string): Promise<boolean>
+  /** False where the old key is not active any more. */
+  rotateKey(rotation: KeyRotation, record: AuditRecord): Promise<boolean>
   /** False where the key is unknown or was revoked before. */
-  revokeKey(keyId: string, nowMs: number): Promise<boolean>
+  revokeKey(keyId: string, nowMs: number, record: AuditRecord): Promise<boolean>
 
   /** False where the account already has `maxUpstreams`. The store gives the position: behind all others. */
-  addUpstream(upstream: Omit<Upstream, 'position'>, maxUpstreams: number): Promise<boolean>
+  addUpstream(upstream: Omit<Upstream, 'position'>, maxUpstreams: number, record: AuditRecord): Promise<boolean>
   /** In the order in which they are tried. */
   listUpstreams(accountId: string): Promise<readonly Upstream[]>
   /** False where the account has none of that id. */
-  removeUpstream(accountId: string, upstreamId: string): Promise<boolean>
+  removeUpstream(accountId: string, upstreamId: string, record: AuditRecord): Promise<boolean>
+}
+
+/** Adds `next` and sets the old key retiring until `endsAtMs`, or revoked where that is now, in one transaction. */
+export interface KeyRotation {
+  readonly oldKeyId: string
+  readonly nowMs: number
+  readonly endsAtMs: number
+  readonly next: StoredKey
+  readonly nextDigest: string
+}
+
+/** Which entries of the audit log are read. */
+export interface AuditSelection {
+  readonly limit: number
+  readonly accountId?: string
+  /** Only entries before this one: for the next page. */
+  readonly beforeSequence?: number
+}
+
+/** An entry as its row keeps it: the values beside it are those that it is searched by. */
+export interface StoredLink extends ChainLink {
+  readonly sequence: number
+  readonly accountId: string | null
+}
+
+/** The audit log: nothing in it is ever changed or deleted. */
+export interface AuditStore {
+  /** Appends an event that comes with no other change. */
+  appendAudit(record: AuditRecord): Promise<ChainPosition>
+  /** Newest first. */
+  listAudit(selection: AuditSelection): Promise<readonly AuditEntry[]>
+  /** The last entry as the head says, which is kept beside the log. */
+  auditHead(): Promise<ChainPosition>
+  /** In their order, those behind one place. */
+  readAudit(afterSequence: number, limit: number): Promise<readonly StoredLink[]>
+  /** Does nothing where one of this place and key is there. */
+  addCheckpoint(checkpoint: Checkpoint): Promise<void>
+  /** Newest first. */
+  listCheckpoints(limit: number): Promise<readonly Checkpoint[]>
+  /** Proves that events are appended, read back and kept unchanged, and leaves nothing behind. Rejects where not. */
+  proveAudit(record: AuditRecord): Promise<void>
+}
+
+/** Managed access as it is kept (contract 7). Writes are as those of `AccountStore`. */
+export interface ManagedAccessStore {
+  managedAccess(): Promise<ManagedAccessState>
+  /** False where it stands so already. */
+  switchManagedAccess(on: boolean, record: AuditRecord): Promise<boolean>
+  /** False where controls are recorded for that provider and not revoked. */
+  recordResale(control: Omit<ResaleControl, 'revokedAtMs'>, record: AuditRecord): Promise<boolean>
+  /** False where none are recorded. */
+  revokeResale(provider: string, atMs: number, record: AuditRecord): Promise<boolean>
+  /** False where the account has one that is requested or approved, or `maxRequests` in all. */
+  addManagedRequest(
+    request: Pick<ManagedRequest, 'id' | 'accountId' | 'createdAtMs'>,
+    maxRequests: number,
+    record: AuditRecord,
+  ): Promise<boolean>
+  findManagedRequest(id: string): Promise<ManagedRequest | undefined>
+  /** Newest first. */
+  listManagedRequests(selection: ManagedSelection): Promise<readonly ManagedRequest[]>
+  /** False where the request is not in a state from which this step may be taken. */
+  stepManagedRequest(id: string, step: ManagedStep, atMs: number, record: AuditRecord): Promise<boolean>
+  /** Whether the account has an approved request. */
+  hasManagedAccess(accountId: string): Promise<boolean>
+}
+
+/** Which requests for managed access are read. */
+export interface ManagedSelection {
+  readonly limit: number
+  readonly accountId?: string
+  readonly state?: ManagedRequestState
 }
 
 /** What a proof is recognised by: digests of its code, where it has one, and of its link's token. */
@@ -41,19 +125,19 @@ export interface ProofDigests {
 }
 
 /**
- * Who holds which email address and session. Nothing here concerns callers of the API, so none of it moves the revision;
- * `addAccountWithEmail` does.
+ * Who holds which email address and session. Accounts and their addresses are written as in `AccountStore`, `record`
+ * included; proofs and sessions concern nobody else, and move neither the revision nor the audit log.
  */
 export interface IdentityStore {
   /** Adds an account and its first address in one transaction. False, and nothing written, where the address is taken. */
-  addAccountWithEmail(account: Account, address: string): Promise<boolean>
+  addAccountWithEmail(account: Account, address: string, record: AuditRecord): Promise<boolean>
   /** False where the address is taken, or the account has `maxEmails`. */
-  addEmail(email: AccountEmail, maxEmails: number): Promise<boolean>
+  addEmail(email: AccountEmail, maxEmails: number, record: AuditRecord): Promise<boolean>
   findEmail(address: string): Promise<AccountEmail | undefined>
   /** In the order in which they were added. */
   listEmails(accountId: string): Promise<readonly AccountEmail[]>
   /** False where the account has no such address. */
-  removeEmail(accountId: string, address: string): Promise<boolean>
+  removeEmail(accountId: string, address: string, record: AuditRecord): Promise<boolean>
 
   /** Keeps a proof, and forgets those that ended before `forgetBeforeMs`. */
   addProof(proof: SignInProof, digests: ProofDigests, forgetBeforeMs: number): Promise<void>

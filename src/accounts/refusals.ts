@@ -4,6 +4,8 @@ export type AccountsRefusal =
   | 'account_unknown'
   | 'account_name_taken'
   | 'account_limit'
+  | 'account_suspended_before'
+  | 'account_not_suspended'
   | 'plan_unknown'
   | 'key_unknown'
   | 'key_limit'
@@ -12,6 +14,15 @@ export type AccountsRefusal =
   | 'upstream_unknown'
   | 'upstream_limit'
   | 'credential_invalid'
+  | 'operator_only'
+  | 'managed_stands_so'
+  | 'note_invalid'
+  | 'provider_invalid'
+  | 'resale_recorded_before'
+  | 'resale_unknown'
+  | 'managed_request_open'
+  | 'managed_request_unknown'
+  | 'managed_request_decided'
 
 /** An expected refusal of the control plane. It carries a code and never a secret. */
 export class AccountsError extends Error {

@@ -2,7 +2,7 @@ import { publicKeyId } from '../domain/cloud-credentials.ts'
 import type { Upstream } from '../domain/accounts.ts'
 import { idMinter } from '../domain/ids.ts'
 import type { Secret } from '../domain/secret.ts'
-import type { ControlPlane } from './control-plane.ts'
+import { recordOf, type ControlPlane } from './control-plane.ts'
 import { AccountsError } from './refusals.ts'
 
 export const maxUpstreamsPerAccount = 20
@@ -44,13 +44,16 @@ export async function addUpstream(
     credentialHint: credential === undefined ? null : hintOf(credential.reveal()),
     createdAtMs: Math.floor(nowMs()),
   }
-  if (!(await plane.store.addUpstream(upstream, maxUpstreamsPerAccount))) throw new AccountsError('upstream_limit')
+  const record = recordOf(plane, { type: 'upstream.added', accountId, upstreamId: id, provider: draft.provider })
+  if (!(await plane.store.addUpstream(upstream, maxUpstreamsPerAccount, record)))
+    throw new AccountsError('upstream_limit')
   return upstream
 }
 
 /** Disconnects a provider; its sealed credential is gone. @throws AccountsError `upstream_unknown` */
 export async function removeUpstream(plane: ControlPlane, accountId: string, upstreamId: string): Promise<void> {
-  if (!(await plane.store.removeUpstream(accountId, upstreamId))) throw new AccountsError('upstream_unknown')
+  const record = recordOf(plane, { type: 'upstream.removed', accountId, upstreamId })
+  if (!(await plane.store.removeUpstream(accountId, upstreamId, record))) throw new AccountsError('upstream_unknown')
 }
 
 /** One line of visible characters, which becomes the value of a header; or a cloud credential, which signs. */

@@ -1,5 +1,7 @@
 import { findAccount, maxListedAccounts } from '../accounts/accounts.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
+import type { ManagedPlane } from '../accounts/managed-access.ts'
+import type { AuditStore } from '../accounts/ports.ts'
 import { localAccountName } from '../accounts/first-run.ts'
 import type { Config } from '../config/config.ts'
 import { defaultConfigPath, loadConfig } from '../config/load.ts'
@@ -43,6 +45,9 @@ export const accountOption: Option = {
 export interface Workspace {
   readonly config: Config
   readonly plane: ControlPlane
+  readonly audit: AuditStore
+  readonly managed: ManagedPlane
+  readonly proveQuotas: () => Promise<void>
   readonly requests: RequestReader
   /** The account that is meant: `--account`, or the local one, or the only one. */
   readonly account: () => Promise<Account>
@@ -130,8 +135,19 @@ export class Invocation {
       clock: this.ports.clock,
       random: this.ports.random,
       pepper: config.secrets.pepper,
+      actor: { kind: 'cli' },
     }
-    return { config, plane, requests: opened.requests, account: () => this.#account(plane) }
+    const { audit, requests } = opened
+    const proveQuotas = (): Promise<void> => opened.proveQuotas()
+    return {
+      config,
+      plane,
+      audit,
+      managed: { ...plane, store: opened.managed },
+      proveQuotas,
+      requests,
+      account: () => this.#account(plane),
+    }
   }
 
   async #account(plane: ControlPlane): Promise<Account> {

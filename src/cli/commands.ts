@@ -1,6 +1,11 @@
 import { accountsCreate } from './accounts-create.ts'
 import { accountsList } from './accounts-list.ts'
 import { accountsPlan } from './accounts-plan.ts'
+import { accountsResume, accountsSuspend } from './accounts-suspend.ts'
+import { auditCheckpoint } from './audit-checkpoint.ts'
+import { auditExport } from './audit-export.ts'
+import { auditList } from './audit-list.ts'
+import { auditVerify } from './audit-verify.ts'
 import { check } from './check.ts'
 import type { Command } from './command.ts'
 import { connect } from './connect.ts'
@@ -10,6 +15,11 @@ import { keysCreate } from './keys-create.ts'
 import { keysList } from './keys-list.ts'
 import { keysRevoke } from './keys-revoke.ts'
 import { keysRotate } from './keys-rotate.ts'
+import { managedAccessApprove, managedAccessReject } from './managed-access-review.ts'
+import { managedAccessOff, managedAccessOn } from './managed-access-switch.ts'
+import { managedAccessRequests } from './managed-access-requests.ts'
+import { managedAccessResale } from './managed-access-resale.ts'
+import { managedAccessStatus } from './managed-access-status.ts'
 import { request } from './request.ts'
 import { requests } from './requests.ts'
 import { runAgent } from './run-agent.ts'
@@ -34,6 +44,8 @@ export const commands: readonly Command[] = [
   accountsCreate,
   accountsList,
   accountsPlan,
+  accountsSuspend,
+  accountsResume,
   upstreamAdd,
   upstreamTest,
   upstreamList,
@@ -41,5 +53,16 @@ export const commands: readonly Command[] = [
   request,
   requests,
   evalFusion,
+  auditList,
+  auditVerify,
+  auditExport,
+  auditCheckpoint,
+  managedAccessStatus,
+  managedAccessOn,
+  managedAccessOff,
+  managedAccessResale,
+  managedAccessRequests,
+  managedAccessApprove,
+  managedAccessReject,
   version,
 ]

@@ -5,8 +5,8 @@ import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/problems.ts'
 import { SetupError } from '../domain/setup-error.ts'
 
-/** How a command ends (ecosystem habits): scripts tell failures apart by these. */
-export const exitCodes = { ok: 0, failure: 1, usage: 2, config: 3, auth: 4, unreachable: 5 } as const
+/** How a command ends (ecosystem habits): scripts tell failures apart by these. `unproven`: nothing is wrong, nor shown right. */
+export const exitCodes = { ok: 0, failure: 1, usage: 2, config: 3, auth: 4, unreachable: 5, unproven: 6 } as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
 /** A command that cannot do what it was asked: one sentence and the next command. */
@@ -49,6 +49,35 @@ function refusals(command: (text: string) => string): Refusals {
     upstream_limit: [
       `the account has ${maxUpstreamsPerAccount} upstreams, which is the most`,
       `remove one first: ${command('upstream list')}`,
+    ],
+    account_suspended_before: ['the account is suspended already', `see it: ${command('accounts list')}`],
+    account_not_suspended: ['the account is not suspended', `see it: ${command('accounts list')}`],
+    operator_only: ['only an operator decides about managed access', 'ask the operator of this service'],
+    managed_stands_so: ['managed access stands so already', `see it: ${command('managed-access status')}`],
+    note_invalid: [
+      'the note id has 1 to 40 letters, digits, ".", "_" or "-" and is no credential',
+      'name where you keep the agreement: --note CONTRACT-17',
+    ],
+    provider_invalid: [
+      'the name of a provider has 1 to 64 letters, digits, ".", "_" or "-"',
+      `see the names: ${command('check')}`,
+    ],
+    resale_recorded_before: [
+      'resale controls are recorded for that provider',
+      `see them: ${command('managed-access status')}`,
+    ],
+    resale_unknown: [
+      'no resale controls are recorded for that provider',
+      `see them: ${command('managed-access status')}`,
+    ],
+    managed_request_open: [
+      'the account has a request already, or has made as many as it may',
+      `see them: ${command('managed-access requests')}`,
+    ],
+    managed_request_unknown: ['there is no such request', `see them: ${command('managed-access requests')}`],
+    managed_request_decided: [
+      'the request does not stand where that can be done',
+      `see it: ${command('managed-access requests')}`,
     ],
     credential_invalid: [
       'the credential is empty, too long or has characters that no credential has',

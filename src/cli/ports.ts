@@ -1,5 +1,5 @@
 import type { SealCredential } from '../accounts/upstreams.ts'
-import type { AccountStore } from '../accounts/ports.ts'
+import type { AccountStore, AuditStore, ManagedAccessStore } from '../accounts/ports.ts'
 import type { Config } from '../config/config.ts'
 import type { Upstream } from '../domain/accounts.ts'
 import type { Clock } from '../domain/clock.ts'
@@ -19,6 +19,10 @@ export interface RequestReader {
 /** The store, open while a command works with it. */
 export interface OpenedStore {
   readonly accounts: AccountStore
+  readonly audit: AuditStore
+  readonly managed: ManagedAccessStore
+  /** Rejects where a write to the quotas is not found again behind a fresh connection. */
+  proveQuotas(): Promise<void>
   readonly requests: RequestReader
   close(): Promise<void>
 }

@@ -87,6 +87,8 @@ export interface BackendConfig {
    * local account. It must exist when the service starts. A backend without a credential serves every account.
    */
   readonly account: string | undefined
+  /** Whether the credential is the operator's, for accounts with managed access while that is on (contract 7). */
+  readonly managed: boolean
   readonly failureDomain: string
   readonly facts: ModelFacts
   /** The name of the vectors that it gives; undefined where it holds conversations. */

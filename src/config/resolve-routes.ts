@@ -85,7 +85,7 @@ function resolveBackend(
   mode: Mode,
   findings: Findings,
 ): BackendConfig {
-  checkCredential(id, provider, mode, findings)
+  checkCredential(id, provider, mode, given.managed ?? false, findings)
   const { credential_env: credentialEnv } = given
   const facts = joinFacts(models.get(given.model), resolveFacts(given))
   return {
@@ -95,6 +95,7 @@ function resolveBackend(
     credential: resolveCredential(id, credentialEnv, provider, findings),
     credentialEnv,
     account: given.account,
+    managed: given.managed ?? false,
     failureDomain: given.failure_domain ?? provider.name,
     facts,
     embeddings: given.embeddings,
@@ -104,7 +105,7 @@ function resolveBackend(
 }
 
 /** Whose credential it is, and whether there must be one (contract 7). */
-function checkCredential(id: string, provider: ProviderConfig, mode: Mode, findings: Findings): void {
+function checkCredential(id: string, provider: ProviderConfig, mode: Mode, managed: boolean, findings: Findings): void {
   const path = ['backends', id]
   const namesCredential = findings.mentions([...path, 'credential_env'])
   const namesAccount = findings.mentions([...path, 'account'])
@@ -124,11 +125,19 @@ function checkCredential(id: string, provider: ProviderConfig, mode: Mode, findi
       'name',
     )
   }
-  if (mode === 'production' && namesCredential && !namesAccount) {
+  if (managed && (namesAccount || !namesCredential)) {
+    findings.add(
+      [...path, 'managed'],
+      "a managed backend has the operator's own credential and belongs to no account",
+      'add "credential_env" and remove "account", or remove "managed"',
+      'name',
+    )
+  }
+  if (mode === 'production' && namesCredential && !namesAccount && !managed) {
     findings.add(
       path,
       `${id} does not say whose credential it uses: provider credentials serve one account alone`,
-      'add "account: NAME" with the name or id of that account',
+      'add "account: NAME" with the name or id of that account, or "managed: true" where it is yours to resell',
       'name',
     )
   }
@@ -188,6 +197,7 @@ function simulatedBackend(id: string): BackendConfig {
     credential: undefined,
     credentialEnv: undefined,
     account: undefined,
+    managed: false,
     failureDomain: id,
     facts: { capabilities: simulatedCapabilities },
     embeddings: undefined,

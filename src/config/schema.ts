@@ -205,6 +205,7 @@ export const configSchema = group({
         .describe(
           'The one account that the credential belongs to and that is served by it. Required in production; by default the local account. It must exist when the service starts.',
         ),
+      managed: flag.optional().describe("The operator's own credential, for accounts with managed access."),
       failure_domain: text('a name', 64).optional().describe('What fails together. Default the provider.'),
       ...facts,
       embeddings: text('the name of the vectors, usually the model, such as text-embedding-3-small', 200)

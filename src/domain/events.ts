@@ -24,6 +24,10 @@ export type ServiceEvent =
   /** A provider did not take an account's credential: the account's owner must replace it (contract 5.4). */
   | { readonly event: 'upstream_credentials_rejected'; readonly requestId: string; readonly backend: string }
   | { readonly event: 'ledger_failing'; readonly reason: string }
+  /** The audit log could not be signed; where it is broken the reason says why and at which entry. */
+  | { readonly event: 'audit_failing'; readonly reason: string }
+  /** The live checks of contract 7 opened or shut managed access, or that could not be recorded. */
+  | { readonly event: 'managed_access'; readonly what: 'opened' | 'shut' | 'unrecorded'; readonly reason: string }
   | { readonly event: 'store_failing'; readonly reason: string }
   /** `stack` holds the places in our code, without the error's message. */
   | { readonly event: 'internal_error'; readonly requestId: string; readonly name: string; readonly stack: string }

@@ -142,6 +142,12 @@ export interface Backends {
   forProfile(profileId: string, accountId: string): readonly Backend[] | Promise<readonly Backend[]>
 }
 
+/** Whether the operator's own credentials may serve accounts (contract 7). Asked where backends are chosen. */
+export interface ManagedAccess {
+  /** For a provider, by its name in the configuration. Cheap: nothing is read for it. */
+  isOn(provider: string): boolean
+}
+
 /** Where an answer goes. The gateway writes; the sink never blocks and never throws. */
 export interface AnswerSink {
   /** Sends status and headers. Called once, and only when the first bytes follow or a keep-alive is due. */

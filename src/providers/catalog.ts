@@ -6,7 +6,7 @@ import type { Profile } from '../domain/profiles.ts'
 import { SealError } from '../domain/sealing.ts'
 import type { Secret } from '../domain/secret.ts'
 import type { FormatId } from '../domain/format-id.ts'
-import type { Backend, Backends, BackendTimeouts } from '../gateway/ports.ts'
+import type { Backend, Backends, BackendTimeouts, ManagedAccess } from '../gateway/ports.ts'
 import { createBackend, createUnusableBackend } from './backend.ts'
 import type { DescribedBackend } from './backend.ts'
 import { fillBaseUrl, placeOf, vendorUrl } from './place.ts'
@@ -35,6 +35,8 @@ export interface ConfiguredBackend {
   readonly credential?: Secret | undefined
   /** The account that the credential belongs to: the only one that this backend serves. */
   readonly account?: string | undefined
+  /** The provider's name where the credential is the operator's, for accounts with managed access, instead of `account`. */
+  readonly managedBy?: string | undefined
 }
 
 export interface BackendsOptions {
@@ -42,6 +44,9 @@ export interface BackendsOptions {
   readonly configured: readonly ConfiguredBackend[]
   /** An account's own upstreams in their order. A throw means that the store cannot answer. */
   readonly upstreamsOf: (accountId: string) => Promise<readonly Upstream[]>
+  /** Whether an operator approved managed access for an account. A throw means that the store cannot answer. */
+  readonly hasManagedAccess: (accountId: string) => Promise<boolean>
+  readonly managed: ManagedAccess
   readonly vault: Vault
   readonly pools: UpstreamPools
   /** Whether accounts' own upstreams may be at public addresses only: where the accounts are not the operator's own. */
@@ -52,17 +57,18 @@ export interface BackendsOptions {
 }
 
 export interface CachedBackends extends Backends {
-  /** Reads every account's upstreams anew when they are next needed. */
+  /** Reads every account's upstreams anew when they are next needed, and asks anew whether managed access is on. */
   forget(): void
 }
 
 /**
- * Which backends serve whom: an account's own upstreams, then configured ones that need no credential or have this
- * account's own; never one account's credential for another (contract 7). Own upstreams serve `svc-router/frontier`.
+ * Which backends serve whom: an account's own upstreams, then configured ones that need no credential, have this
+ * account's own, or are the operator's while managed access is on and approved for this account; never one account's
+ * credential for another (contract 7). Own upstreams serve `svc-router/frontier`.
  * Simulated ones serve only where nothing real does.
  */
 export function createBackends(options: BackendsOptions): CachedBackends {
-  const { upstreamsOf, vault, pools, publicOnly, modelFacts } = options
+  const { upstreamsOf, hasManagedAccess, managed, vault, pools, publicOnly, modelFacts } = options
   const maxCachedAccounts = options.maxCachedAccounts ?? defaultMaxCachedAccounts
   const configured = new Map(
     options.configured.map((entry) => [entry.id, { entry, backend: openConfigured(entry, pools) }]),
@@ -71,19 +77,27 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     options.profiles.map(({ id, backends }) => [id, backends.flatMap((backendId) => configured.get(backendId) ?? [])]),
   )
   const likeFrontier = new Set(options.profiles.filter(({ isLikeFrontier }) => isLikeFrontier).map(({ id }) => id))
-  /** Least recently used first once it is full. A list is there once its promise has settled. */
+  /** Least recently used first once it is full. What it has is there once its promise has settled. */
   const own = new BoundedMap<string, OwnBackends>(maxCachedAccounts)
 
-  const load = (accountId: string): Promise<readonly Backend[]> => {
-    const loading = upstreamsOf(accountId).then((upstreams) =>
-      upstreams
-        .filter((upstream) => upstream.accountId === accountId)
-        .map((row) => openUpstream(row, { vault, pools, publicOnly, facts: modelFacts?.get(row.model) })),
-    )
+  const isManaged = options.configured.some(({ managedBy }) => managedBy !== undefined)
+  /** Profiles for which something must be known of the account: the others need no look at the store. */
+  const personal = new Set([frontierId, ...(isManaged ? profiles.keys() : [])])
+
+  const read = async (accountId: string): Promise<OwnAccess> => {
+    const upstreams = await upstreamsOf(accountId)
+    const backends = upstreams
+      .filter((upstream) => upstream.accountId === accountId)
+      .map((row) => openUpstream(row, { vault, pools, publicOnly, facts: modelFacts?.get(row.model) }))
+    return { backends, isApproved: isManaged && (await hasManagedAccess(accountId)) }
+  }
+
+  const load = (accountId: string): Promise<OwnAccess> => {
+    const loading = read(accountId)
     const cached: OwnBackends = { loading, chosen: new Map() }
     own.set(accountId, cached)
     return loading.then(
-      (list) => (cached.list = list),
+      (access) => (cached.access = access),
       (error: unknown) => {
         if (own.get(accountId) === cached) own.delete(accountId)
         throw error
@@ -91,12 +105,15 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     )
   }
 
-  const choose = (profileId: string, accountId: string, mine: readonly Backend[]): readonly Backend[] => {
-    const all = [...mine]
-    for (const { entry, backend } of profiles.get(profileId) ?? []) {
-      const usable = entry.account === undefined ? entry.credential === undefined : entry.account === accountId
-      if (usable) all.push(backend)
-    }
+  const mayServe = ({ managedBy, account, credential }: ConfiguredBackend, accountId: string, isApproved: boolean) => {
+    if (managedBy !== undefined) return isApproved && managed.isOn(managedBy)
+    return account === undefined ? credential === undefined : account === accountId
+  }
+
+  const choose = (profileId: string, accountId: string, { backends, isApproved }: OwnAccess): readonly Backend[] => {
+    const all = profileId === frontierId ? [...backends] : []
+    for (const { entry, backend } of profiles.get(profileId) ?? [])
+      if (mayServe(entry, accountId, isApproved)) all.push(backend)
     const real = all.filter((backend) => !backend.simulated)
     return real.length > 0 ? real : all
   }
@@ -105,27 +122,34 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     forProfile(askedId, accountId) {
       const profileId = likeFrontier.has(askedId) ? frontierId : askedId
       if (!profiles.has(profileId)) return []
-      if (profileId !== frontierId) return choose(profileId, accountId, [])
+      if (!personal.has(profileId)) return choose(profileId, accountId, nothingOwn)
       const cached = own.get(accountId)
-      if (cached?.list !== undefined) {
+      if (cached?.access !== undefined) {
         if (own.size >= maxCachedAccounts) {
           own.delete(accountId)
           own.set(accountId, cached)
         }
         let chosen = cached.chosen.get(profileId)
-        if (chosen === undefined) cached.chosen.set(profileId, (chosen = choose(profileId, accountId, cached.list)))
+        if (chosen === undefined) cached.chosen.set(profileId, (chosen = choose(profileId, accountId, cached.access)))
         return chosen
       }
-      return (cached?.loading ?? load(accountId)).then((mine) => choose(profileId, accountId, mine))
+      return (cached?.loading ?? load(accountId)).then((access) => choose(profileId, accountId, access))
     },
     forget: () => own.clear(),
   }
 }
 
-/** The backends that one account brought itself. */
+/** What one account has of its own: the backends that it brought, and whether it may use the operator's. */
+interface OwnAccess {
+  readonly backends: readonly Backend[]
+  readonly isApproved: boolean
+}
+
+const nothingOwn: OwnAccess = { backends: [], isApproved: false }
+
 interface OwnBackends {
-  readonly loading: Promise<readonly Backend[]>
-  list?: readonly Backend[]
+  readonly loading: Promise<OwnAccess>
+  access?: OwnAccess
   /** By profile, what was chosen of them and the configured ones. */
   readonly chosen: Map<string, readonly Backend[]>
 }

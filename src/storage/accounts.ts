@@ -1,11 +1,12 @@
 import type { Kysely } from 'kysely'
 import type { Account } from '../domain/accounts.ts'
+import type { AuditRecord } from '../domain/audit.ts'
 import { change } from './revision.ts'
 import type { AccountRow, Tables } from './schema.ts'
 
 /** Adds an account; throws where its id is taken. */
-export async function addAccount(db: Kysely<Tables>, account: Account): Promise<void> {
-  await change(db, async (transaction) => {
+export async function addAccount(db: Kysely<Tables>, account: Account, record: AuditRecord): Promise<void> {
+  await change(db, record, async (transaction) => {
     await transaction.insertInto('accounts').values(accountRow(account)).execute()
     return true
   })
@@ -35,12 +36,30 @@ export async function listAccounts(db: Kysely<Tables>, limit: number): Promise<r
 }
 
 /** Puts an account on another plan; false where there is no such account. */
-export function setPlan(db: Kysely<Tables>, accountId: string, planId: string): Promise<boolean> {
-  return change(db, async (transaction) => {
+export function setPlan(db: Kysely<Tables>, accountId: string, planId: string, record: AuditRecord): Promise<boolean> {
+  return change(db, record, async (transaction) => {
     const result = await transaction
       .updateTable('accounts')
       .set({ plan_id: planId })
       .where('id', '=', accountId)
+      .executeTakeFirstOrThrow()
+    return result.numUpdatedRows > 0n
+  })
+}
+
+/** Suspends an account or resumes it; false where there is no such account or it stands so already. */
+export function setSuspended(
+  db: Kysely<Tables>,
+  accountId: string,
+  suspended: boolean,
+  record: AuditRecord,
+): Promise<boolean> {
+  return change(db, record, async (transaction) => {
+    const result = await transaction
+      .updateTable('accounts')
+      .set({ suspended: suspended ? 1 : 0 })
+      .where('id', '=', accountId)
+      .where('suspended', '=', suspended ? 0 : 1)
       .executeTakeFirstOrThrow()
     return result.numUpdatedRows > 0n
   })

@@ -1,13 +1,19 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Account } from '../domain/accounts.ts'
+import type { AuditRecord } from '../domain/audit.ts'
 import type { AccountEmail } from '../domain/identity.ts'
 import { accountRow } from './accounts.ts'
 import { change } from './revision.ts'
 import type { EmailRow, Tables } from './schema.ts'
 
 /** An account and its first address; see `IdentityStore.addAccountWithEmail`. */
-export function addAccountWithEmail(db: Kysely<Tables>, account: Account, address: string): Promise<boolean> {
-  return change(db, async (transaction) => {
+export function addAccountWithEmail(
+  db: Kysely<Tables>,
+  account: Account,
+  address: string,
+  record: AuditRecord,
+): Promise<boolean> {
+  return change(db, record, async (transaction) => {
     if (await isTaken(transaction, address)) return false
     await transaction.insertInto('accounts').values(accountRow(account)).execute()
     await insertEmail(transaction, { address, accountId: account.id, createdAtMs: account.createdAtMs })
@@ -16,8 +22,13 @@ export function addAccountWithEmail(db: Kysely<Tables>, account: Account, addres
 }
 
 /** One more address; false where it is taken or the account has `maxEmails`. */
-export function addEmail(db: Kysely<Tables>, email: AccountEmail, maxEmails: number): Promise<boolean> {
-  return change(db, async (transaction) => {
+export function addEmail(
+  db: Kysely<Tables>,
+  email: AccountEmail,
+  maxEmails: number,
+  record: AuditRecord,
+): Promise<boolean> {
+  return change(db, record, async (transaction) => {
     const { count } = await transaction
       .selectFrom('emails')
       .select((row) => row.fn.countAll<number>().as('count'))
@@ -48,8 +59,13 @@ export async function listEmails(db: Kysely<Tables>, accountId: string): Promise
 }
 
 /** Takes an address from an account; false where it has no such one. */
-export function removeEmail(db: Kysely<Tables>, accountId: string, address: string): Promise<boolean> {
-  return change(db, async (transaction) => {
+export function removeEmail(
+  db: Kysely<Tables>,
+  accountId: string,
+  address: string,
+  record: AuditRecord,
+): Promise<boolean> {
+  return change(db, record, async (transaction) => {
     const result = await transaction
       .deleteFrom('emails')
       .where('account_id', '=', accountId)

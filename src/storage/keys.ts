@@ -1,5 +1,7 @@
 import { type Insertable, type Kysely, type Transaction } from 'kysely'
+import type { KeyRotation } from '../accounts/ports.ts'
 import type { StoredKey } from '../domain/accounts.ts'
+import type { AuditRecord } from '../domain/audit.ts'
 import type { KeyState } from '../domain/keys.ts'
 import type { KeyEntry } from '../gateway/ports.ts'
 import { readAccount } from './accounts.ts'
@@ -32,8 +34,14 @@ export async function findByDigest(db: Kysely<Tables>, digest: string): Promise<
 }
 
 /** Adds a key unless the account has `maxKeys` that still work or could work again; see `AccountStore.addKey`. */
-export function addKey(db: Kysely<Tables>, key: StoredKey, digest: string, maxKeys: number): Promise<boolean> {
-  return change(db, async (transaction) => {
+export function addKey(
+  db: Kysely<Tables>,
+  key: StoredKey,
+  digest: string,
+  maxKeys: number,
+  record: AuditRecord,
+): Promise<boolean> {
+  return change(db, record, async (transaction) => {
     const { count } = await transaction
       .selectFrom('keys')
       .select((row) => row.fn.countAll<number>().as('count'))
@@ -54,6 +62,12 @@ export async function findKey(db: Kysely<Tables>, keyId: string): Promise<Stored
   return row === undefined ? undefined : readKey(row)
 }
 
+/** The key of that digest, if any. */
+export async function findKeyByDigest(db: Kysely<Tables>, digest: string): Promise<StoredKey | undefined> {
+  const row = await db.selectFrom('keys').selectAll().where('digest', '=', digest).executeTakeFirst()
+  return row === undefined ? undefined : readKey(row)
+}
+
 /** An account's keys, newest first. */
 export async function listKeys(db: Kysely<Tables>, accountId: string, limit: number): Promise<readonly StoredKey[]> {
   const rows = await db
@@ -70,13 +84,10 @@ export async function listKeys(db: Kysely<Tables>, accountId: string, limit: num
 /** Replaces an active key of the same account by `next`; see `AccountStore.rotateKey`. */
 export function rotateKey(
   db: Kysely<Tables>,
-  oldKeyId: string,
-  nowMs: number,
-  endsAtMs: number,
-  next: StoredKey,
-  nextDigest: string,
+  { oldKeyId, nowMs, endsAtMs, next, nextDigest }: KeyRotation,
+  record: AuditRecord,
 ): Promise<boolean> {
-  return change(db, async (transaction) => {
+  return change(db, record, async (transaction) => {
     const old = await transaction
       .selectFrom('keys')
       .select('ends_at_ms')
@@ -103,8 +114,8 @@ export function rotateKey(
 }
 
 /** Revokes a key for ever; false where it is unknown or was revoked before. */
-export function revokeKey(db: Kysely<Tables>, keyId: string, nowMs: number): Promise<boolean> {
-  return change(db, async (transaction) => {
+export function revokeKey(db: Kysely<Tables>, keyId: string, nowMs: number, record: AuditRecord): Promise<boolean> {
+  return change(db, record, async (transaction) => {
     const result = await transaction
       .updateTable('keys')
       .set({ state: 'revoked', revoked_at_ms: Math.floor(nowMs) })

@@ -1,11 +1,20 @@
 import { createHash } from 'node:crypto'
-import { type Kysely, type Transaction, sql } from 'kysely'
+import { type Kysely, SqliteAdapter, type Transaction, sql } from 'kysely'
+import { keptForEver } from './append-only.ts'
 import type { Tables } from './schema.ts'
 
 /** One step of the schema. Never changed once it is released: what was applied is checked by its checksum. */
 export interface Migration {
   readonly name: string
   readonly statements: readonly string[]
+  /** Behind the others, where the engines have no words in common. */
+  readonly own?: EngineStatements
+}
+
+/** The same thing said to each engine. */
+export interface EngineStatements {
+  readonly sqlite: readonly string[]
+  readonly postgres: readonly string[]
 }
 
 /** Every step, in order. Forward only; the same statements on both engines, so only `text` and `bigint`. */
@@ -113,6 +122,51 @@ export const migrations: readonly Migration[] = [
     statements: [`alter table requests add column fusions text`],
   },
   {
+    name: '004-audit',
+    statements: [
+      `create table audit_log (
+        sequence bigint primary key,
+        account_id text,
+        entry text not null,
+        hash text not null
+      )`,
+      `create index audit_log_by_account on audit_log (account_id, sequence)`,
+      `create table audit_head (id bigint primary key, sequence bigint not null, hash text not null)`,
+      `insert into audit_head (id, sequence, hash) values (1, 0, '')`,
+      `create table audit_checkpoints (
+        sequence bigint not null,
+        hash text not null,
+        at_ms bigint not null,
+        key_id text not null,
+        mac text not null,
+        primary key (sequence, key_id)
+      )`,
+      `create table managed_access (id bigint primary key, switched_on bigint not null)`,
+      `insert into managed_access (id, switched_on) values (1, 0)`,
+      `create table resale_controls (
+        provider text primary key,
+        note_id text not null,
+        recorded_at_ms bigint not null,
+        recorded_by text not null,
+        revoked_at_ms bigint
+      )`,
+      `create table managed_requests (
+        id text primary key,
+        account_id text not null references accounts (id),
+        state text not null,
+        created_at_ms bigint not null,
+        decided_at_ms bigint
+      )`,
+      // One subscription for each account, whoever asks for it at once.
+      `create unique index managed_requests_open on managed_requests (account_id) where state in ('requested', 'approved')`,
+      `create index managed_requests_by_time on managed_requests (created_at_ms)`,
+    ],
+    own: keptForEver([
+      { table: 'audit_log', key: ['sequence'] },
+      { table: 'audit_checkpoints', key: ['sequence', 'key_id'] },
+    ]),
+  },
+  {
     name: '006-sessions',
     statements: [
       `create table emails (
@@ -184,7 +238,8 @@ export async function migrate(
       }
     }
     for (const step of steps.slice(applied.length)) {
-      for (const statement of step.statements) await sql.raw(statement).execute(transaction)
+      for (const statement of [...step.statements, ...ownStatements(db, step)])
+        await sql.raw(statement).execute(transaction)
       await transaction
         .insertInto('migrations')
         .values({ name: step.name, checksum: checksumOf(step), applied_at_ms: Date.now() })
@@ -193,6 +248,13 @@ export async function migrate(
   })
 }
 
-function checksumOf(migration: Migration): string {
-  return createHash('sha256').update(migration.statements.join(';\n')).digest('hex')
+function ownStatements(db: Kysely<Tables>, { own }: Migration): readonly string[] {
+  if (own === undefined) return []
+  return db.getExecutor().adapter instanceof SqliteAdapter ? own.sqlite : own.postgres
+}
+
+/** Over both engines' statements: it is the same on either. */
+function checksumOf({ statements, own }: Migration): string {
+  const all = [...statements, ...(own?.sqlite ?? []), ...(own?.postgres ?? [])]
+  return createHash('sha256').update(all.join(';\n')).digest('hex')
 }

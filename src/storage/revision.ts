@@ -1,15 +1,18 @@
 import type { Kysely, Transaction } from 'kysely'
+import type { AuditRecord } from '../domain/audit.ts'
+import { appendEntry } from './audit.ts'
 import type { Tables } from './schema.ts'
 
 class NothingChanged extends Error {}
 
 /**
- * Runs one change of accounts, keys or upstreams in a transaction that moves the revision first. The revision's row is
- * thereby a lock: such changes happen one after another, on every node, so `work` may check and then act. Where `work`
- * gives false nothing is written and the revision stays.
+ * Runs one change of the control plane in a transaction that moves the revision first and appends the event that tells
+ * of it last. The revision's row is thereby a lock: such changes happen one after another, on every node, so `work` may
+ * check and then act. Where `work` gives false nothing is written and the revision stays.
  */
 export async function change(
   db: Kysely<Tables>,
+  record: AuditRecord,
   work: (transaction: Transaction<Tables>) => Promise<boolean>,
 ): Promise<boolean> {
   try {
@@ -20,6 +23,7 @@ export async function change(
         .where('id', '=', 1)
         .execute()
       if (!(await work(transaction))) throw new NothingChanged()
+      await appendEntry(transaction, record)
     })
     return true
   } catch (error) {

@@ -12,6 +12,12 @@ export interface Tables {
   ledger: LedgerRow
   stored_responses: StoredResponseRow
   stored_items: StoredItemRow
+  audit_log: AuditRow
+  audit_head: AuditHeadRow
+  audit_checkpoints: CheckpointRow
+  managed_access: ManagedAccessRow
+  resale_controls: ResaleControlRow
+  managed_requests: ManagedRequestRow
   emails: EmailRow
   sign_in_proofs: ProofRow
   sessions: SessionRow
@@ -149,6 +155,54 @@ export interface SessionRow {
   created_at_ms: number
   last_seen_at_ms: number
   expires_at_ms: number
+}
+
+/** One entry of the audit log; triggers let nobody change or delete it. */
+interface AuditRow {
+  sequence: number
+  /** Beside the entry, to be searched by. */
+  account_id: string | null
+  /** As `writeEntry` writes it. */
+  entry: string
+  hash: string
+}
+
+/** One row: the last entry. It is the lock that puts all appends in a row. */
+interface AuditHeadRow {
+  id: number
+  sequence: number
+  hash: string
+}
+
+/** Triggers let nobody change or delete it either. */
+interface CheckpointRow {
+  sequence: number
+  hash: string
+  at_ms: number
+  key_id: string
+  mac: string
+}
+
+/** One row: the operator's switch. */
+interface ManagedAccessRow {
+  id: number
+  switched_on: number
+}
+
+export interface ResaleControlRow {
+  provider: string
+  note_id: string
+  recorded_at_ms: number
+  recorded_by: string
+  revoked_at_ms: number | null
+}
+
+export interface ManagedRequestRow {
+  id: string
+  account_id: string
+  state: string
+  created_at_ms: number
+  decided_at_ms: number | null
 }
 
 interface MigrationRow {

@@ -1,10 +1,22 @@
 import type { Kysely } from 'kysely'
-import type { AccountStore, IdentityStore } from '../accounts/ports.ts'
+import type { AccountStore, AuditStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { KeyStore } from '../gateway/ports.ts'
-import { addAccount, findAccount, listAccounts, setPlan } from './accounts.ts'
+import { addAccount, findAccount, listAccounts, setPlan, setSuspended } from './accounts.ts'
+import { addCheckpoint, append, listCheckpoints, listEntries, proveAppend, readHead, readLinks } from './audit.ts'
 import { addAccountWithEmail, addEmail, findEmail, listEmails, removeEmail } from './emails.ts'
-import { addKey, findByDigest, findKey, listKeys, revokeKey, rotateKey } from './keys.ts'
+import { addKey, findByDigest, findKey, findKeyByDigest, listKeys, revokeKey, rotateKey } from './keys.ts'
+import {
+  addRequest,
+  findManagedRequest,
+  hasApproved,
+  listManagedRequests,
+  readManagedAccess,
+  recordResale,
+  revokeResale,
+  stepRequest,
+  switchManagedAccess,
+} from './managed-access.ts'
 import { addProof, countProofs, findProof, findProofByLink, tryCode, useLink } from './proofs.ts'
 import { deleteRequestsBefore, findRequest, listRequests, type RequestSelection, usedUnits } from './requests.ts'
 import { readRevision } from './revision.ts'
@@ -21,31 +33,31 @@ interface RequestStore {
 }
 
 /** Everything that is kept, on either engine. `close` ends the database that it was made from. */
-export interface Store extends AccountStore, IdentityStore, KeyStore, RequestStore {
+export interface Store extends AccountStore, AuditStore, IdentityStore, ManagedAccessStore, KeyStore, RequestStore {
   close(): Promise<void>
 }
 
 /** Joins the queries of one open database to the ports that they serve. */
 export function createStore(db: Kysely<Tables>): Store {
   return {
-    addAccount: (account) => addAccount(db, account),
+    addAccount: (account, record) => addAccount(db, account, record),
     findAccount: (id) => findAccount(db, id),
     listAccounts: (limit) => listAccounts(db, limit),
-    setPlan: (accountId, planId) => setPlan(db, accountId, planId),
-    addKey: (key, digest, maxKeys) => addKey(db, key, digest, maxKeys),
+    setPlan: (accountId, planId, record) => setPlan(db, accountId, planId, record),
+    setSuspended: (accountId, suspended, record) => setSuspended(db, accountId, suspended, record),
+    addKey: (key, digest, maxKeys, record) => addKey(db, key, digest, maxKeys, record),
     findKey: (keyId) => findKey(db, keyId),
+    findKeyByDigest: (digest) => findKeyByDigest(db, digest),
     listKeys: (accountId, limit) => listKeys(db, accountId, limit),
-    rotateKey: (oldKeyId, nowMs, endsAtMs, next, nextDigest) =>
-      rotateKey(db, oldKeyId, nowMs, endsAtMs, next, nextDigest),
-    revokeKey: (keyId, nowMs) => revokeKey(db, keyId, nowMs),
-    addUpstream: (upstream, maxUpstreams) => addUpstream(db, upstream, maxUpstreams),
+    rotateKey: (rotation, record) => rotateKey(db, rotation, record),
+    revokeKey: (keyId, nowMs, record) => revokeKey(db, keyId, nowMs, record),
+    addUpstream: (upstream, maxUpstreams, record) => addUpstream(db, upstream, maxUpstreams, record),
     listUpstreams: (accountId) => listUpstreams(db, accountId),
-    removeUpstream: (accountId, upstreamId) => removeUpstream(db, accountId, upstreamId),
-    addAccountWithEmail: (account, address) => addAccountWithEmail(db, account, address),
-    addEmail: (email, maxEmails) => addEmail(db, email, maxEmails),
+    addAccountWithEmail: (account, address, record) => addAccountWithEmail(db, account, address, record),
+    addEmail: (email, maxEmails, record) => addEmail(db, email, maxEmails, record),
     findEmail: (address) => findEmail(db, address),
     listEmails: (accountId) => listEmails(db, accountId),
-    removeEmail: (accountId, address) => removeEmail(db, accountId, address),
+    removeEmail: (accountId, address, record) => removeEmail(db, accountId, address, record),
     addProof: (proof, digests, forgetBeforeMs) => addProof(db, proof, digests, forgetBeforeMs),
     findProof: (proofId) => findProof(db, proofId),
     findProofByLink: (linkDigest) => findProofByLink(db, linkDigest),
@@ -58,6 +70,23 @@ export function createStore(db: Kysely<Tables>): Store {
     listSessions: (accountId) => listSessions(db, accountId),
     removeSession: (accountId, sessionId) => removeSession(db, accountId, sessionId),
     removeSessions: (accountId) => removeSessions(db, accountId),
+    removeUpstream: (accountId, upstreamId, record) => removeUpstream(db, accountId, upstreamId, record),
+    appendAudit: (record) => append(db, record),
+    listAudit: (selection) => listEntries(db, selection),
+    auditHead: () => readHead(db),
+    readAudit: (afterSequence, limit) => readLinks(db, afterSequence, limit),
+    addCheckpoint: (checkpoint) => addCheckpoint(db, checkpoint),
+    listCheckpoints: (limit) => listCheckpoints(db, limit),
+    proveAudit: (record) => proveAppend(db, record),
+    managedAccess: () => readManagedAccess(db),
+    switchManagedAccess: (on, record) => switchManagedAccess(db, on, record),
+    recordResale: (control, record) => recordResale(db, control, record),
+    revokeResale: (provider, atMs, record) => revokeResale(db, provider, atMs, record),
+    addManagedRequest: (request, maxRequests, record) => addRequest(db, request, maxRequests, record),
+    findManagedRequest: (id) => findManagedRequest(db, id),
+    listManagedRequests: (selection) => listManagedRequests(db, selection),
+    stepManagedRequest: (id, step, atMs, record) => stepRequest(db, id, step, atMs, record),
+    hasManagedAccess: (accountId) => hasApproved(db, accountId),
     find: (digest) => findByDigest(db, digest),
     revision: () => readRevision(db),
     findRequest: (id) => findRequest(db, id),

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Upstream } from '../domain/accounts.ts'
+import type { AuditRecord } from '../domain/audit.ts'
 import { change } from './revision.ts'
 import type { Tables, UpstreamRow } from './schema.ts'
 
@@ -8,8 +9,9 @@ export function addUpstream(
   db: Kysely<Tables>,
   upstream: Omit<Upstream, 'position'>,
   maxUpstreams: number,
+  record: AuditRecord,
 ): Promise<boolean> {
-  return change(db, async (transaction) => {
+  return change(db, record, async (transaction) => {
     const { count, last } = await transaction
       .selectFrom('upstreams')
       .select((row) => [row.fn.countAll<number>().as('count'), row.fn.max<number | null>('position').as('last')])
@@ -48,8 +50,13 @@ export async function listUpstreams(db: Kysely<Tables>, accountId: string): Prom
 }
 
 /** Disconnects a provider; false where the account has none of that id. */
-export function removeUpstream(db: Kysely<Tables>, accountId: string, upstreamId: string): Promise<boolean> {
-  return change(db, async (transaction) => {
+export function removeUpstream(
+  db: Kysely<Tables>,
+  accountId: string,
+  upstreamId: string,
+  record: AuditRecord,
+): Promise<boolean> {
+  return change(db, record, async (transaction) => {
     const result = await transaction
       .deleteFrom('upstreams')
       .where('id', '=', upstreamId)

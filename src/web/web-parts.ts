@@ -14,7 +14,8 @@ export interface WebParts {
   /** Proxies of the operator's own in front of the app: so many entries at the end of `X-Forwarded-For` are believed. */
   readonly trustedProxies: number
   readonly plans: readonly Plan[]
-  readonly control: ControlPlane
+  /** The control plane for everybody; whoever visits is added for each call. */
+  readonly control: Omit<ControlPlane, 'actor'>
   readonly identity: IdentityPlane
   readonly clock: Clock
   readonly log: EventLog

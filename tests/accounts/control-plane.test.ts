@@ -29,6 +29,7 @@ beforeEach(async () => {
     clock: { nowMs: () => nowMs },
     random: systemRandom(),
     pepper: new Secret('made-up-pepper-of-the-tests'),
+    actor: { kind: 'cli' },
   }
   accountId = (await createAccount(plane, ' local ', 'max', defaultPlans)).id
 })

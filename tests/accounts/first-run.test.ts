@@ -27,6 +27,7 @@ beforeEach(() => {
     clock: { nowMs: () => 1_000_000 },
     random: systemRandom(),
     pepper: new Secret('made-up-pepper-of-the-tests'),
+    actor: { kind: 'cli' },
   }
 })
 

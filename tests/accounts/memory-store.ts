@@ -1,15 +1,18 @@
-import type { AccountStore } from '../../src/accounts/ports.ts'
+import type { AccountStore, KeyRotation } from '../../src/accounts/ports.ts'
 import type { Account, StoredKey, Upstream } from '../../src/domain/accounts.ts'
+import type { AuditRecord } from '../../src/domain/audit.ts'
 
-/** An AccountStore in memory. `digests` shows what was stored instead of keys. */
+/** An AccountStore in memory. `digests` shows what was stored instead of keys, `records` what went to the audit log. */
 export class MemoryStore implements AccountStore {
   readonly accounts: Account[] = []
   keys: StoredKey[] = []
   upstreams: Upstream[] = []
   readonly digests = new Map<string, string>()
+  readonly records: AuditRecord[] = []
 
-  addAccount(account: Account): Promise<void> {
+  addAccount(account: Account, record: AuditRecord): Promise<void> {
     this.accounts.push(account)
+    this.records.push(record)
     return Promise.resolve()
   }
   findAccount(id: string): Promise<Account | undefined> {
@@ -18,21 +21,26 @@ export class MemoryStore implements AccountStore {
   listAccounts(limit: number): Promise<readonly Account[]> {
     return Promise.resolve(this.accounts.slice(0, limit))
   }
-  setPlan(accountId: string, planId: string): Promise<boolean> {
-    const index = this.accounts.findIndex((account) => account.id === accountId)
-    if (index < 0) return Promise.resolve(false)
-    this.accounts[index] = { ...this.accounts[index]!, planId }
-    return Promise.resolve(true)
+  setPlan(accountId: string, planId: string, record: AuditRecord): Promise<boolean> {
+    return this.#setAccount(accountId, { planId }, record)
   }
-  addKey(key: StoredKey, digest: string, maxKeys: number): Promise<boolean> {
+  setSuspended(accountId: string, suspended: boolean, record: AuditRecord): Promise<boolean> {
+    const stands = this.accounts.some((account) => account.id === accountId && account.suspended === suspended)
+    return stands ? Promise.resolve(false) : this.#setAccount(accountId, { suspended }, record)
+  }
+  addKey(key: StoredKey, digest: string, maxKeys: number, record: AuditRecord): Promise<boolean> {
     if (this.keys.filter((known) => known.accountId === key.accountId && known.state !== 'revoked').length >= maxKeys)
       return Promise.resolve(false)
     this.keys.push(key)
     this.digests.set(key.id, digest)
+    this.records.push(record)
     return Promise.resolve(true)
   }
   findKey(keyId: string): Promise<StoredKey | undefined> {
     return Promise.resolve(this.keys.find((key) => key.id === keyId))
+  }
+  findKeyByDigest(digest: string): Promise<StoredKey | undefined> {
+    return Promise.resolve(this.keys.find((key) => this.digests.get(key.id) === digest))
   }
   listKeys(accountId: string, limit: number): Promise<readonly StoredKey[]> {
     return Promise.resolve(
@@ -42,34 +50,47 @@ export class MemoryStore implements AccountStore {
         .slice(0, limit),
     )
   }
-  rotateKey(oldKeyId: string, nowMs: number, endsAtMs: number, next: StoredKey, nextDigest: string): Promise<boolean> {
+  rotateKey(rotation: KeyRotation, record: AuditRecord): Promise<boolean> {
+    const { oldKeyId, nowMs, endsAtMs, next, nextDigest } = rotation
     const old = this.keys.find((key) => key.id === oldKeyId)
     if (old?.state !== 'active') return Promise.resolve(false)
     const isOver = endsAtMs <= nowMs
     this.#replace({ ...old, state: isOver ? 'revoked' : 'retiring', endsAtMs, revokedAtMs: isOver ? nowMs : null })
     this.keys.push(next)
     this.digests.set(next.id, nextDigest)
+    this.records.push(record)
     return Promise.resolve(true)
   }
-  revokeKey(keyId: string, nowMs: number): Promise<boolean> {
+  revokeKey(keyId: string, nowMs: number, record: AuditRecord): Promise<boolean> {
     const key = this.keys.find((known) => known.id === keyId)
     if (key === undefined || key.state === 'revoked') return Promise.resolve(false)
     this.#replace({ ...key, state: 'revoked', revokedAtMs: nowMs })
+    this.records.push(record)
     return Promise.resolve(true)
   }
-  addUpstream(upstream: Omit<Upstream, 'position'>, maxUpstreams: number): Promise<boolean> {
+  addUpstream(upstream: Omit<Upstream, 'position'>, maxUpstreams: number, record: AuditRecord): Promise<boolean> {
     const mine = this.upstreams.filter((known) => known.accountId === upstream.accountId)
     if (mine.length >= maxUpstreams) return Promise.resolve(false)
     this.upstreams.push({ ...upstream, position: mine.length })
+    this.records.push(record)
     return Promise.resolve(true)
   }
   listUpstreams(accountId: string): Promise<readonly Upstream[]> {
     return Promise.resolve(this.upstreams.filter((upstream) => upstream.accountId === accountId))
   }
-  removeUpstream(accountId: string, upstreamId: string): Promise<boolean> {
+  removeUpstream(accountId: string, upstreamId: string, record: AuditRecord): Promise<boolean> {
     const before = this.upstreams.length
     this.upstreams = this.upstreams.filter((upstream) => upstream.accountId !== accountId || upstream.id !== upstreamId)
-    return Promise.resolve(this.upstreams.length < before)
+    if (this.upstreams.length === before) return Promise.resolve(false)
+    this.records.push(record)
+    return Promise.resolve(true)
+  }
+  #setAccount(accountId: string, changes: Partial<Account>, record: AuditRecord): Promise<boolean> {
+    const index = this.accounts.findIndex((account) => account.id === accountId)
+    if (index < 0) return Promise.resolve(false)
+    this.accounts[index] = { ...this.accounts[index]!, ...changes }
+    this.records.push(record)
+    return Promise.resolve(true)
   }
   #replace(key: StoredKey): void {
     this.keys = this.keys.map((known) => (known.id === key.id ? key : known))

@@ -9,6 +9,7 @@ import { systemRandom } from '../../src/domain/random.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
 import { openStore } from '../../src/open-storage.ts'
+import type { Store } from '../../src/storage/store.ts'
 import { MemoryStore } from '../accounts/memory-store.ts'
 
 export interface Spoken {
@@ -26,6 +27,10 @@ export class Harness {
   hasStore = true
   /** Whether the database of the data folder is used instead of the store in memory. */
   isStoreReal = false
+  /** What the audit log and managed access are kept in, where a command asks for them; accounts too then. */
+  real: Store | undefined
+  /** Of the quotas. */
+  proof: () => Promise<void> = () => Promise.resolve()
   env: Record<string, string> = {}
   stdin = ''
   stdinIsTty = false
@@ -89,10 +94,21 @@ export class Harness {
         if (this.isStoreReal) {
           const store = await openStore(config)
           const requests = { find: () => Promise.resolve(undefined), list: () => Promise.resolve([]) }
-          return { accounts: store, requests, close: () => store.close() }
+          return {
+            accounts: store,
+            audit: store,
+            managed: store,
+            proveQuotas: () => this.proof(),
+            requests,
+            close: () => store.close(),
+          }
         }
+        const none = {} as Store
         return {
-          accounts: this.store,
+          accounts: this.real ?? this.store,
+          audit: this.real ?? none,
+          managed: this.real ?? none,
+          proveQuotas: () => this.proof(),
           requests: {
             find: (id) => Promise.resolve(this.records.find((record) => record.id === id)),
             list: (limit, accountId) =>

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Account, StoredKey, Upstream } from '../../src/domain/accounts.ts'
+import type { AuditRecord } from '../../src/domain/audit.ts'
 import { lowestIdAt } from '../../src/domain/ids.ts'
 import { migrate, type Migration, migrations, SchemaMismatch } from '../../src/storage/migrations.ts'
 import type { RequestRow, Tables } from '../../src/storage/schema.ts'
@@ -10,6 +11,12 @@ import { enginesFor } from './engines.ts'
 const engines = enginesFor('storage')
 
 const account: Account = { id: 'acc_1', name: 'Ada', planId: 'free', suspended: false, createdAtMs: 1000 }
+/** What is kept in the audit log with each change; what it says is not looked at here. */
+const noted: AuditRecord = {
+  actor: { kind: 'cli' },
+  atMs: 1000,
+  event: { type: 'account.suspended', accountId: 'acc_1' },
+}
 const digestOf = (id: string) => `digest of ${id}`
 
 function keyOf(id: string, changes: Partial<StoredKey> = {}): StoredKey {
@@ -85,14 +92,14 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     Promise.all(Array.from({ length: count }, (_, index) => add(index % 2 === 0 ? store : other, index)))
 
   test('an account is found as it was added, and others are not', async () => {
-    await store.addAccount(account)
+    await store.addAccount(account, noted)
     expect(await other.findAccount('acc_1')).toStrictEqual(account)
     expect(await other.findAccount('acc_2')).toBeUndefined()
   })
 
   test('an account is not added twice', async () => {
-    await store.addAccount(account)
-    await expect(store.addAccount({ ...account, name: 'Eve' })).rejects.toThrow()
+    await store.addAccount(account, noted)
+    await expect(store.addAccount({ ...account, name: 'Eve' }, noted)).rejects.toThrow()
     expect((await store.findAccount('acc_1'))?.name).toBe('Ada')
   })
 
@@ -102,21 +109,21 @@ describe.each(engines)('the store on %s', (_name, engine) => {
       ['acc_a', 2],
       ['acc_c', 1],
     ] as const)
-      await store.addAccount({ ...account, id, createdAtMs })
+      await store.addAccount({ ...account, id, createdAtMs }, noted)
     expect((await store.listAccounts(2)).map(({ id }) => id)).toEqual(['acc_c', 'acc_a'])
   })
 
   test('a plan is changed, and not for an account that does not exist', async () => {
-    await store.addAccount(account)
-    expect(await store.setPlan('acc_1', 'max')).toBe(true)
+    await store.addAccount(account, noted)
+    expect(await store.setPlan('acc_1', 'max', noted)).toBe(true)
     expect((await store.findAccount('acc_1'))?.planId).toBe('max')
-    expect(await store.setPlan('acc_2', 'max')).toBe(false)
+    expect(await store.setPlan('acc_2', 'max', noted)).toBe(false)
   })
 
   test('a key is found by its digest together with its account', async () => {
-    await store.addAccount({ ...account, suspended: true })
+    await store.addAccount({ ...account, suspended: true }, noted)
     const key = keyOf('key_1', { endsAtMs: 9000 })
-    expect(await store.addKey(key, digestOf('key_1'), 10)).toBe(true)
+    expect(await store.addKey(key, digestOf('key_1'), 10, noted)).toBe(true)
     expect(await store.find(digestOf('key_1'))).toEqual({ key, account: { ...account, suspended: true } })
     expect(await store.findKey('key_1')).toEqual(key)
     expect(await store.find('another digest')).toBeUndefined()
@@ -124,61 +131,85 @@ describe.each(engines)('the store on %s', (_name, engine) => {
   })
 
   test('a key of an account that does not exist, and a digest that is taken, are errors', async () => {
-    await store.addAccount(account)
-    await expect(store.addKey(keyOf('key_1', { accountId: 'acc_9' }), digestOf('key_1'), 10)).rejects.toThrow()
-    await store.addKey(keyOf('key_1'), digestOf('key_1'), 10)
-    await expect(store.addKey(keyOf('key_2'), digestOf('key_1'), 10)).rejects.toThrow()
+    await store.addAccount(account, noted)
+    await expect(store.addKey(keyOf('key_1', { accountId: 'acc_9' }), digestOf('key_1'), 10, noted)).rejects.toThrow()
+    await store.addKey(keyOf('key_1'), digestOf('key_1'), 10, noted)
+    await expect(store.addKey(keyOf('key_2'), digestOf('key_1'), 10, noted)).rejects.toThrow()
     expect(await store.findKey('key_2')).toBeUndefined()
   })
 
   test('of many keys added at once from two places exactly as many as allowed are kept', async () => {
-    await store.addAccount(account)
-    const added = await bothAdd(20, (place, index) => place.addKey(keyOf(`key_${index}`), digestOf(`key_${index}`), 7))
+    await store.addAccount(account, noted)
+    const added = await bothAdd(20, (place, index) =>
+      place.addKey(keyOf(`key_${index}`), digestOf(`key_${index}`), 7, noted),
+    )
     expect(added.filter(Boolean)).toHaveLength(7)
     expect(await store.listKeys('acc_1', 100)).toHaveLength(7)
   })
 
   test('revoked keys and retiring ones past their end leave room for others', async () => {
-    await store.addAccount(account)
-    expect(await store.addKey(keyOf('key_1'), digestOf('key_1'), 2)).toBe(true)
-    expect(await store.addKey(keyOf('key_2'), digestOf('key_2'), 2)).toBe(true)
-    expect(await store.addKey(keyOf('key_3'), digestOf('key_3'), 2)).toBe(false)
-    await store.revokeKey('key_1', 2500)
-    expect(await store.rotateKey('key_2', 2500, 5000, keyOf('key_3', { createdAtMs: 2500 }), digestOf('key_3'))).toBe(
-      true,
-    )
-    expect(await store.addKey(keyOf('key_4', { createdAtMs: 4999 }), digestOf('key_4'), 2)).toBe(false)
-    expect(await store.addKey(keyOf('key_4', { createdAtMs: 5000 }), digestOf('key_4'), 2)).toBe(true)
+    await store.addAccount(account, noted)
+    expect(await store.addKey(keyOf('key_1'), digestOf('key_1'), 2, noted)).toBe(true)
+    expect(await store.addKey(keyOf('key_2'), digestOf('key_2'), 2, noted)).toBe(true)
+    expect(await store.addKey(keyOf('key_3'), digestOf('key_3'), 2, noted)).toBe(false)
+    await store.revokeKey('key_1', 2500, noted)
+    expect(
+      await store.rotateKey(
+        {
+          oldKeyId: 'key_2',
+          nowMs: 2500,
+          endsAtMs: 5000,
+          next: keyOf('key_3', { createdAtMs: 2500 }),
+          nextDigest: digestOf('key_3'),
+        },
+        noted,
+      ),
+    ).toBe(true)
+    expect(await store.addKey(keyOf('key_4', { createdAtMs: 4999 }), digestOf('key_4'), 2, noted)).toBe(false)
+    expect(await store.addKey(keyOf('key_4', { createdAtMs: 5000 }), digestOf('key_4'), 2, noted)).toBe(true)
   })
 
   test('keys are listed newest first and for their account alone', async () => {
-    await store.addAccount(account)
-    await store.addAccount({ ...account, id: 'acc_2' })
+    await store.addAccount(account, noted)
+    await store.addAccount({ ...account, id: 'acc_2' }, noted)
     for (const [index, accountId] of ['acc_1', 'acc_2', 'acc_1', 'acc_1'].entries()) {
-      await store.addKey(keyOf(`key_${index}`, { accountId, createdAtMs: index }), digestOf(`key_${index}`), 10)
+      await store.addKey(keyOf(`key_${index}`, { accountId, createdAtMs: index }), digestOf(`key_${index}`), 10, noted)
     }
     expect((await store.listKeys('acc_1', 2)).map(({ id }) => id)).toEqual(['key_3', 'key_2'])
   })
 
   test('a rotated key retires until the end that was given, and its successor works', async () => {
-    await store.addAccount(account)
-    await store.addKey(keyOf('key_1'), digestOf('key_1'), 10)
-    expect(await store.rotateKey('key_1', 3000, 7000, keyOf('key_2'), digestOf('key_2'))).toBe(true)
+    await store.addAccount(account, noted)
+    await store.addKey(keyOf('key_1'), digestOf('key_1'), 10, noted)
+    expect(
+      await store.rotateKey(
+        { oldKeyId: 'key_1', nowMs: 3000, endsAtMs: 7000, next: keyOf('key_2'), nextDigest: digestOf('key_2') },
+        noted,
+      ),
+    ).toBe(true)
     expect(await store.findKey('key_1')).toMatchObject({ state: 'retiring', endsAtMs: 7000, revokedAtMs: null })
     expect((await store.find(digestOf('key_2')))?.key.state).toBe('active')
   })
 
   test('a key rotated without an overlap is revoked at once', async () => {
-    await store.addAccount(account)
-    await store.addKey(keyOf('key_1'), digestOf('key_1'), 10)
-    expect(await store.rotateKey('key_1', 3000, 3000, keyOf('key_2'), digestOf('key_2'))).toBe(true)
+    await store.addAccount(account, noted)
+    await store.addKey(keyOf('key_1'), digestOf('key_1'), 10, noted)
+    expect(
+      await store.rotateKey(
+        { oldKeyId: 'key_1', nowMs: 3000, endsAtMs: 3000, next: keyOf('key_2'), nextDigest: digestOf('key_2') },
+        noted,
+      ),
+    ).toBe(true)
     expect(await store.findKey('key_1')).toMatchObject({ state: 'revoked', revokedAtMs: 3000 })
   })
 
   test('rotation does not lengthen the life of a key that expires sooner', async () => {
-    await store.addAccount(account)
-    await store.addKey(keyOf('key_1', { endsAtMs: 4000 }), digestOf('key_1'), 10)
-    await store.rotateKey('key_1', 3000, 7000, keyOf('key_2'), digestOf('key_2'))
+    await store.addAccount(account, noted)
+    await store.addKey(keyOf('key_1', { endsAtMs: 4000 }), digestOf('key_1'), 10, noted)
+    await store.rotateKey(
+      { oldKeyId: 'key_1', nowMs: 3000, endsAtMs: 7000, next: keyOf('key_2'), nextDigest: digestOf('key_2') },
+      noted,
+    )
     expect((await store.findKey('key_1'))?.endsAtMs).toBe(4000)
   })
 
@@ -189,36 +220,50 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     ['expired', { endsAtMs: 3000 }],
     ['of another account', { accountId: 'acc_2' }],
   ] as const)('a key that is %s is not rotated', async (_case, changes) => {
-    await store.addAccount(account)
-    await store.addAccount({ ...account, id: 'acc_2' })
+    await store.addAccount(account, noted)
+    await store.addAccount({ ...account, id: 'acc_2' }, noted)
     const key = keyOf('key_1', changes)
-    await store.addKey(key, digestOf('key_1'), 10)
-    expect(await store.rotateKey('key_1', 3000, 7000, keyOf('key_2'), digestOf('key_2'))).toBe(false)
+    await store.addKey(key, digestOf('key_1'), 10, noted)
+    expect(
+      await store.rotateKey(
+        { oldKeyId: 'key_1', nowMs: 3000, endsAtMs: 7000, next: keyOf('key_2'), nextDigest: digestOf('key_2') },
+        noted,
+      ),
+    ).toBe(false)
     expect(await store.findKey('key_1')).toEqual(key)
     expect(await store.findKey('key_2')).toBeUndefined()
   })
 
   test('of many rotations of one key at once from two places one succeeds', async () => {
-    await store.addAccount(account)
-    await store.addKey(keyOf('key_old'), digestOf('key_old'), 10)
+    await store.addAccount(account, noted)
+    await store.addKey(keyOf('key_old'), digestOf('key_old'), 10, noted)
     const rotated = await bothAdd(10, (place, index) =>
-      place.rotateKey('key_old', 3000, 7000, keyOf(`key_${index}`), digestOf(`key_${index}`)),
+      place.rotateKey(
+        {
+          oldKeyId: 'key_old',
+          nowMs: 3000,
+          endsAtMs: 7000,
+          next: keyOf(`key_${index}`),
+          nextDigest: digestOf(`key_${index}`),
+        },
+        noted,
+      ),
     )
     expect(rotated.filter(Boolean)).toHaveLength(1)
     expect(await store.listKeys('acc_1', 100)).toHaveLength(2)
   })
 
   test('a key is revoked once and for ever', async () => {
-    await store.addAccount(account)
-    await store.addKey(keyOf('key_1'), digestOf('key_1'), 10)
-    expect(await store.revokeKey('key_1', 4000)).toBe(true)
-    expect(await store.revokeKey('key_1', 5000)).toBe(false)
-    expect(await store.revokeKey('key_9', 5000)).toBe(false)
+    await store.addAccount(account, noted)
+    await store.addKey(keyOf('key_1'), digestOf('key_1'), 10, noted)
+    expect(await store.revokeKey('key_1', 4000, noted)).toBe(true)
+    expect(await store.revokeKey('key_1', 5000, noted)).toBe(false)
+    expect(await store.revokeKey('key_9', 5000, noted)).toBe(false)
     expect(await store.findKey('key_1')).toMatchObject({ state: 'revoked', revokedAtMs: 4000 })
   })
 
   test('upstreams are listed in the order of their adding, with everything that was given', async () => {
-    await store.addAccount(account)
+    await store.addAccount(account, noted)
     const plain = upstreamOf('ups_2', {
       provider: 'openai',
       baseUrl: null,
@@ -227,8 +272,8 @@ describe.each(engines)('the store on %s', (_name, engine) => {
       sealedCredential: null,
       credentialHint: null,
     })
-    expect(await store.addUpstream(upstreamOf('ups_1'), 5)).toBe(true)
-    expect(await store.addUpstream(plain, 5)).toBe(true)
+    expect(await store.addUpstream(upstreamOf('ups_1'), 5, noted)).toBe(true)
+    expect(await store.addUpstream(plain, 5, noted)).toBe(true)
     expect(await other.listUpstreams('acc_1')).toEqual([
       { ...upstreamOf('ups_1'), position: 1 },
       { ...plain, position: 2 },
@@ -236,18 +281,18 @@ describe.each(engines)('the store on %s', (_name, engine) => {
   })
 
   test('of many upstreams added at once from two places exactly as many as allowed are kept, each at its own position', async () => {
-    await store.addAccount(account)
-    const added = await bothAdd(12, (place, index) => place.addUpstream(upstreamOf(`ups_${index}`), 5))
+    await store.addAccount(account, noted)
+    const added = await bothAdd(12, (place, index) => place.addUpstream(upstreamOf(`ups_${index}`), 5, noted))
     expect(added.filter(Boolean)).toHaveLength(5)
     expect((await store.listUpstreams('acc_1')).map(({ position }) => position)).toEqual([1, 2, 3, 4, 5])
   })
 
   test('an upstream is removed by its own account only', async () => {
-    await store.addAccount(account)
-    await store.addUpstream(upstreamOf('ups_1'), 5)
-    expect(await store.removeUpstream('acc_2', 'ups_1')).toBe(false)
-    expect(await store.removeUpstream('acc_1', 'ups_1')).toBe(true)
-    expect(await store.removeUpstream('acc_1', 'ups_1')).toBe(false)
+    await store.addAccount(account, noted)
+    await store.addUpstream(upstreamOf('ups_1'), 5, noted)
+    expect(await store.removeUpstream('acc_2', 'ups_1', noted)).toBe(false)
+    expect(await store.removeUpstream('acc_1', 'ups_1', noted)).toBe(true)
+    expect(await store.removeUpstream('acc_1', 'ups_1', noted)).toBe(false)
     expect(await store.listUpstreams('acc_1')).toEqual([])
   })
 
@@ -257,23 +302,26 @@ describe.each(engines)('the store on %s', (_name, engine) => {
       seen.push(await other.revision())
       expect(seen.at(-1) !== seen.at(-2)).toBe(moved)
     }
-    await store.addAccount(account)
+    await store.addAccount(account, noted)
     await expectMoved(true)
-    await store.setPlan('acc_1', 'pro')
+    await store.setPlan('acc_1', 'pro', noted)
     await expectMoved(true)
-    await store.setPlan('acc_9', 'pro')
+    await store.setPlan('acc_9', 'pro', noted)
     await expectMoved(false)
-    await store.addKey(keyOf('key_1'), digestOf('key_1'), 1)
+    await store.addKey(keyOf('key_1'), digestOf('key_1'), 1, noted)
     await expectMoved(true)
-    await store.addKey(keyOf('key_2'), digestOf('key_2'), 1)
+    await store.addKey(keyOf('key_2'), digestOf('key_2'), 1, noted)
     await expectMoved(false)
-    await store.rotateKey('key_1', 3000, 7000, keyOf('key_2'), digestOf('key_2'))
+    await store.rotateKey(
+      { oldKeyId: 'key_1', nowMs: 3000, endsAtMs: 7000, next: keyOf('key_2'), nextDigest: digestOf('key_2') },
+      noted,
+    )
     await expectMoved(true)
-    await store.revokeKey('key_2', 4000)
+    await store.revokeKey('key_2', 4000, noted)
     await expectMoved(true)
-    await store.addUpstream(upstreamOf('ups_1'), 5)
+    await store.addUpstream(upstreamOf('ups_1'), 5, noted)
     await expectMoved(true)
-    await store.removeUpstream('acc_1', 'ups_1')
+    await store.removeUpstream('acc_1', 'ups_1', noted)
     await expectMoved(true)
     await store.find(digestOf('key_1'))
     await expectMoved(false)
@@ -363,7 +411,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
 
   test('whole numbers beyond 32 bits come back as numbers', async () => {
     const createdAtMs = 4_102_444_800_123
-    await store.addAccount({ ...account, createdAtMs })
+    await store.addAccount({ ...account, createdAtMs }, noted)
     expect((await store.findAccount('acc_1'))?.createdAtMs).toBe(createdAtMs)
   })
 
@@ -376,7 +424,7 @@ describe.each(engines)('the store on %s', (_name, engine) => {
   })
 
   test('a further migration is applied once, on top of what is there', async () => {
-    await store.addAccount(account)
+    await store.addAccount(account, noted)
     const next: Migration = { name: '900-next', statements: ['create table extra (id text primary key)'] }
     await migrate(db, async () => {}, [...migrations, next])
     await migrate(db, async () => {}, [...migrations, next])

@@ -70,6 +70,8 @@ function open(
       reads += 1
       return rows[accountId] ?? []
     },
+    hasManagedAccess: async () => false,
+    managed: { isOn: () => false },
     vault,
     pools: openPools(),
     publicOnly: false,
@@ -101,6 +103,38 @@ describe('which backends serve whom', () => {
     ])
     expect(await idsFor('svc-router/frontier', 'acc_1')).toEqual(['mine', 'all'])
     expect(await idsFor('svc-router/frontier', 'acc_2')).toEqual(['all', 'private'])
+  })
+
+  test("the operator's own credential serves accounts with managed access, and those only while it is on", async () => {
+    const credential = new Secret('made-up')
+    const on = new Set<string>()
+    const approved = new Set(['acc_1'])
+    const { backends, idsFor } = open(
+      [local('managed', { credential, managedBy: 'vendor' }), local('other', { credential, managedBy: 'another' })],
+      { acc_1: [upstream({ id: 'ups_1', accountId: 'acc_1' })] },
+      {
+        hasManagedAccess: async (accountId) => approved.has(accountId),
+        managed: { isOn: (provider) => on.has(provider) },
+      },
+    )
+    const served = async (): Promise<string[][]> => {
+      backends.forget()
+      return Promise.all(['acc_1', 'acc_2'].flatMap((id) => [idsFor('svc-router/frontier', id), idsFor('other', id)]))
+    }
+    expect(await served()).toEqual([['ups_1'], [], [], []])
+    on.add('vendor')
+    expect(await served()).toEqual([['ups_1', 'managed'], ['managed'], [], []])
+    on.add('another')
+    approved.add('acc_2')
+    expect(await served()).toEqual([
+      ['ups_1', 'managed', 'other'],
+      ['other', 'managed'],
+      ['managed', 'other'],
+      ['other', 'managed'],
+    ])
+    approved.delete('acc_1')
+    on.delete('another')
+    expect(await served()).toEqual([['ups_1'], [], ['managed'], ['managed']])
   })
 
   test('simulated backends serve only while nothing real does', async () => {

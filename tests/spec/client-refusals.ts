@@ -59,7 +59,7 @@ export const clientRefusals: readonly RefusalRow[] = [
     how: 'the account has a plan that is configured no more',
     usage: false,
     async provoke(service) {
-      await service.store.setPlan(service.account.id, 'forgotten')
+      await service.putOnPlan(service.account.id, 'forgotten')
       return ask(service)
     },
   },

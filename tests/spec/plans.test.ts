@@ -110,14 +110,14 @@ describe('a plan that changes', () => {
     const { key, account } = await fresh('free')
     const ask = async (): Promise<Answer> => readAnswer(await service.chat({}, { authorization: `Bearer ${key}` }))
     expect(expectUsage((await ask()).headers)['x-quota-limit']).toBe(500)
-    await service.store.setPlan(account.id, 'pro')
+    await service.putOnPlan(account.id, 'pro')
     const models = async (): Promise<number> => {
       const headers = { authorization: `Bearer ${key}`, 'user-agent': 't/1' }
       return expectUsage((await fetch(`${service.baseUrl}/models`, { headers })).headers)['x-quota-limit']
     }
     await expect.poll(models, { timeout: 1_000, interval: 20 }).toBe(20_000)
     expect(expectUsage((await ask()).headers)).toMatchObject({ 'x-quota-used': 2, 'x-ratelimit-limit': 120 })
-    await service.store.setPlan(account.id, 'free')
+    await service.putOnPlan(account.id, 'free')
     await expect.poll(models, { timeout: 1_000, interval: 20 }).toBe(500)
   })
 

@@ -1,0 +1,142 @@
+import { accountOf, type AuditEntry } from '../domain/audit.ts'
+import { type ChainBreak, ChainFollower, type ChainPosition, chainStart } from '../domain/audit-chain.ts'
+import { checkCheckpoint, type Checkpoint, type CheckpointKeys, signCheckpoint } from '../domain/checkpoint.ts'
+import type { AuditStore, StoredLink } from './ports.ts'
+
+/** Entries read at once. */
+const pageEntries = 500
+/** The newest checkpoints that a verification looks at: the newest alone proves everything before it. */
+const maxCheckpoints = 1000
+
+/**
+ * What a verification found. `intact`: every entry follows from the one before, and an authentic checkpoint proves the
+ * log up to `provenTo`; behind that the chain alone speaks. `unproven`: the chain holds, and nothing shows that its end
+ * is its end: no checkpoint was given, or none that can be checked. `broken`: where and why.
+ */
+export type AuditVerdict =
+  | { readonly state: 'intact'; readonly entries: number; readonly provenTo: number }
+  | { readonly state: 'unproven'; readonly entries: number }
+  | { readonly state: 'broken'; readonly at: ChainBreak }
+
+/** The log is not what it was: nothing may be signed on top of it. */
+export class AuditBroken extends Error {
+  override readonly name = 'AuditBroken'
+  readonly at: ChainBreak
+
+  constructor(at: ChainBreak) {
+    super(`the audit log is broken at ${at.sequence}: ${at.why}`)
+    this.at = at
+  }
+}
+
+/** What verifies checkpoints, and more of them than the database has: those that were kept elsewhere. */
+export interface VerificationNeeds {
+  readonly keys: CheckpointKeys
+  readonly keptElsewhere?: readonly Checkpoint[]
+}
+
+/** Verifies the whole log of a database: the chain, the rows around it, the head, and every checkpoint that can be checked. */
+export async function verifyAudit(
+  store: AuditStore,
+  { keys, keptElsewhere = [] }: VerificationNeeds,
+): Promise<AuditVerdict> {
+  const checkpoints = [...(await store.listCheckpoints(maxCheckpoints)), ...keptElsewhere]
+  const proven = authentic(checkpoints, keys)
+  if ('why' in proven) return { state: 'broken', at: proven }
+  const follower = new ChainFollower(chainStart, proven)
+  const at = (await followToHead(store, follower)) ?? follower.end()
+  if (at !== undefined) return { state: 'broken', at }
+  return verdictOf(follower.position, proven)
+}
+
+/** The verdict on a log that was followed to its end without a break. */
+export function verdictOf({ sequence }: ChainPosition, proven: readonly Checkpoint[]): AuditVerdict {
+  if (proven.length === 0 && sequence > 0) return { state: 'unproven', entries: sequence }
+  return { state: 'intact', entries: sequence, provenTo: Math.max(0, ...proven.map((each) => each.sequence)) }
+}
+
+/** The checkpoints that can be checked; the break where one of them is forged. */
+export function authentic(
+  checkpoints: readonly Checkpoint[],
+  keys: CheckpointKeys,
+): readonly Checkpoint[] | ChainBreak {
+  const proven: Checkpoint[] = []
+  for (const checkpoint of checkpoints) {
+    const kind = checkCheckpoint(keys, checkpoint)
+    if (kind === 'forged') return { sequence: checkpoint.sequence, why: 'checkpoint' }
+    if (kind === 'authentic') proven.push(checkpoint)
+  }
+  return proven
+}
+
+/**
+ * Signs the log as it stands, after following it on from the last checkpoint; gives that one where nothing has come
+ * since. Undefined for an empty log. @throws AuditBroken, and then nothing is signed
+ */
+export async function takeCheckpoint(
+  store: AuditStore,
+  keys: CheckpointKeys,
+  nowMs: number,
+): Promise<Checkpoint | undefined> {
+  const [last] = await store.listCheckpoints(1)
+  const kind = last === undefined ? 'unknown_key' : checkCheckpoint(keys, last)
+  if (kind === 'forged') throw new AuditBroken({ sequence: last?.sequence ?? 0, why: 'checkpoint' })
+  // Under a key that is not known any more it proves nothing: then the whole log is followed.
+  const from = last !== undefined && kind === 'authentic' ? last : chainStart
+  await assertStands(store, from)
+  const follower = new ChainFollower(from, [])
+  const at = await followToHead(store, follower)
+  if (at !== undefined) throw new AuditBroken(at)
+  const { sequence, hash } = follower.position
+  if (sequence === 0 || (last?.sequence === sequence && last.keyId === keys.current.id)) return last
+  const checkpoint = signCheckpoint(keys, { sequence, hash }, nowMs)
+  await store.addCheckpoint(checkpoint)
+  return checkpoint
+}
+
+/** The whole log in its order, page after page. */
+export async function* readAll(store: AuditStore, fromSequence = 0): AsyncGenerator<StoredLink> {
+  for (let after = fromSequence; ;) {
+    const page = await store.readAudit(after, pageEntries)
+    yield* page
+    const last = page.at(-1)
+    if (last === undefined) return
+    after = last.sequence
+  }
+}
+
+async function assertStands(store: AuditStore, { sequence, hash }: ChainPosition): Promise<void> {
+  if (sequence === 0) return
+  const [link] = await store.readAudit(sequence - 1, 1)
+  if (link?.sequence !== sequence) throw new AuditBroken({ sequence, why: 'cut' })
+  if (link.hash !== hash) throw new AuditBroken({ sequence, why: 'rewritten' })
+}
+
+/** Follows what is stored to the head that is kept beside it, and what is appended meanwhile too. */
+async function followToHead(store: AuditStore, follower: ChainFollower): Promise<ChainBreak | undefined> {
+  for (;;) {
+    const head = await store.auditHead()
+    const at = await followStored(store, follower)
+    if (at !== undefined) return at
+    const { sequence, hash } = follower.position
+    // The head was read first, so everything up to it was there to be read.
+    if (sequence < head.sequence) return { sequence: sequence + 1, why: 'cut' }
+    if (sequence === head.sequence) return hash === head.hash ? undefined : { sequence, why: 'head' }
+    if ((await store.auditHead()).sequence < sequence) return { sequence, why: 'head' }
+  }
+}
+
+async function followStored(store: AuditStore, follower: ChainFollower): Promise<ChainBreak | undefined> {
+  for await (const link of readAll(store, follower.position.sequence)) {
+    const at = follower.follow(link) ?? misfiled(link)
+    if (at !== undefined) return at
+  }
+  return undefined
+}
+
+/** A row is found by values that stand beside its entry: they must be the entry's. */
+function misfiled({ sequence, accountId, entry }: StoredLink): ChainBreak | undefined {
+  // It was followed, so it is JSON and has a number; the event of a newer version may have other members.
+  const { sequence: own, event } = JSON.parse(entry) as Pick<AuditEntry, 'sequence' | 'event'>
+  return sequence === own && accountId === accountOf(event) ? undefined : { sequence: own, why: 'misfiled' }
+}

@@ -1,0 +1,45 @@
+import type { CheckpointKeys } from '../domain/checkpoint.ts'
+import type { Clock, Timer } from '../domain/clock.ts'
+import { AuditBroken, takeCheckpoint } from './audit.ts'
+import type { AuditStore } from './ports.ts'
+
+/** What is lost of the log's end without a trace is at most what came since the last checkpoint. */
+const everyMs = 60_000
+
+export interface CheckpointsOptions {
+  readonly store: AuditStore
+  readonly keys: CheckpointKeys
+  readonly clock: Clock
+  /** Told of each that could not be taken, and where the log is broken if that is why; the next one is tried as usual. */
+  readonly onFailed: (error: unknown) => void
+}
+
+/** Signs the log at once, each minute and, by what it gives, at the end, for as long as there is anything new in it. */
+export function startCheckpoints({ store, keys, clock, onFailed }: CheckpointsOptions): () => Promise<void> {
+  let timer: Timer | undefined
+  let isEnded = false
+  const take = async (): Promise<void> => {
+    try {
+      await takeCheckpoint(store, keys, clock.nowMs())
+    } catch (error) {
+      onFailed(error)
+    }
+  }
+  const go = async (): Promise<void> => {
+    await take()
+    if (!isEnded) timer = clock.after(everyMs, () => void (taking = go()))
+  }
+  let taking = go()
+  return async () => {
+    isEnded = true
+    timer?.cancel()
+    await taking
+    await take()
+  }
+}
+
+/** How a failure is named in the log: a code, never a text. */
+export function checkpointFailure(error: unknown): string {
+  if (error instanceof AuditBroken) return `broken:${error.at.why}:${error.at.sequence}`
+  return error instanceof Error ? error.name : 'unknown'
+}

@@ -1,0 +1,99 @@
+import type { Actor } from '../domain/audit.ts'
+import { idMinter } from '../domain/ids.ts'
+import type { ManagedRequest, ManagedStep } from '../domain/managed-access.ts'
+import { type ControlPlane, recordOf } from './control-plane.ts'
+import type { AccountStore, ManagedAccessStore } from './ports.ts'
+import { AccountsError } from './refusals.ts'
+
+/** Requests that one account may ever make: it cannot fill the queue of those who review them. */
+export const maxRequestsPerAccount = 20
+/** The most requests that one listing shows. */
+export const maxListedRequests = 1000
+
+const noteShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$/
+const providerShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+/** How credentials of many vendors begin: a note named so is more likely one of them. */
+const credentialStart = /^(sk|pk|rk|ghp|gho|xox[a-z]|eyJ|AIza|AKIA)/
+
+/** The control plane where managed access is decided. */
+export type ManagedPlane = ControlPlane<ManagedAccessStore>
+
+/** Moves the operator's switch. It alone opens nothing: the three checks must hold too (contract 7). @throws AccountsError `operator_only`, `managed_stands_so` */
+export async function switchManagedAccess(plane: ManagedPlane, on: boolean): Promise<void> {
+  assertOperator(plane.actor)
+  const record = recordOf(plane, { type: on ? 'managed.switched_on' : 'managed.switched_off' })
+  if (!(await plane.store.switchManagedAccess(on, record))) throw new AccountsError('managed_stands_so')
+}
+
+/**
+ * Records that a provider allows its service to be resold; `noteId` names where the operator keeps the agreement.
+ * @throws AccountsError `operator_only`, `note_invalid`, `provider_invalid`, `resale_recorded_before`
+ */
+export async function recordResale(plane: ManagedPlane, provider: string, noteId: string): Promise<void> {
+  const recordedBy = assertOperator(plane.actor)
+  if (!providerShape.test(provider)) throw new AccountsError('provider_invalid')
+  if (!noteShape.test(noteId) || credentialStart.test(noteId)) throw new AccountsError('note_invalid')
+  const record = recordOf(plane, { type: 'managed.resale_recorded', provider, noteId })
+  const control = { provider, noteId, recordedAtMs: record.atMs, recordedBy }
+  if (!(await plane.store.recordResale(control, record))) throw new AccountsError('resale_recorded_before')
+}
+
+/** Takes a provider's resale controls back: its managed backends serve nobody a second later. @throws AccountsError `operator_only`, `provider_invalid`, `resale_unknown` */
+export async function revokeResale(plane: ManagedPlane, provider: string): Promise<void> {
+  assertOperator(plane.actor)
+  if (!providerShape.test(provider)) throw new AccountsError('provider_invalid')
+  const record = recordOf(plane, { type: 'managed.resale_revoked', provider })
+  if (!(await plane.store.revokeResale(provider, record.atMs, record))) throw new AccountsError('resale_unknown')
+}
+
+/** Files an account's request, which is only ever reviewed by a person (spec 5.7). @throws AccountsError `account_unknown`, `managed_request_open` */
+export async function requestManagedAccess(
+  plane: ControlPlane<ManagedAccessStore & Pick<AccountStore, 'findAccount'>>,
+  accountId: string,
+): Promise<ManagedRequest> {
+  if ((await plane.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
+  const id = idMinter('mar_', () => plane.clock.nowMs(), plane.random)()
+  const record = recordOf(plane, { type: 'managed.requested', accountId, requestId: id })
+  const request = { id, accountId, createdAtMs: record.atMs }
+  if (!(await plane.store.addManagedRequest(request, maxRequestsPerAccount, record)))
+    throw new AccountsError('managed_request_open')
+  return { ...request, state: 'requested', decidedAtMs: null }
+}
+
+/** Ends an account's own request, approved or not. @throws AccountsError `managed_request_unknown` (also for another account's), `managed_request_decided` */
+export async function withdrawManagedRequest(
+  plane: ManagedPlane,
+  accountId: string,
+  requestId: string,
+): Promise<ManagedRequest> {
+  const request = await plane.store.findManagedRequest(requestId)
+  if (request?.accountId !== accountId) throw new AccountsError('managed_request_unknown')
+  return step(plane, request, 'withdrawn')
+}
+
+/** An operator's decision about a request; an approved one can be rejected later. @throws AccountsError `operator_only`, `managed_request_unknown`, `managed_request_decided` */
+export async function reviewManagedRequest(
+  plane: ManagedPlane,
+  requestId: string,
+  decision: 'approved' | 'rejected',
+): Promise<ManagedRequest> {
+  assertOperator(plane.actor)
+  const request = await plane.store.findManagedRequest(requestId)
+  if (request === undefined) throw new AccountsError('managed_request_unknown')
+  return step(plane, request, decision)
+}
+
+async function step(plane: ManagedPlane, request: ManagedRequest, to: ManagedStep): Promise<ManagedRequest> {
+  const { id, accountId } = request
+  const record = recordOf(plane, { type: `managed.${to}`, accountId, requestId: id })
+  if (!(await plane.store.stepManagedRequest(id, to, record.atMs, record)))
+    throw new AccountsError('managed_request_decided')
+  return { ...request, state: to, decidedAtMs: record.atMs }
+}
+
+/** How the operator is named in a record. @throws AccountsError where it is none: nothing decides by itself */
+function assertOperator(actor: Actor): string {
+  if (actor.kind === 'operator') return actor.operatorId
+  if (actor.kind === 'cli') return actor.kind
+  throw new AccountsError('operator_only')
+}

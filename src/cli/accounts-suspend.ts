@@ -1,0 +1,30 @@
+import { findAccount, resumeAccount, suspendAccount } from '../accounts/accounts.ts'
+import type { Command } from './command.ts'
+
+export const accountsSuspend = suspension('suspend', true)
+export const accountsResume = suspension('resume', false)
+
+function suspension(verb: 'suspend' | 'resume', suspended: boolean): Command {
+  return {
+    name: `accounts ${verb}`,
+    summary: suspended ? 'Make every key of an account refused.' : 'Let the keys of a suspended account work again.',
+    arguments: ['ACCOUNT'],
+    options: [],
+    example: `accounts ${verb} team-a`,
+    run(invocation) {
+      const named = invocation.argument(0, 'the account', `accounts ${verb} ACCOUNT`)
+      return invocation.withStore(async ({ plane }) => {
+        const account = await findAccount(plane, named)
+        await (suspended ? suspendAccount : resumeAccount)(plane, account.id)
+        return {
+          text: account.id,
+          json: { ...account, suspended },
+          talk: [
+            `Account "${account.name}" is ${suspended ? 'suspended' : 'not suspended any more'}; running servers apply it within a second.`,
+            `Next: ${invocation.command(suspended ? `accounts resume ${account.id}` : 'accounts list')}`,
+          ],
+        }
+      })
+    },
+  }
+}

@@ -1,0 +1,33 @@
+import { AuditBroken, takeCheckpoint } from '../accounts/audit.ts'
+import { sealingKeys } from '../config/sealing-keys.ts'
+import { checkpointKeys, writeCheckpoint } from '../domain/checkpoint.ts'
+import type { Command } from './command.ts'
+import { CommandError, exitCodes } from './failures.ts'
+
+export const auditCheckpoint: Command = {
+  name: 'audit checkpoint',
+  summary: 'Sign the audit log as it stands. Keep what is printed on another machine: it shows every later cut.',
+  arguments: [],
+  options: [],
+  example: 'audit checkpoint > checkpoint.json',
+  run: (invocation) =>
+    invocation.withStore(async ({ config, audit }) => {
+      const keys = checkpointKeys(sealingKeys(config.secrets))
+      const checkpoint = await takeCheckpoint(audit, keys, invocation.ports.clock.nowMs()).catch((error: unknown) => {
+        if (!(error instanceof AuditBroken)) throw error
+        throw new CommandError(
+          exitCodes.failure,
+          `the audit log does not hold at entry ${error.at.sequence}, so it is not signed`,
+          `see why: ${invocation.command('audit verify')}`,
+        )
+      })
+      if (checkpoint === undefined) return { text: '', json: null, talk: ['The audit log is empty.'] }
+      return {
+        text: writeCheckpoint(checkpoint),
+        json: JSON.parse(writeCheckpoint(checkpoint)) as unknown,
+        talk: [
+          `Entry ${checkpoint.sequence} is signed. Next, any time later: ${invocation.command('audit verify')} --checkpoint checkpoint.json`,
+        ],
+      }
+    }),
+}

@@ -1,0 +1,112 @@
+import { createReadStream, readFileSync, statSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { authentic, type AuditVerdict, verifyAudit } from '../accounts/audit.ts'
+import { verifyExport } from '../accounts/audit-export.ts'
+import { sealingKeys } from '../config/sealing-keys.ts'
+import type { ChainBreak } from '../domain/audit-chain.ts'
+import { type Checkpoint, type CheckpointKeys, checkpointKeys, readCheckpoint } from '../domain/checkpoint.ts'
+import type { Command, Invocation } from './command.ts'
+import { CommandError, exitCodes } from './failures.ts'
+
+const maxCheckpointBytes = 4096
+
+/** What is wrong with an entry, as a sentence goes on behind "at entry N". */
+const reasons: Readonly<Record<ChainBreak['why'], string>> = {
+  malformed: 'what stands there is no entry as this program writes them',
+  gap: 'the entry is missing and a later one follows',
+  repeated: 'the entry stands where a later one belongs',
+  changed: 'the entry or its hash was changed',
+  misfiled: 'the entry is filed under values that are not its own',
+  rewritten: 'a checkpoint proves another entry there: at or before it something was changed and the hashes made again',
+  cut: 'the entry is missing, and it was there',
+  head: 'the last entry is not the one that the database knows as its last',
+  checkpoint: 'the checkpoint of this entry is forged',
+}
+
+export const auditVerify: Command = {
+  name: 'audit verify',
+  summary: 'Check that nobody changed or cut the audit log. Needs no running service.',
+  arguments: [],
+  options: [
+    { name: 'file', value: 'FILE', summary: 'An exported log instead of the database.' },
+    { name: 'checkpoint', value: 'FILE', summary: 'A checkpoint that was kept elsewhere.' },
+    { name: 'trust', summary: 'Believe that checkpoint without the sealing key: nobody could change it where it was.' },
+  ],
+  example: 'audit verify --file audit.jsonl --checkpoint checkpoint.json',
+  async run(invocation) {
+    const kept = readKept(invocation)
+    const verdict = await verify(invocation, kept)
+    return { ...tell(verdict, invocation), json: verdict }
+  },
+}
+
+async function verify(invocation: Invocation, kept: readonly Checkpoint[]): Promise<AuditVerdict> {
+  const { line } = invocation
+  const file = line.option('file')
+  const trusts = line.flag('trust')
+  if (file === undefined) {
+    if (trusts)
+      throw new CommandError(exitCodes.usage, '--trust is for an exported log', 'add --file FILE, or leave --trust out')
+    return invocation.withStore(({ config, audit }) =>
+      verifyAudit(audit, { keys: keysOf(config), keptElsewhere: kept }),
+    )
+  }
+  const proven = trusts ? kept : authentic(kept, keysOf(invocation.load('pretend')))
+  if ('why' in proven) return { state: 'broken', at: proven }
+  readable(file)
+  const input = createReadStream(file, 'utf8')
+  try {
+    return await verifyExport(createInterface({ input, crlfDelay: Infinity }), proven)
+  } finally {
+    input.destroy()
+  }
+}
+
+function keysOf({ secrets }: ReturnType<Invocation['load']>): CheckpointKeys {
+  return checkpointKeys(sealingKeys(secrets))
+}
+
+function readKept({ line }: Invocation): readonly Checkpoint[] {
+  const file = line.option('checkpoint')
+  if (file === undefined) return []
+  readable(file)
+  const checkpoint = statSync(file).size > maxCheckpointBytes ? undefined : readCheckpoint(readFileSync(file, 'utf8'))
+  if (checkpoint !== undefined) return [checkpoint]
+  throw new CommandError(
+    exitCodes.usage,
+    'the file of --checkpoint holds no checkpoint',
+    'give what audit checkpoint printed',
+  )
+}
+
+function readable(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() === true) return
+  throw new CommandError(exitCodes.usage, 'there is no such file to verify', 'name the file that was exported')
+}
+
+function tell(
+  verdict: AuditVerdict,
+  invocation: Invocation,
+): { text: string; talk: readonly string[]; exitCode: number } {
+  if (verdict.state === 'broken') {
+    const { sequence, why } = verdict.at
+    return {
+      text: `broken at entry ${sequence}: ${reasons[why]}`,
+      talk: ['Entries before it hold. Keep this database as it is, and compare it with a backup or an export.'],
+      exitCode: exitCodes.failure,
+    }
+  }
+  if (verdict.state === 'unproven')
+    return {
+      text: `unproven: ${verdict.entries} entries follow one from another, and nothing shows that the last one is the last`,
+      talk: [`Give a checkpoint that can be checked: ${invocation.command('audit verify')} --checkpoint FILE`],
+      exitCode: exitCodes.unproven,
+    }
+  const { entries, provenTo } = verdict
+  const behind = entries - provenTo
+  return {
+    text: `intact: ${entries} ${entries === 1 ? 'entry' : 'entries'}, proven to entry ${provenTo}`,
+    talk: behind === 0 ? [] : [`${behind} newer ones are not signed yet: ${invocation.command('audit checkpoint')}`],
+    exitCode: exitCodes.ok,
+  }
+}

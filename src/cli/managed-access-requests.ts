@@ -1,0 +1,40 @@
+import { maxListedRequests } from '../accounts/managed-access.ts'
+import type { ManagedRequestState } from '../domain/managed-access.ts'
+import type { Command } from './command.ts'
+import { CommandError, exitCodes } from './failures.ts'
+import { writeTable, writeTime } from './table.ts'
+
+const states = ['requested', 'approved', 'rejected', 'withdrawn'] as const satisfies readonly ManagedRequestState[]
+
+export const managedAccessRequests: Command = {
+  name: 'managed-access requests',
+  summary: 'List accounts’ requests for managed access, newest first.',
+  arguments: [],
+  options: [{ name: 'state', value: 'STATE', summary: `Only those that are ${states.join(', ')}. Default: all.` }],
+  example: 'managed-access requests --state requested',
+  run(invocation) {
+    const named = invocation.line.option('state')
+    const state = states.find((known) => known === named)
+    if (named !== undefined && state === undefined)
+      throw new CommandError(exitCodes.usage, `--state must be one of ${states.join(', ')}`, '--state requested')
+    return invocation.withStore(async ({ managed }) => {
+      const selection = { limit: maxListedRequests, ...(state !== undefined && { state }) }
+      const requests = await managed.store.listManagedRequests(selection)
+      const rows = requests.map(({ id, accountId, createdAtMs, state: stands }) => [
+        id,
+        accountId,
+        writeTime(createdAtMs),
+        stands,
+      ])
+      return {
+        text: rows.length === 0 ? '' : writeTable([['ID', 'ACCOUNT', 'MADE', 'STATE'], ...rows]),
+        json: requests,
+        talk: [
+          rows.length === 0
+            ? 'No requests. Accounts make them on their page for managed access.'
+            : `Next: ${invocation.command('managed-access approve ID')}`,
+        ],
+      }
+    })
+  },
+}

@@ -1,0 +1,44 @@
+import { checkReadiness, type ReadinessNeeds } from '../accounts/managed-readiness.ts'
+import { isManagedOn } from '../domain/managed-access.ts'
+import type { Command } from './command.ts'
+import { writeTable } from './table.ts'
+
+export const managedAccessStatus: Command = {
+  name: 'managed-access status',
+  summary: 'Show the switch and make the three checks of managed access now.',
+  arguments: [],
+  options: [],
+  example: 'managed-access status',
+  run: (invocation) =>
+    invocation.withStore(async ({ config, audit, managed, proveQuotas }) => {
+      const store: ReadinessNeeds['store'] = {
+        managedAccess: () => managed.store.managedAccess(),
+        proveAudit: (record) => audit.proveAudit(record),
+      }
+      const readiness = await checkReadiness({ store, proveQuotas, clock: invocation.ports.clock }, 'always')
+      const names = new Set(config.backends.filter((backend) => backend.managed).map(({ provider }) => provider.name))
+      const providers = [...names].map((provider) => ({
+        provider,
+        resaleRecorded: readiness.providers.includes(provider),
+        on: isManagedOn(readiness, provider),
+      }))
+      const say = (holds: boolean, good: string, bad: string): string => (holds ? good : bad)
+      return {
+        text: writeTable([
+          ['CHECK', 'STANDS'],
+          ['switch', say(readiness.switchedOn, 'on', 'off')],
+          ['durable quotas', say(readiness.durableQuotas, 'proven', 'NOT proven')],
+          ['durable audit events', say(readiness.durableAudit, 'proven', 'NOT proven')],
+          ...providers.map(({ provider, resaleRecorded, on }) => [
+            `resale controls of ${provider}`,
+            `${say(resaleRecorded, 'recorded', 'NOT recorded')}: managed access is ${say(on, 'on', 'off')}`,
+          ]),
+        ]),
+        json: { ...readiness, providers },
+        talk:
+          providers.length === 0
+            ? ['No backend of the configuration is managed, so managed access serves nobody.']
+            : [`Next: ${invocation.command('managed-access requests')}`],
+      }
+    }),
+}

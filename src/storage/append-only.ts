@@ -1,0 +1,36 @@
+import type { EngineStatements } from './migrations.ts'
+
+/** A table whose rows are kept for ever, and the columns of its primary key. */
+interface KeptTable {
+  readonly table: string
+  readonly key: readonly string[]
+}
+
+/**
+ * Triggers that let nobody change, delete or replace a row of these tables: a second wall, behind the hash chain, that
+ * turns mistakes and injected statements into errors. Who owns the database can take them away; the chain shows it.
+ */
+export function keptForEver(tables: readonly KeptTable[]): EngineStatements {
+  return {
+    sqlite: tables.flatMap(({ table, key }) => [
+      ...['update', 'delete'].map(
+        (what) =>
+          `create trigger ${table}_no_${what} before ${what} on ${table} begin select raise(abort, '${table} is append-only'); end`,
+      ),
+      // "insert or replace" deletes without the trigger above.
+      `create trigger ${table}_no_replace before insert on ${table}
+        when exists (select 1 from ${table} where ${key.map((column) => `${column} = new.${column}`).join(' and ')})
+        begin select raise(abort, '${table} is append-only'); end`,
+    ]),
+    postgres: [
+      `create function svc_router_append_only() returns trigger language plpgsql as
+        $$ begin raise exception '% is append-only', tg_table_name; end $$`,
+      ...tables.flatMap(({ table }) => [
+        `create trigger ${table}_no_change before update or delete on ${table}
+          for each row execute function svc_router_append_only()`,
+        `create trigger ${table}_no_truncate before truncate on ${table}
+          for each statement execute function svc_router_append_only()`,
+      ]),
+    ],
+  }
+}

@@ -1,0 +1,128 @@
+import type { Kysely, Transaction } from 'kysely'
+import type { AuditSelection, StoredLink } from '../accounts/ports.ts'
+import { accountOf, type AuditEntry, type AuditRecord, writeEntry } from '../domain/audit.ts'
+import { chainHash, type ChainPosition } from '../domain/audit-chain.ts'
+import type { Checkpoint } from '../domain/checkpoint.ts'
+import type { Tables } from './schema.ts'
+
+/** Ends the transaction of a proof, in which nothing is to stay. */
+class Proved extends Error {}
+
+/**
+ * Appends an event inside the transaction of the change that it tells of. The head's row is the lock that puts all
+ * appends of all nodes in a row, until their transactions end.
+ */
+export async function appendEntry(transaction: Transaction<Tables>, record: AuditRecord): Promise<ChainPosition> {
+  const before = await transaction
+    .updateTable('audit_head')
+    .set((row) => ({ sequence: row('sequence', '+', 1) }))
+    .where('id', '=', 1)
+    .returning(['sequence', 'hash'])
+    .executeTakeFirstOrThrow()
+  const { sequence } = before
+  const entry = writeEntry({ sequence, ...record })
+  const hash = chainHash(before.hash, entry)
+  const row = { sequence, account_id: accountOf(record.event), entry, hash }
+  await transaction.insertInto('audit_log').values(row).execute()
+  await transaction.updateTable('audit_head').set({ hash }).where('id', '=', 1).execute()
+  return { sequence, hash }
+}
+
+/** Appends an event that comes with no other change. */
+export function append(db: Kysely<Tables>, record: AuditRecord): Promise<ChainPosition> {
+  return db.transaction().execute((transaction) => appendEntry(transaction, record))
+}
+
+/** The last entry as the head's row names it. */
+export function readHead(db: Kysely<Tables>): Promise<ChainPosition> {
+  return db.selectFrom('audit_head').select(['sequence', 'hash']).where('id', '=', 1).executeTakeFirstOrThrow()
+}
+
+/** Entries behind one place, in their order, as they are stored. */
+export async function readLinks(
+  db: Kysely<Tables>,
+  afterSequence: number,
+  limit: number,
+): Promise<readonly StoredLink[]> {
+  const rows = await db
+    .selectFrom('audit_log')
+    .selectAll()
+    .where('sequence', '>', afterSequence)
+    .orderBy('sequence')
+    .limit(limit)
+    .execute()
+  return rows.map(({ sequence, account_id: accountId, entry, hash }) => ({ sequence, accountId, entry, hash }))
+}
+
+/** Entries to be read by people, newest first. */
+export async function listEntries(db: Kysely<Tables>, selection: AuditSelection): Promise<readonly AuditEntry[]> {
+  const { accountId, beforeSequence, limit } = selection
+  let query = db.selectFrom('audit_log').select('entry').orderBy('sequence', 'desc').limit(limit)
+  if (accountId !== undefined) query = query.where('account_id', '=', accountId)
+  if (beforeSequence !== undefined) query = query.where('sequence', '<', beforeSequence)
+  const rows = await query.execute()
+  return rows.map(({ entry }) => JSON.parse(entry) as AuditEntry)
+}
+
+/** Keeps a checkpoint, unless one of that place and key is there already. */
+export async function addCheckpoint(db: Kysely<Tables>, checkpoint: Checkpoint): Promise<void> {
+  const { sequence, hash, atMs, keyId, mac } = checkpoint
+  await db.transaction().execute(async (transaction) => {
+    // The head's lock puts two who do this at once in a row.
+    await transaction
+      .updateTable('audit_head')
+      .set((row) => ({ id: row.ref('id') }))
+      .execute()
+    const kept = await transaction
+      .selectFrom('audit_checkpoints')
+      .select('sequence')
+      .where('sequence', '=', sequence)
+      .where('key_id', '=', keyId)
+      .executeTakeFirst()
+    if (kept !== undefined) return
+    await transaction
+      .insertInto('audit_checkpoints')
+      .values({ sequence, hash, at_ms: atMs, key_id: keyId, mac })
+      .execute()
+  })
+}
+
+/** The newest checkpoints, newest first. */
+export async function listCheckpoints(db: Kysely<Tables>, limit: number): Promise<readonly Checkpoint[]> {
+  const rows = await db
+    .selectFrom('audit_checkpoints')
+    .selectAll()
+    .orderBy('sequence', 'desc')
+    .orderBy('at_ms', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(({ sequence, hash, at_ms: atMs, key_id: keyId, mac }) => ({ sequence, hash, atMs, keyId, mac }))
+}
+
+/**
+ * Proves, in a transaction that leaves nothing behind, that an event can be appended to the log as it stands, is read
+ * back as it was written, and cannot be changed afterwards. @throws where any of it does not hold
+ */
+export async function proveAppend(db: Kysely<Tables>, record: AuditRecord): Promise<void> {
+  try {
+    await db.transaction().execute(async (transaction) => {
+      const before = await readHead(transaction)
+      const last = await readLinks(transaction, before.sequence - 1, 2)
+      if (last.length > 1 || (last[0]?.hash ?? '') !== before.hash)
+        throw new Error('the head of the audit log is not its last entry')
+      const { sequence, hash } = await appendEntry(transaction, record)
+      const [written] = await readLinks(transaction, sequence - 1, 1)
+      if (written?.hash !== hash || hash !== chainHash(before.hash, written.entry))
+        throw new Error('an event did not come back from the audit log as it was written')
+      const changing = transaction.updateTable('audit_log').set({ hash }).where('sequence', '=', sequence)
+      const refused = await changing.execute().then(
+        () => false,
+        () => true,
+      )
+      if (!refused) throw new Error('the audit log can be changed')
+      throw new Proved()
+    })
+  } catch (error) {
+    if (!(error instanceof Proved)) throw error
+  }
+}

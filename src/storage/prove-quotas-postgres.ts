@@ -1,0 +1,45 @@
+import { Client } from 'pg'
+import { readProof, writeProof } from './quota-proof.ts'
+
+const connectTimeoutMs = 400
+const statementTimeoutMs = 400
+
+/**
+ * The same proof as on SQLite: a counter beside the quotas' own is moved through one connection and found moved by
+ * another. What the server says it commits to disk is asked too, for a proof cannot stop the machine.
+ * @throws where any of it does not hold
+ */
+export async function proveQuotasOnPostgres(url: string): Promise<void> {
+  const written = await withClient(url, async (client) => {
+    for (const setting of ['fsync', 'synchronous_commit'])
+      if ((await firstValue(client, `show ${setting}`)) === 'off')
+        throw new Error(`the database does not wait for the disk (${setting})`)
+    return Number(await firstValue(client, writeProof))
+  })
+  const found = await withClient(url, async (client) => Number(await firstValue(client, readProof)))
+  // Also where one of them is no number.
+  if (!(found >= written)) throw new Error('a write to the quotas was not found again')
+}
+
+async function firstValue(client: Client, statement: string): Promise<unknown> {
+  const { rows } = await client.query<Record<string, unknown>>(statement)
+  return Object.values(rows[0] ?? {})[0]
+}
+
+async function withClient<Value>(url: string, work: (client: Client) => Promise<Value>): Promise<Value> {
+  const client = new Client({
+    connectionString: url,
+    connectionTimeoutMillis: connectTimeoutMs,
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs,
+    application_name: 'svc-router proof',
+  })
+  // A connection that breaks also rejects what is being asked.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}

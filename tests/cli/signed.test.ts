@@ -1,0 +1,48 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { sql } from 'kysely'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
+
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const timeoutMs = 20_000
+const processes = 4
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-router-signed-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+/** The program as it is run, in a process of its own. */
+function run(...args: string[]): { code: number | null; out: string; err: string } {
+  const line = [main, ...args, '--data', join(folder, 'data')]
+  const { status, stdout, stderr } = spawnSync(process.execPath, line, {
+    encoding: 'utf8',
+    timeout: timeoutMs,
+    cwd: folder,
+  })
+  return { code: status, out: stdout.trim(), err: stderr }
+}
+
+test(
+  'what a command changed is signed when it ends, and after a cut the next one warns and signs nothing',
+  async () => {
+    expect(run('accounts', 'create', 'ada').code).toBe(0)
+    expect(run('audit', 'verify')).toMatchObject({ code: 0, out: 'intact: 1 entry, proven to entry 1' })
+    const db = await openSqlite(join(folder, 'data'))
+    await sql`drop trigger audit_log_no_delete`.execute(db)
+    await sql`delete from audit_log where sequence = 1`.execute(db)
+    await db.destroy()
+    const { code, err } = run('accounts', 'suspend', 'ada')
+    expect([code, err]).toEqual([0, expect.stringContaining('warning: the audit log does not hold')])
+    expect(run('audit', 'verify')).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/^broken at entry 1/) as string,
+    })
+  },
+  processes * timeoutMs,
+)

@@ -1,0 +1,112 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { sql } from 'kysely'
+import {
+  recordResale,
+  requestManagedAccess,
+  reviewManagedRequest,
+  revokeResale,
+  switchManagedAccess,
+} from '../../src/accounts/managed-access.ts'
+import type { ControlPlane } from '../../src/accounts/control-plane.ts'
+import { takeCheckpoint, verifyAudit } from '../../src/accounts/audit.ts'
+import { sealingKeys } from '../../src/config/sealing-keys.ts'
+import { checkpointKeys } from '../../src/domain/checkpoint.ts'
+import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import type { Store } from '../../src/storage/store.ts'
+import { Service } from '../service.ts'
+
+const credential = 'made-up-credential-of-the-operator'
+/** What the contract allows from a failing check to the last request that is served. */
+const offWithinMs = 1_000
+
+let vendor: SimulatedProvider
+let service: Service
+let plane: ControlPlane<Store>
+
+beforeEach(async () => {
+  vendor = await startSimulatedProvider({ name: 'vendor', capture: true })
+  service = await Service.start({
+    formats: [],
+    env: { MADE_UP: credential },
+    settings: {
+      simulated: false,
+      providers: { vendor: { preset: 'custom', base_url: vendor.baseUrl, format: 'openai-chat' } },
+      backends: { theirs: { provider: 'vendor', model: 'm', credential_env: 'MADE_UP', managed: true } },
+    },
+  })
+  plane = { ...service.plane, store: service.store }
+})
+afterEach(async () => {
+  await service.stop()
+  await vendor.close()
+})
+
+const status = async (): Promise<number> => (await service.chat()).status
+
+async function until(right: number, limitMs: number): Promise<number> {
+  const startMs = performance.now()
+  for (;;) {
+    const seen = await status()
+    const tookMs = performance.now() - startMs
+    if (seen === right) return tookMs
+    if (tookMs > limitMs) throw new Error(`after ${tookMs} ms it is still ${seen}`)
+  }
+}
+
+async function open(): Promise<void> {
+  const { id } = await requestManagedAccess(plane, service.account.id)
+  await reviewManagedRequest(plane, id, 'approved')
+  await switchManagedAccess(plane, true)
+  await recordResale(plane, 'vendor', 'CONTRACT-17')
+  await until(200, 5_000)
+}
+
+describe('managed access (contract 7)', () => {
+  test("the operator's credential serves an approved account alone, once all of it holds", async () => {
+    expect(await status()).toBe(403)
+    const { id } = await requestManagedAccess(plane, service.account.id)
+    await switchManagedAccess(plane, true)
+    await recordResale(plane, 'vendor', 'CONTRACT-17')
+    await expect(until(200, 1_500)).rejects.toThrow('still 403')
+    await reviewManagedRequest(plane, id, 'approved')
+    await until(200, 3_000)
+    const stranger = await service.addAccount('stranger', 'max')
+    const refused = await service.chat({}, { authorization: `Bearer ${stranger.key}` })
+    expect(refused.status).toBe(403)
+    expect(JSON.stringify(service.events)).not.toContain(credential)
+    expect(await refused.text()).not.toContain(credential)
+  })
+
+  test.each([
+    ['the operator switches it off', () => switchManagedAccess(plane, false)],
+    ['the resale controls are revoked', () => revokeResale(plane, 'vendor')],
+    ['the audit log can be changed', () => spoil('drop trigger audit_log_no_update')],
+    [
+      'writes to the quotas are lost',
+      () =>
+        spoil(
+          "create trigger lose before update on usage when new.account_id = 'proof' begin select raise(ignore); end",
+        ),
+    ],
+  ])('is off within a second where %s', async (_what, happen) => {
+    await open()
+    await happen()
+    expect(await until(403, offWithinMs)).toBeLessThan(offWithinMs)
+    const before = vendor.captured().length
+    for (let count = 0; count < 5; count++) expect(await status()).toBe(403)
+    expect(vendor.captured().length).toBe(before)
+    const keys = checkpointKeys(sealingKeys(service.config.secrets))
+    await takeCheckpoint(service.store, keys, Date.now())
+    expect((await verifyAudit(service.store, { keys })).state).toBe('intact')
+    const types = (await service.store.listAudit({ limit: 100 })).map(({ event }) => event.type)
+    expect(types).toContain('managed.opened')
+    expect(types).toContain('managed.closed')
+  })
+})
+
+async function spoil(statement: string): Promise<void> {
+  const db = await openSqlite(service.config.dataDir)
+  await sql.raw(statement).execute(db)
+  await db.destroy()
+}
