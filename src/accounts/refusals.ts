@@ -12,6 +12,12 @@ export type AccountsRefusal =
   | 'upstream_unknown'
   | 'upstream_limit'
   | 'credential_invalid'
+  | 'plan_not_sold'
+  | 'plan_same'
+  | 'not_subscribed'
+  | 'upgrade_unknown'
+  | 'upgrade_open'
+  | 'upgrade_decided'
 
 /** An expected refusal of the control plane. It carries a code and never a secret. */
 export class AccountsError extends Error {

@@ -25,6 +25,14 @@ export type ServiceEvent =
   | { readonly event: 'upstream_credentials_rejected'; readonly requestId: string; readonly backend: string }
   | { readonly event: 'ledger_failing'; readonly reason: string }
   | { readonly event: 'store_failing'; readonly reason: string }
+  /** A subscription granted another plan, or none any more. */
+  | { readonly event: 'subscription_changed_plan'; readonly accountId: string; readonly planId: string }
+  /** Whoever takes the money cannot be asked; plans stay as they are meanwhile. */
+  | { readonly event: 'billing_failing'; readonly reason: string }
+  /** Something about an account's subscriptions that its operator should look at. */
+  | { readonly event: 'billing_odd'; readonly accountId: string; readonly reason: string }
+  /** Payments are simulated: no money moves. */
+  | { readonly event: 'billing_simulated'; readonly origin: string }
   /** `stack` holds the places in our code, without the error's message. */
   | { readonly event: 'internal_error'; readonly requestId: string; readonly name: string; readonly stack: string }
 

@@ -1,8 +1,10 @@
 import type { Kysely } from 'kysely'
+import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { AccountStore, IdentityStore } from '../accounts/ports.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { KeyStore } from '../gateway/ports.ts'
 import { addAccount, findAccount, listAccounts, setPlan } from './accounts.ts'
+import { createBillingStore } from './billing-store.ts'
 import { addAccountWithEmail, addEmail, findEmail, listEmails, removeEmail } from './emails.ts'
 import { addKey, findByDigest, findKey, listKeys, revokeKey, rotateKey } from './keys.ts'
 import { addProof, countProofs, findProof, findProofByLink, tryCode, useLink } from './proofs.ts'
@@ -22,6 +24,7 @@ interface RequestStore {
 
 /** Everything that is kept, on either engine. `close` ends the database that it was made from. */
 export interface Store extends AccountStore, IdentityStore, KeyStore, RequestStore {
+  readonly billing: BillingStore
   close(): Promise<void>
 }
 
@@ -64,6 +67,7 @@ export function createStore(db: Kysely<Tables>): Store {
     listRequests: (selection) => listRequests(db, selection),
     usedUnits: (accountId, periodId) => usedUnits(db, accountId, periodId),
     deleteRequestsBefore: (timeMs, limit) => deleteRequestsBefore(db, timeMs, limit),
+    billing: createBillingStore(db),
     close: () => db.destroy(),
   }
 }

@@ -1,0 +1,26 @@
+import type { Clock } from '../../domain/clock.ts'
+import type { EventLog } from '../../domain/events.ts'
+import type { Plan } from '../../domain/plans.ts'
+import type { RandomBytes } from '../../domain/random.ts'
+import type { AccountStore } from '../ports.ts'
+import type { Billing, BillingStore } from './ports.ts'
+
+/** What plans and their payment are decided with. */
+export interface PlansPlane {
+  readonly accounts: Pick<AccountStore, 'findAccount'>
+  readonly store: BillingStore
+  readonly clock: Clock
+  readonly random: RandomBytes
+  /** From the least to the most. */
+  readonly plans: readonly Plan[]
+}
+
+/** The same where plans are sold. */
+export interface BillingPlane extends PlansPlane {
+  readonly billing: Billing
+  /** The plan of accounts to whom nothing is granted. */
+  readonly defaultPlan: string
+  /** How long an unpaid invoice is waited for before the plan is lost. */
+  readonly graceMs: number
+  readonly log: EventLog
+}
