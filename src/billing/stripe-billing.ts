@@ -55,7 +55,7 @@ export function createStripeBilling(settings: StripeSettings): Billing & { close
     maxNetworkRetries: maxRetries,
     telemetry: false,
     httpAgent: agent,
-    ...(double === undefined ? {} : { ...double, protocol: 'http' as const }),
+    ...(double === undefined ? {} : { host: double.host, port: double.port, protocol: 'http' as const }),
   })
   const planByPrice = new Map(Array.from(prices, ([planId, ids]) => ids.map((id) => [id, planId] as const)).flat())
   const planOf: PlanOfPrice = (priceId) => planByPrice.get(priceId) ?? null

@@ -6,15 +6,20 @@ const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
 /** One thing that a customer, a bank, Stripe or time does. */
-export function actAtRandom(double: StripeDouble, customer: DoubleCustomer, chance: Chance): void {
+export function actAtRandom(
+  double: StripeDouble,
+  customer: DoubleCustomer,
+  chance: Chance,
+  pass: (ms: number) => void = (ms) => double.advanceTo(double.state.nowMs + ms),
+): void {
   const live = double
     .subscriptionsOf(customer.id)
     .filter(({ status }) => status !== 'canceled' && status !== 'incomplete_expired')
   const [subscription] = live
   const priceId = chance.pick(['price_pro', 'price_max'])
   const actions = [
-    () => double.advanceTo(double.state.nowMs + chance.below(20 * dayMs)),
-    () => double.advanceTo(double.state.nowMs + chance.below(5 * hourMs)),
+    () => pass(chance.below(20 * dayMs)),
+    () => pass(chance.below(5 * hourMs)),
     () => double.setCard(customer, chance.isBelow(0.6)),
     ...(subscription === undefined
       ? [() => subscribe(double, customer, priceId, chance), () => subscribe(double, customer, priceId, chance)]

@@ -39,8 +39,9 @@ function dueSteps(double: StripeDouble): Step[] {
     )
   }
   for (const invoice of invoices) {
+    if (invoice.retryAtMs === null) continue
     const subscription = subscriptions.find(({ id }) => id === invoice.subscriptionId)
-    if (invoice.retryAtMs !== null && subscription !== undefined)
+    if (subscription !== undefined)
       steps.push({ atMs: invoice.retryAtMs, run: () => double.collect(subscription, invoice) })
   }
   return steps
