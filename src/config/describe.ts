@@ -1,5 +1,5 @@
 import { stringify } from 'yaml'
-import type { BackendConfig, Config } from './config.ts'
+import type { BackendConfig, BillingConfig, Config } from './config.ts'
 import { writeDuration, writeSize } from './measures.ts'
 
 /** The effective configuration as YAML, every secret masked, for `svc-router check`. */
@@ -34,6 +34,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
       premium: plan.premium,
     })),
     default_plan: config.defaultPlan,
+    billing: config.billing === undefined ? undefined : plainBilling(config.billing),
     backends: byId(config.backends, plainBackend),
     profiles: byId(config.profiles, (profile) => ({
       description: profile.description,
@@ -61,6 +62,17 @@ export function plainConfig(config: Config): Record<string, unknown> {
 }
 
 const masked = '********'
+
+function plainBilling({ stripe, graceMs }: BillingConfig): Record<string, unknown> {
+  return {
+    stripe:
+      stripe === undefined
+        ? undefined
+        : { secret_key: masked, webhook_secret: masked, prices: Object.fromEntries(stripe.prices) },
+    simulated: stripe === undefined ? true : undefined,
+    grace: writeDuration(graceMs),
+  }
+}
 
 function plainBackend(backend: BackendConfig): Record<string, unknown> {
   const { provider, timeouts, facts } = backend
