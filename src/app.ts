@@ -16,6 +16,7 @@ import { StoredResponses } from './gateway/stored-responses.ts'
 import { Api, type Readiness } from './http/api.ts'
 import { Catalog } from './http/catalog.ts'
 import { serve, type Listening } from './http/serve.ts'
+import { openBilling } from './open-billing.ts'
 import { openProviders } from './open-providers.ts'
 import { openStorage, type Storage } from './open-storage.ts'
 import { openWeb } from './open-web.ts'
@@ -58,6 +59,7 @@ export async function startApp(
     log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' })
   parts.defer(startRequestSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
   parts.defer(startResponseSweep(storage.responses, { retentionMs: given.responseRetentionMs, clock, onFailed }))
+  const sales = parts.use(await openBilling(given, { storage, clock, random, log, onFailed }))
   const sealer = createSealer({ ...sealingKeys(given.secrets), random })
   const stored = new StoredResponses({
     store: storage.responses,
@@ -77,7 +79,7 @@ export async function startApp(
   const listening = await listen(given, withPort, { gatewayFor, stored, readiness, clock, random, log })
   const { api } = listening
   const config = withPort(listening.port)
-  web.serve(openWeb(config, { storage, clock, random, log }))
+  web.serve(openWeb(config, { storage, sales, clock, random, log }))
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
   const owned = parts.move()

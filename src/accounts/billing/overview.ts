@@ -1,7 +1,7 @@
 import type { Offer, Price, Subscription, UpgradeRequest } from '../../domain/billing.ts'
 import type { Plan } from '../../domain/plans.ts'
 import { AccountsError } from '../refusals.ts'
-import type { BillingPlane, PlansPlane } from './billing-plane.ts'
+import type { PlansPlane } from './billing-plane.ts'
 import { graceEndsAtMs } from './entitlement.ts'
 
 /** Requests that are shown to the account that made them. */
@@ -35,7 +35,7 @@ export interface PlanChange {
 }
 
 /** Where an account stands. @throws AccountsError `account_unknown` */
-export async function describeBilling(plane: BillingPlane, accountId: string): Promise<BillingOverview> {
+export async function describeBilling(plane: PlansPlane, accountId: string): Promise<BillingOverview> {
   const account = await plane.accounts.findAccount(accountId)
   if (account === undefined) throw new AccountsError('account_unknown')
   const record = await plane.store.findBilling(accountId)
