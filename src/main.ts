@@ -57,6 +57,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
   const store = await openStore(config)
   return {
     accounts: store,
+    billing: store.billing,
     requests: {
       find: (id) => store.findRequest(id),
       list: (limit, accountId) => store.listRequests({ limit, ...(accountId === undefined ? {} : { accountId }) }),

@@ -1,3 +1,4 @@
+import type { PlansPlane } from '../accounts/billing/billing-plane.ts'
 import { findAccount, maxListedAccounts } from '../accounts/accounts.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import { localAccountName } from '../accounts/first-run.ts'
@@ -43,6 +44,7 @@ export const accountOption: Option = {
 export interface Workspace {
   readonly config: Config
   readonly plane: ControlPlane
+  readonly plans: PlansPlane
   readonly requests: RequestReader
   /** The account that is meant: `--account`, or the local one, or the only one. */
   readonly account: () => Promise<Account>
@@ -131,7 +133,16 @@ export class Invocation {
       random: this.ports.random,
       pepper: config.secrets.pepper,
     }
-    return { config, plane, requests: opened.requests, account: () => this.#account(plane) }
+    const plans: PlansPlane = {
+      accounts: opened.accounts,
+      store: opened.billing,
+      clock: this.ports.clock,
+      random: this.ports.random,
+      plans: config.plans,
+      defaultPlan: config.defaultPlan,
+      graceMs: config.billing?.graceMs ?? 0,
+    }
+    return { config, plane, plans, requests: opened.requests, account: () => this.#account(plane) }
   }
 
   async #account(plane: ControlPlane): Promise<Account> {

@@ -1,4 +1,5 @@
 import type { SealCredential } from '../accounts/upstreams.ts'
+import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { AccountStore } from '../accounts/ports.ts'
 import type { Config } from '../config/config.ts'
 import type { Upstream } from '../domain/accounts.ts'
@@ -17,6 +18,7 @@ export interface RequestReader {
 /** The store, open while a command works with it. */
 export interface OpenedStore {
   readonly accounts: AccountStore
+  readonly billing: BillingStore
   readonly requests: RequestReader
   close(): Promise<void>
 }

@@ -9,6 +9,7 @@ import { systemRandom } from '../../src/domain/random.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
 import { MemoryStore } from '../accounts/memory-store.ts'
+import { MemoryBillingStore } from '../billing/memory-billing-store.ts'
 
 export interface Spoken {
   readonly code: number
@@ -21,6 +22,7 @@ export class Harness {
   readonly folder = mkdtempSync(join(tmpdir(), 'svc-router-cli-'))
   readonly dataDir = join(this.folder, 'data')
   readonly store = new MemoryStore()
+  readonly billing = new MemoryBillingStore(this.store)
   readonly records: RequestRecord[] = []
   hasStore = true
   env: Record<string, string> = {}
@@ -76,6 +78,7 @@ export class Harness {
         this.seen.push('open')
         return {
           accounts: this.store,
+          billing: this.billing,
           requests: {
             find: (id) => Promise.resolve(this.records.find((record) => record.id === id)),
             list: (limit, accountId) =>
