@@ -30,7 +30,7 @@ const offersMs = 10 * 60_000
 const heardOf = /^(customer\.(subscription\.|deleted$)|invoice\.|checkout\.session\.|subscription_schedule\.)/
 
 /** Where Stripe is, other than at its own address: for the double. */
-export interface StripeAddress {
+interface StripeAddress {
   readonly host: string
   readonly port: number
 }

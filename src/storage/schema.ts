@@ -171,7 +171,7 @@ export interface BillingRow {
   closing_since_ms: number | null
 }
 
-export interface BillingEventRow {
+interface BillingEventRow {
   id: string
   handled_at_ms: number
 }

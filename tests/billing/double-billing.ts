@@ -12,7 +12,7 @@ export const doublePrices: readonly DoublePrice[] = [
 ]
 
 /** The plan that one of these prices buys. */
-export const planOfPrice = (priceId: string): string | null => /^price_(pro|max)$/.exec(priceId)?.[1] ?? null
+const planOfPrice = (priceId: string): string | null => /^price_(pro|max)$/.exec(priceId)?.[1] ?? null
 
 /**
  * The port over the double without HTTP, for many histories. A read takes its time: `waits` is asked before it looks and

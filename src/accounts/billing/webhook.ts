@@ -14,7 +14,7 @@ export interface WebhookAnswer {
 }
 
 /** The headers of a request, such as a `Headers`. */
-export interface WebhookHeaders {
+interface WebhookHeaders {
   get(name: string): string | null
 }
 

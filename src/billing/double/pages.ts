@@ -40,10 +40,10 @@ export function portalPage(double: StripeDouble, portal: DoublePortal): string {
     'Your subscription',
     `${listed === '' ? '<p>There is no subscription.</p>' : listed}<h2>Card</h2><p>${card}</p>${forms(at, [cardButton])}` +
       `<h2>Time</h2><p>At the double it is ${escape(when(double.state.nowMs))}.</p>` +
-      `${forms(at, [
+      forms(at, [
         ['week', 'Let a week pass'],
         ['month', 'Let a month pass'],
-      ])}` +
+      ]) +
       `<p><a href="${escape(portal.returnUrl)}">Back to svc-router</a></p>`,
   )
 }

@@ -1,5 +1,5 @@
 /** A value of a form: a text, or what brackets in its names built of further values. */
-export type FormValue = string | { readonly [name: string]: FormValue }
+export type FormValue = string | { [name: string]: FormValue }
 export type Form = Readonly<Record<string, FormValue>>
 
 const maxDepth = 6
@@ -16,7 +16,7 @@ export function readForm(text: string): Form | undefined {
     for (const step of path.slice(0, -1)) {
       const inner = (place[step] ??= Object.create(null) as Record<string, FormValue>)
       if (typeof inner === 'string') return undefined
-      place = inner as Record<string, FormValue>
+      place = inner
     }
     place[path.at(-1)!] = value
   }
