@@ -261,7 +261,7 @@ const rows: readonly Row[] = [
     text: 'database:\n  url_env: DATABASE_URL',
     env: { DATABASE_URL: 'postgres://localhost/made-up' },
     places: ['1:1'],
-    fixes: ['known here: mode, listen, base_url, app_url, data, secrets'],
+    fixes: ['known here: mode, listen, app_listen, base_url, app_url, data'],
   },
   {
     name: 'a mode variable that is neither',

@@ -101,7 +101,7 @@ async function answer(parts: Parts, request: IncomingMessage, response: ServerRe
       authorization: request.headers.authorization,
       idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
     })
-    const headers = { 'content-type': 'application/json', 'request-id': double.mintId('req') }
+    const headers = { 'content-type': 'application/json', 'request-id': double.mintId('req'), 'x-simulated': 'true' }
     response.writeHead(status, headers).end(JSON.stringify(said))
     return
   }
