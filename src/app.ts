@@ -18,6 +18,7 @@ import { Api, type Readiness } from './http/api.ts'
 import { Catalog } from './http/catalog.ts'
 import { serve, type Listening } from './http/serve.ts'
 import { openGuard } from './open-guard.ts'
+import { openBilling } from './open-billing.ts'
 import { openProviders } from './open-providers.ts'
 import { openStorage, type Storage } from './open-storage.ts'
 import { openWeb } from './open-web.ts'
@@ -63,6 +64,7 @@ export async function startApp(
     log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' })
   parts.defer(startRequestSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
   parts.defer(startResponseSweep(storage.responses, { retentionMs: given.responseRetentionMs, clock, onFailed }))
+  const sales = parts.use(await openBilling(given, { storage, clock, random, log, onFailed }))
   const sealer = createSealer({ ...sealingKeys(given.secrets), random })
   const notes = new FusionNotes(sealer, clock)
   const stored = new StoredResponses({
@@ -83,7 +85,7 @@ export async function startApp(
   const listening = await listen(given, withPort, { gatewayFor, stored, readiness, clock, random, log })
   const { api } = listening
   const config = withPort(listening.port)
-  web.serve(openWeb(config, { storage, clock, random, log }))
+  web.serve(openWeb(config, { storage, sales, clock, random, log }))
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
   const owned = parts.move()

@@ -68,6 +68,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     audit: store,
     managed: store,
     proveQuotas: () => proveQuotasOnSqlite(config.dataDir),
+    billing: store.billing,
     requests: {
       find: (id) => store.findRequest(id),
       list: (limit, accountId) => store.listRequests({ limit, ...(accountId === undefined ? {} : { accountId }) }),

@@ -22,9 +22,21 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
     because: 'an adapter: it serves the gateway and knows no other adapter; signing is done by well-kept libraries',
   },
   storage: {
-    imports: ['domain', 'gateway/ports.ts', 'gateway/response-store.ts', 'accounts/ports.ts'],
+    imports: [
+      'domain',
+      'gateway/ports.ts',
+      'gateway/response-store.ts',
+      'accounts/ports.ts',
+      'accounts/billing/ports.ts',
+    ],
     packages: ['kysely', 'pg', 'node:*'],
     because: 'an adapter: it serves both planes and knows no other adapter',
+  },
+  billing: {
+    imports: ['domain', 'accounts/billing/ports.ts', 'make-folder.ts'],
+    packages: ['stripe', 'node:*'],
+    because:
+      'an adapter: it serves the control plane and knows no other adapter; what it speaks is spoken by its library',
   },
   http: {
     imports: ['domain', 'formats', 'gateway'],
@@ -67,6 +79,7 @@ const roots = [
   'open-providers.ts',
   'open-web.ts',
   'open-models.ts',
+  'open-billing.ts',
   'main.ts',
 ]
 const free = ['log.ts', 'make-folder.ts', '../package.json']

@@ -320,6 +320,8 @@ describe('what is published', () => {
       SVC_ROUTER_OLD_PEPPER: madeUpPepper,
       SVC_ROUTER_OLD_SEALING_KEY: madeUpSealingKey,
       OPENAI_API_KEY: 'made-up',
+      STRIPE_SECRET_KEY: 'made-up',
+      STRIPE_WEBHOOK_SECRET: 'made-up',
     }
     const config = loadText(text, { env })
     expect(config.backends.map(({ id }) => id)).toEqual([

@@ -23,6 +23,12 @@ export type AccountsRefusal =
   | 'managed_request_open'
   | 'managed_request_unknown'
   | 'managed_request_decided'
+  | 'plan_not_sold'
+  | 'plan_same'
+  | 'not_subscribed'
+  | 'upgrade_unknown'
+  | 'upgrade_open'
+  | 'upgrade_decided'
 
 /** An expected refusal of the control plane. It carries a code and never a secret. */
 export class AccountsError extends Error {

@@ -1,3 +1,4 @@
+import type { UpgradesPlane } from '../accounts/billing/billing-plane.ts'
 import { findAccount, maxListedAccounts } from '../accounts/accounts.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { ManagedPlane } from '../accounts/managed-access.ts'
@@ -48,6 +49,7 @@ export interface Workspace {
   readonly audit: AuditStore
   readonly managed: ManagedPlane
   readonly proveQuotas: () => Promise<void>
+  readonly plans: UpgradesPlane
   readonly requests: RequestReader
   /** The account that is meant: `--account`, or the local one, or the only one. */
   readonly account: () => Promise<Account>
@@ -137,11 +139,22 @@ export class Invocation {
       pepper: config.secrets.pepper,
       actor: { kind: 'cli' },
     }
+    const plans: UpgradesPlane = {
+      accounts: opened.accounts,
+      store: opened.billing,
+      actor: plane.actor,
+      clock: this.ports.clock,
+      random: this.ports.random,
+      plans: config.plans,
+      defaultPlan: config.defaultPlan,
+      graceMs: config.billing?.graceMs ?? 0,
+    }
     const { audit, requests } = opened
     const proveQuotas = (): Promise<void> => opened.proveQuotas()
     return {
       config,
       plane,
+      plans,
       audit,
       managed: { ...plane, store: opened.managed },
       proveQuotas,

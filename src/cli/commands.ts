@@ -24,6 +24,9 @@ import { request } from './request.ts'
 import { requests } from './requests.ts'
 import { runAgent } from './run-agent.ts'
 import { start } from './start.ts'
+import { upgradesApprove } from './upgrades-approve.ts'
+import { upgradesList } from './upgrades-list.ts'
+import { upgradesReject } from './upgrades-reject.ts'
 import { upstreamAdd } from './upstream-add.ts'
 import { upstreamList } from './upstream-list.ts'
 import { upstreamRemove } from './upstream-remove.ts'
@@ -46,6 +49,9 @@ export const commands: readonly Command[] = [
   accountsPlan,
   accountsSuspend,
   accountsResume,
+  upgradesList,
+  upgradesApprove,
+  upgradesReject,
   upstreamAdd,
   upstreamTest,
   upstreamList,

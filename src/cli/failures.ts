@@ -83,6 +83,15 @@ function refusals(command: (text: string) => string): Refusals {
       'the credential is empty, too long or has characters that no credential has',
       'give it as one line, without quotes',
     ],
+    plan_not_sold: ['this plan cannot be bought', `see the plans: ${command('check')}`],
+    plan_same: ['the account is on this plan already', `see it: ${command('accounts list')}`],
+    not_subscribed: ['the account has not bought a plan', `see it: ${command('accounts list')}`],
+    upgrade_unknown: ['there is no such upgrade request', `see them: ${command('upgrades list')}`],
+    upgrade_open: ['the account has an open upgrade request', `see it: ${command('upgrades list')}`],
+    upgrade_decided: [
+      'this upgrade request was decided or withdrawn before',
+      `see them: ${command('upgrades list --all')}`,
+    ],
   }
 }
 

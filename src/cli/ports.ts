@@ -1,4 +1,5 @@
 import type { SealCredential } from '../accounts/upstreams.ts'
+import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { AccountStore, AuditStore, ManagedAccessStore } from '../accounts/ports.ts'
 import type { Config } from '../config/config.ts'
 import type { Upstream } from '../domain/accounts.ts'
@@ -23,6 +24,7 @@ export interface OpenedStore {
   readonly managed: ManagedAccessStore
   /** Rejects where a write to the quotas is not found again behind a fresh connection. */
   proveQuotas(): Promise<void>
+  readonly billing: BillingStore
   readonly requests: RequestReader
   close(): Promise<void>
 }

@@ -34,6 +34,8 @@ export interface Config {
   readonly plans: readonly Plan[]
   /** The id of the plan of new accounts. */
   readonly defaultPlan: string
+  /** How plans are sold; undefined where an operator decides requests for them. */
+  readonly billing: BillingConfig | undefined
   readonly providers: readonly ProviderConfig[]
   /** In the order of the file; simulated backends last. */
   readonly backends: readonly BackendConfig[]
@@ -61,6 +63,21 @@ export interface ConfigSecrets {
   readonly previousSealingKey: Secret<Uint8Array> | undefined
   /** Whether any of the two was made by us and is kept in `secrets.json` in the data folder. */
   readonly keptInFile: boolean
+}
+
+/** Stripe, or a simulation of it. */
+export interface BillingConfig {
+  /** Undefined: simulated. */
+  readonly stripe: StripeConfig | undefined
+  /** How long an unpaid invoice is waited for. */
+  readonly graceMs: number
+}
+
+export interface StripeConfig {
+  readonly secretKey: Secret
+  readonly webhookSecret: Secret
+  /** By the id of a plan: the price that is sold, and behind it those that are honoured. */
+  readonly prices: ReadonlyMap<string, readonly string[]>
 }
 
 /** A vendor as the file declares it, or a preset used by its own name. */

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { FusionDefaults } from '../domain/profiles.ts'
-import type { BackendConfig, Config } from './config.ts'
+import type { BackendConfig, BillingConfig, Config } from './config.ts'
 import { writeDuration, writeSize } from './measures.ts'
 
 /** The effective configuration as YAML, every secret masked, for `svc-router check`. */
@@ -37,6 +37,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
       fusions_at_once: plan.fusionsAtOnce,
     })),
     default_plan: config.defaultPlan,
+    billing: config.billing === undefined ? undefined : plainBilling(config.billing),
     backends: byId(config.backends, plainBackend),
     models: Object.fromEntries(Array.from(config.modelFacts, ([model, facts]) => [model, plainFacts(facts)])),
     profiles: byId(config.profiles, (profile) => ({
@@ -66,6 +67,17 @@ export function plainConfig(config: Config): Record<string, unknown> {
 }
 
 const masked = '********'
+
+function plainBilling({ stripe, graceMs }: BillingConfig): Record<string, unknown> {
+  return {
+    stripe:
+      stripe === undefined
+        ? undefined
+        : { secret_key: masked, webhook_secret: masked, prices: Object.fromEntries(stripe.prices) },
+    simulated: stripe === undefined ? true : undefined,
+    grace: writeDuration(graceMs),
+  }
+}
 
 function plainBackend(backend: BackendConfig): Record<string, unknown> {
   const { provider, timeouts, facts } = backend

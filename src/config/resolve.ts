@@ -4,6 +4,7 @@ import { Secret } from '../domain/secret.ts'
 import { baseUrlFor, originFor, type Config, type ConfigSecrets, type Limits, type Mode } from './config.ts'
 import type { Findings } from './findings.ts'
 import { readDurationMs, readSizeBytes } from './measures.ts'
+import { resolveBilling } from './resolve-billing.ts'
 import { resolveProfiles } from './resolve-profiles.ts'
 import { resolveModelFacts } from './resolve-facts.ts'
 import { resolveBackends, resolveProviders } from './resolve-routes.ts'
@@ -83,6 +84,7 @@ export function resolve(
     given: resolveSecrets(file, mode, findings),
     plans,
     defaultPlan: resolveDefaultPlan(file, plans, findings),
+    billing: resolveBilling(file, mode, plans, findings),
     providers: [...providers.values()],
     backends,
     modelFacts: resolveModelFacts(file),

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { regionShape } from '../domain/cloud-credentials.ts'
 import { formatIds } from '../domain/format-id.ts'
 import type { CapabilityId } from '../domain/model-facts.ts'
+import { billingSchema } from './billing-schema.ts'
 import { presetNames } from './presets.ts'
 import { duration, env, flag, group, isProviderUrl, map, shaped, size, text, url, whole } from './settings.ts'
 
@@ -170,6 +171,9 @@ export const configSchema = group({
   default_plan: text('the id of a plan', 64)
     .optional()
     .describe('The plan of new accounts. Default free, or else the first plan.'),
+  billing: billingSchema
+    .optional()
+    .describe('How plans are sold. Left out, accounts ask for another plan and an operator approves.'),
   providers: map(
     nameShape,
     'a provider name: letters, digits, ".", "_" and "-", at most 64',

@@ -53,6 +53,11 @@ export const auditEvents = {
   'email.removed': ['accountId'],
   'upstream.added': ['accountId', 'upstreamId', 'provider'],
   'upstream.removed': ['accountId', 'upstreamId'],
+  'upgrade.requested': ['accountId', 'planId', 'requestId'],
+  'upgrade.withdrawn': ['accountId', 'planId', 'requestId'],
+  /** The account is on the plan with it. */
+  'upgrade.approved': ['accountId', 'planId', 'requestId'],
+  'upgrade.rejected': ['accountId', 'planId', 'requestId'],
   'managed.switched_on': [],
   'managed.switched_off': [],
   'managed.resale_recorded': ['provider', 'noteId'],

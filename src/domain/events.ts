@@ -29,6 +29,14 @@ export type ServiceEvent =
   /** The live checks of contract 7 opened or shut managed access, or that could not be recorded. */
   | { readonly event: 'managed_access'; readonly what: 'opened' | 'shut' | 'unrecorded'; readonly reason: string }
   | { readonly event: 'store_failing'; readonly reason: string }
+  /** A subscription granted another plan, or none any more. */
+  | { readonly event: 'subscription_changed_plan'; readonly accountId: string; readonly planId: string }
+  /** Whoever takes the money cannot be asked; plans stay as they are meanwhile. */
+  | { readonly event: 'billing_failing'; readonly reason: string }
+  /** Something about an account's subscriptions that its operator should look at. */
+  | { readonly event: 'billing_odd'; readonly accountId: string; readonly reason: string }
+  /** Payments are simulated: no money moves. */
+  | { readonly event: 'billing_simulated'; readonly origin: string }
   /** `stack` holds the places in our code, without the error's message. */
   | { readonly event: 'internal_error'; readonly requestId: string; readonly name: string; readonly stack: string }
 

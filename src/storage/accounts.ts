@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import type { Kysely, Transaction } from 'kysely'
 import type { Account } from '../domain/accounts.ts'
 import type { AuditRecord } from '../domain/audit.ts'
 import { change } from './revision.ts'
@@ -37,14 +37,17 @@ export async function listAccounts(db: Kysely<Tables>, limit: number): Promise<r
 
 /** Puts an account on another plan; false where there is no such account. */
 export function setPlan(db: Kysely<Tables>, accountId: string, planId: string, record: AuditRecord): Promise<boolean> {
-  return change(db, record, async (transaction) => {
-    const result = await transaction
-      .updateTable('accounts')
-      .set({ plan_id: planId })
-      .where('id', '=', accountId)
-      .executeTakeFirstOrThrow()
-    return result.numUpdatedRows > 0n
-  })
+  return change(db, record, (transaction) => putOnPlan(transaction, accountId, planId))
+}
+
+/** The same within a change: every change of a plan, whoever decides it, is made here. */
+export async function putOnPlan(transaction: Transaction<Tables>, accountId: string, planId: string): Promise<boolean> {
+  const result = await transaction
+    .updateTable('accounts')
+    .set({ plan_id: planId })
+    .where('id', '=', accountId)
+    .executeTakeFirstOrThrow()
+  return result.numUpdatedRows > 0n
 }
 
 /** Suspends an account or resumes it; false where there is no such account or it stands so already. */

@@ -167,6 +167,37 @@ export const migrations: readonly Migration[] = [
     ]),
   },
   {
+    name: '005-billing',
+    statements: [
+      // Accounts are not referenced: what an account still pays for is cancelled after it is deleted.
+      `create table billing (
+        account_id text primary key,
+        customer_id text unique,
+        reads bigint not null,
+        applied_read bigint not null,
+        granted_plan_id text,
+        subscription text,
+        read_at_ms bigint,
+        check_at_ms bigint not null,
+        closing_since_ms bigint
+      )`,
+      `create index billing_by_check on billing (check_at_ms)`,
+      `create table billing_events (id text primary key, handled_at_ms bigint not null)`,
+      `create index billing_events_by_time on billing_events (handled_at_ms)`,
+      `create table upgrade_requests (
+        id text primary key,
+        account_id text not null,
+        plan_id text not null,
+        state text not null,
+        created_at_ms bigint not null,
+        decided_at_ms bigint
+      )`,
+      // An account has one open request at most.
+      `create unique index upgrade_requests_open on upgrade_requests (account_id) where state = 'requested'`,
+      `create index upgrade_requests_by_account on upgrade_requests (account_id, created_at_ms)`,
+    ],
+  },
+  {
     name: '006-sessions',
     statements: [
       `create table emails (

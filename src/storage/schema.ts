@@ -21,6 +21,9 @@ export interface Tables {
   emails: EmailRow
   sign_in_proofs: ProofRow
   sessions: SessionRow
+  billing: BillingRow
+  billing_events: BillingEventRow
+  upgrade_requests: UpgradeRequestRow
   migrations: MigrationRow
 }
 
@@ -209,4 +212,31 @@ interface MigrationRow {
   name: string
   checksum: string
   applied_at_ms: number
+}
+
+export interface BillingRow {
+  account_id: string
+  customer_id: string | null
+  /** How many reads have begun, and which of them was applied last. */
+  reads: number
+  applied_read: number
+  granted_plan_id: string | null
+  subscription: string | null
+  read_at_ms: number | null
+  check_at_ms: number
+  closing_since_ms: number | null
+}
+
+interface BillingEventRow {
+  id: string
+  handled_at_ms: number
+}
+
+export interface UpgradeRequestRow {
+  id: string
+  account_id: string
+  plan_id: string
+  state: string
+  created_at_ms: number
+  decided_at_ms: number | null
 }

@@ -1,9 +1,11 @@
 import type { Kysely } from 'kysely'
+import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { AccountStore, AuditStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { KeyStore } from '../gateway/ports.ts'
 import { addAccount, findAccount, listAccounts, setPlan, setSuspended } from './accounts.ts'
 import { addCheckpoint, append, listCheckpoints, listEntries, proveAppend, readHead, readLinks } from './audit.ts'
+import { createBillingStore } from './billing-store.ts'
 import { addAccountWithEmail, addEmail, findEmail, listEmails, removeEmail } from './emails.ts'
 import { addKey, findByDigest, findKey, findKeyByDigest, listKeys, revokeKey, rotateKey } from './keys.ts'
 import {
@@ -34,6 +36,7 @@ interface RequestStore {
 
 /** Everything that is kept, on either engine. `close` ends the database that it was made from. */
 export interface Store extends AccountStore, AuditStore, IdentityStore, ManagedAccessStore, KeyStore, RequestStore {
+  readonly billing: BillingStore
   close(): Promise<void>
 }
 
@@ -93,6 +96,7 @@ export function createStore(db: Kysely<Tables>): Store {
     listRequests: (selection) => listRequests(db, selection),
     usedUnits: (accountId, periodId) => usedUnits(db, accountId, periodId),
     deleteRequestsBefore: (timeMs, limit) => deleteRequestsBefore(db, timeMs, limit),
+    billing: createBillingStore(db),
     close: () => db.destroy(),
   }
 }

@@ -26,6 +26,7 @@ const navigation: readonly { readonly path: string; readonly name: string }[] = 
   { path: '/account', name: 'Account' },
   { path: '/account/keys', name: 'Keys' },
   { path: '/account/upstreams', name: 'Providers' },
+  { path: '/billing', name: 'Billing' },
 ]
 
 /** A whole page as the answer to a visit. */

@@ -6,6 +6,9 @@ const notices = {
   'signed-in': 'You are signed in.',
   'signed-out': 'You are signed out.',
   'session-ended': 'That browser is signed out.',
+  'upgrade-requested': 'Your request is with the operator. You see here what becomes of it.',
+  'upgrade-withdrawn': 'Your request is withdrawn.',
+  'checkout-left': 'Nothing was bought.',
 } as const
 
 export type Notice = keyof typeof notices

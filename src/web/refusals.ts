@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import { BillingFailure } from '../accounts/billing/ports.ts'
 import { AccountsError, type AccountsRefusal } from '../accounts/refusals.ts'
 import { describeBug } from '../domain/bugs.ts'
 import { page } from './layout.ts'
@@ -73,7 +74,12 @@ export class PageRefusal extends Error {
 }
 
 /** What the control plane does not know is not there for this visitor either. */
-const unknownCodes: readonly AccountsRefusal[] = ['account_unknown', 'key_unknown', 'upstream_unknown']
+const unknownCodes: readonly AccountsRefusal[] = [
+  'account_unknown',
+  'key_unknown',
+  'upstream_unknown',
+  'upgrade_unknown',
+]
 
 /** The page for whatever was thrown. What was not expected is a bug: it is noted, and nothing of it is shown. */
 export function refusalPage(
@@ -100,5 +106,7 @@ export function refusalPage(
 function codeOf(thrown: unknown): PageRefusalCode {
   if (thrown instanceof PageRefusal) return thrown.code
   if (thrown instanceof AccountsError && unknownCodes.includes(thrown.code)) return 'not_found'
+  // Whoever takes the money does not answer; or it refuses us, which only the operator can mend.
+  if (thrown instanceof BillingFailure) return 'unavailable'
   return 'broken'
 }

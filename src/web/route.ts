@@ -1,4 +1,5 @@
 import type { AccountVisit, Visit, WebhookVisit } from './visit.ts'
+import type { WebParts } from './web-parts.ts'
 
 /**
  * Who may call a route. `public`: anybody. `account`: whoever is signed in to an account. `operator`: whoever is signed
@@ -12,7 +13,7 @@ interface RouteFor<Who extends Access, Given> {
   readonly path: string
   readonly access: Who
   /** Origins besides our own that a form of this page may lead to, through a redirect too; for the content security policy. */
-  readonly formTargets?: readonly string[]
+  readonly formTargets?: (parts: WebParts) => readonly string[]
   handle(visit: Given): Response | Promise<Response>
 }
 

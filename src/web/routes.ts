@@ -1,5 +1,7 @@
 import { answerAsset } from './assets.ts'
 import { accountRoutes } from './pages/account.ts'
+import { billingRoutes } from './pages/billing.ts'
+import { upgradeRoutes } from './pages/upgrade.ts'
 import { signOutRoutes } from './pages/sign-out.ts'
 import { redirect } from './redirect.ts'
 import { PageRefusal } from './refusals.ts'
@@ -18,4 +20,11 @@ const asset: Route = {
 }
 
 /** Everything that can be called, and by whom. Each page's file has its own rows. */
-export const routes: readonly Route[] = [start, asset, ...signOutRoutes, ...accountRoutes]
+export const routes: readonly Route[] = [
+  start,
+  asset,
+  ...signOutRoutes,
+  ...accountRoutes,
+  ...billingRoutes,
+  ...upgradeRoutes,
+]

@@ -42,7 +42,7 @@ async function serve(parts: WebParts, context: Context<{ Bindings: Peer }>, rout
   const requestId = parts.mintRequestId()
   const isHttps = parts.appUrl.startsWith('https:')
   const response = await answer(parts, context, route, requestId)
-  setSecurityHeaders(response.headers, isHttps, route.formTargets)
+  setSecurityHeaders(response.headers, isHttps, route.formTargets?.(parts))
   response.headers.set('X-Request-Id', requestId)
   return response
 }

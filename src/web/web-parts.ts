@@ -1,3 +1,4 @@
+import type { PlanSales } from '../accounts/billing/billing-plane.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { IdentityPlane } from '../accounts/identity.ts'
 import type { Clock } from '../domain/clock.ts'
@@ -14,6 +15,8 @@ export interface WebParts {
   /** Proxies of the operator's own in front of the app: so many entries at the end of `X-Forwarded-For` are believed. */
   readonly trustedProxies: number
   readonly plans: readonly Plan[]
+  /** How accounts come to another plan. */
+  readonly sales: PlanSales
   /** The control plane for everybody; whoever visits is added for each call. */
   readonly control: Omit<ControlPlane, 'actor'>
   readonly identity: IdentityPlane

@@ -11,6 +11,7 @@ import type { UpstreamTest } from '../../src/domain/upstream.ts'
 import { openStore } from '../../src/open-storage.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { MemoryStore } from '../accounts/memory-store.ts'
+import { MemoryBillingStore } from '../billing/memory-billing-store.ts'
 
 export interface Spoken {
   readonly code: number
@@ -23,6 +24,7 @@ export class Harness {
   readonly folder = mkdtempSync(join(tmpdir(), 'svc-router-cli-'))
   readonly dataDir = join(this.folder, 'data')
   readonly store = new MemoryStore()
+  readonly billing = new MemoryBillingStore(this.store)
   readonly records: RequestRecord[] = []
   hasStore = true
   /** Whether the database of the data folder is used instead of the store in memory. */
@@ -98,6 +100,7 @@ export class Harness {
             accounts: store,
             audit: store,
             managed: store,
+            billing: store.billing,
             proveQuotas: () => this.proof(),
             requests,
             close: () => store.close(),
@@ -109,6 +112,7 @@ export class Harness {
           audit: this.real ?? none,
           managed: this.real ?? none,
           proveQuotas: () => this.proof(),
+          billing: this.billing,
           requests: {
             find: (id) => Promise.resolve(this.records.find((record) => record.id === id)),
             list: (limit, accountId) =>

@@ -1,0 +1,104 @@
+import type { Offer, Price, Subscription, UpgradeRequest } from '../../domain/billing.ts'
+import type { Plan } from '../../domain/plans.ts'
+import { AccountsError } from '../refusals.ts'
+import type { PlansPlane } from './billing-plane.ts'
+import { graceEndsAtMs } from './entitlement.ts'
+
+/** Requests that are shown to the account that made them. */
+const shownRequests = 5
+
+/** Where an account stands with its plan, for its billing page. Nothing is asked of Stripe for it. */
+export interface BillingOverview {
+  /** The plan that is enforced now (contract 4.5). */
+  readonly plan: Plan | undefined
+  /** Whether the plan comes from the subscription, or from the operator. */
+  readonly isPaid: boolean
+  readonly subscription: Subscription | null
+  /** When the next invoice is due, and over what; null where none will come. */
+  readonly nextInvoice: { readonly atMs: number; readonly price: Price | null } | null
+  /** What is on its way: another plan from a moment on. `planId` is that of accounts without a subscription where it ends. */
+  readonly coming: { readonly planId: string | null; readonly atMs: number } | null
+  /** An invoice is unpaid: when the plan is lost. Null where nothing is due. */
+  readonly paymentDue: { readonly sinceMs: number; readonly planEndsAtMs: number } | null
+  /** When the subscription was last read. */
+  readonly readAtMs: number | null
+}
+
+/** What changing to a plan does, for the upgrade page. */
+export interface PlanChange {
+  readonly from: Plan | undefined
+  readonly to: Plan
+  readonly direction: 'upgrade' | 'downgrade' | 'same'
+  /** Null: at once, and what is left of the period is credited. Otherwise when what is paid ends. */
+  readonly takesEffectAtMs: number | null
+  readonly price: Price | null
+}
+
+/** Where an account stands. @throws AccountsError `account_unknown` */
+export async function describeBilling(plane: PlansPlane, accountId: string): Promise<BillingOverview> {
+  const account = await plane.accounts.findAccount(accountId)
+  if (account === undefined) throw new AccountsError('account_unknown')
+  const record = await plane.store.findBilling(accountId)
+  const subscription = record?.subscription ?? null
+  const plan = planOf(plane, account.planId)
+  const isPaid = record !== undefined && record.grantedPlanId !== null && record.grantedPlanId === account.planId
+  return {
+    plan,
+    isPaid,
+    subscription,
+    nextInvoice: nextInvoiceOf(subscription),
+    coming: comingOf(subscription, plane.defaultPlan),
+    paymentDue: dueOf(subscription, plane.graceMs),
+    readAtMs: record?.readAtMs ?? null,
+  }
+}
+
+/** What changing an account's plan would do. @throws AccountsError `account_unknown`, `plan_unknown` */
+export async function describeChange(
+  plane: PlansPlane,
+  accountId: string,
+  planId: string,
+  offers: readonly Offer[] = [],
+): Promise<PlanChange> {
+  const account = await plane.accounts.findAccount(accountId)
+  if (account === undefined) throw new AccountsError('account_unknown')
+  const to = planOf(plane, planId)
+  if (to === undefined) throw new AccountsError('plan_unknown')
+  const rank = plane.plans.indexOf(to) - plane.plans.findIndex(({ id }) => id === account.planId)
+  const record = await plane.store.findBilling(accountId)
+  const paidUntilMs = record?.grantedPlanId == null ? null : (record.subscription?.periodEndsAtMs ?? null)
+  return {
+    from: planOf(plane, account.planId),
+    to,
+    direction: rank > 0 ? 'upgrade' : rank < 0 ? 'downgrade' : 'same',
+    takesEffectAtMs: rank < 0 ? paidUntilMs : null,
+    price: offers.find((offer) => offer.planId === planId)?.price ?? null,
+  }
+}
+
+/** An account's newest requests for another plan, the open one among them if there is one. */
+export function listOwnRequests(plane: PlansPlane, accountId: string): Promise<readonly UpgradeRequest[]> {
+  return plane.store.listUpgradeRequests({ accountId, limit: shownRequests })
+}
+
+function planOf(plane: PlansPlane, planId: string): Plan | undefined {
+  return plane.plans.find(({ id }) => id === planId)
+}
+
+function nextInvoiceOf(subscription: Subscription | null): BillingOverview['nextInvoice'] {
+  if (subscription === null || !['active', 'trialing', 'past_due'].includes(subscription.status)) return null
+  const { endsAtMs, periodEndsAtMs, next, price } = subscription
+  if (endsAtMs !== null && endsAtMs <= periodEndsAtMs) return null
+  return { atMs: periodEndsAtMs, price: next === null ? price : null }
+}
+
+function comingOf(subscription: Subscription | null, defaultPlan: string): BillingOverview['coming'] {
+  if (subscription === null) return null
+  if (subscription.endsAtMs !== null) return { planId: defaultPlan, atMs: subscription.endsAtMs }
+  return subscription.next
+}
+
+function dueOf(subscription: Subscription | null, graceMs: number): BillingOverview['paymentDue'] {
+  if (subscription?.status !== 'past_due' || subscription.dueSinceMs === null) return null
+  return { sinceMs: subscription.dueSinceMs, planEndsAtMs: graceEndsAtMs(subscription, graceMs) }
+}

@@ -1,0 +1,59 @@
+import type { BillingPlane } from './billing-plane.ts'
+import { BillingFailure, type BillingHint, WebhookRefused } from './ports.ts'
+import { refresh } from './refresh.ts'
+
+/** The largest event that is read; Stripe's own are far smaller. Whoever reads the body must not read more. */
+export const maxWebhookBytes = 512 * 1024
+/** Handled at once. Further ones are sent again later by Stripe, for up to three days. */
+const maxUnderWay = 64
+
+/** What a webhook is answered with: `status` goes out, `outcome` says why and may be shown to its sender. */
+export interface WebhookAnswer {
+  readonly status: 200 | 400 | 413 | 503
+  readonly outcome: 'applied' | 'seen before' | 'not for us' | 'refused' | 'too large' | 'busy' | 'try again'
+}
+
+/** The headers of a request, such as a `Headers`. */
+interface WebhookHeaders {
+  get(name: string): string | null
+}
+
+/** Takes one webhook: the body as it arrived, byte by byte. Never throws. */
+export type HandleWebhook = (rawBody: Uint8Array, headers: WebhookHeaders) => Promise<WebhookAnswer>
+
+/**
+ * Handles signed events. An event is no more than a hint: its signature is checked on the raw body, and what it is about
+ * is read anew, so that disorder and repetition do no harm. Each event is handled once; one that could not be handled
+ * is answered with 503 and comes again.
+ */
+export function createWebhookHandler(plane: BillingPlane): HandleWebhook {
+  let underWay = 0
+  return async (rawBody, headers) => {
+    if (rawBody.byteLength > maxWebhookBytes) return { status: 413, outcome: 'too large' }
+    if (underWay >= maxUnderWay) return { status: 503, outcome: 'busy' }
+    underWay += 1
+    try {
+      return await handle(plane, rawBody, headers.get('stripe-signature') ?? '')
+    } catch (error) {
+      if (error instanceof WebhookRefused) return { status: 400, outcome: 'refused' }
+      if (error instanceof BillingFailure) plane.log({ event: 'billing_failing', reason: error.trouble })
+      else plane.log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' })
+      return { status: 503, outcome: 'try again' }
+    } finally {
+      underWay -= 1
+    }
+  }
+}
+
+async function handle(plane: BillingPlane, rawBody: Uint8Array, signature: string): Promise<WebhookAnswer> {
+  const hint: BillingHint = plane.billing.readWebhook(rawBody, signature, plane.clock.nowMs())
+  if (hint.customerId === undefined) return { status: 200, outcome: 'not for us' }
+  if (await plane.store.hasHandled(hint.eventId)) return { status: 200, outcome: 'seen before' }
+  const record = await plane.store.findBillingOf(hint.customerId)
+  // A customer of something else that is sold with the same Stripe account.
+  if (record === undefined) return { status: 200, outcome: 'not for us' }
+  const outcome = await refresh(plane, record.accountId, hint.eventId)
+  // The other outcomes note it themselves, together with what they write.
+  if (outcome === 'closed') await plane.store.noteHandled(hint.eventId, Math.floor(plane.clock.nowMs()))
+  return { status: 200, outcome: 'applied' }
+}

@@ -1,0 +1,10 @@
+/** A day. */
+export const dayMs = 86_400_000
+
+/** The same day of the next month, or its last. */
+export function nextMonth(timeMs: number): number {
+  const from = new Date(timeMs)
+  const lastDay = new Date(Date.UTC(from.getUTCFullYear(), from.getUTCMonth() + 2, 0)).getUTCDate()
+  const day = Math.min(from.getUTCDate(), lastDay)
+  return Date.UTC(from.getUTCFullYear(), from.getUTCMonth() + 1, day) + (timeMs % dayMs)
+}

@@ -1,0 +1,266 @@
+import { randomBase62 } from '../../domain/ids.ts'
+import type { RandomBytes } from '../../domain/random.ts'
+import { dayMs, nextMonth } from './calendar.ts'
+import { advance } from './cycle.ts'
+import {
+  emptyState,
+  isOver,
+  maxKept,
+  type DoubleCheckout,
+  type DoubleCustomer,
+  type DoubleInvoice,
+  type DoublePortal,
+  type DoublePrice,
+  type DoubleState,
+  type DoubleSubscription,
+} from './state.ts'
+
+const idCharacters = 24
+/** Long enough that nobody is in a hurry, as short as Stripe allows. */
+const defaultCheckoutMs = 3_600_000
+/** Stripe tries a payment again after so many days, and then gives up in the way that its operator chose. */
+const retryAfterDays = [3, 5, 7] as const
+const trialMs = 7 * dayMs
+
+/** Something that happened, for a webhook. */
+export interface DoubleEvent {
+  readonly id: string
+  readonly type: string
+  readonly createdAtMs: number
+  /** What it is about, as it was when it happened. */
+  readonly about: DoubleSubscription | DoubleInvoice | DoubleCheckout
+}
+
+export interface DoubleOptions {
+  readonly prices: readonly DoublePrice[]
+  readonly random: RandomBytes
+  /** What becomes of a subscription whose invoice is not paid in the end. */
+  readonly whenUnpaid: 'canceled' | 'unpaid' | 'past_due'
+  readonly onEvent: (event: DoubleEvent) => void
+  /** From an earlier double, or empty. */
+  readonly state: DoubleState
+}
+
+/**
+ * A double of Stripe's subscriptions: customers, checkouts, renewals, failing cards and cancelling, over a clock of its
+ * own. It simulates what the service uses of Stripe and nothing else; no money moves. Each method is something that a
+ * customer, an operator or time does; what happens becomes events.
+ */
+export class StripeDouble {
+  readonly state: DoubleState
+  readonly prices: readonly DoublePrice[]
+  readonly whenUnpaid: DoubleOptions['whenUnpaid']
+  readonly #random: RandomBytes
+  readonly #onEvent: DoubleOptions['onEvent']
+
+  constructor({ prices, random, whenUnpaid, onEvent, state }: DoubleOptions) {
+    this.prices = prices
+    this.whenUnpaid = whenUnpaid
+    this.#random = random
+    this.#onEvent = onEvent
+    this.state = state
+  }
+
+  /** Lets time pass up to a moment, in order: expiries, renewals, retries, the ends of what was cancelled. */
+  advanceTo(nowMs: number): void {
+    advance(this, nowMs)
+  }
+
+  createCustomer(name: string, metadata: Readonly<Record<string, string>>): DoubleCustomer {
+    const customer: DoubleCustomer = { id: this.mintId('cus'), name, metadata, cardFails: false }
+    keep(this.state.customers, customer)
+    return customer
+  }
+
+  openCheckout(
+    draft: Omit<DoubleCheckout, 'id' | 'status' | 'expiresAtMs'> & { expiresAtMs?: number },
+  ): DoubleCheckout {
+    const expiresAtMs = draft.expiresAtMs ?? this.state.nowMs + defaultCheckoutMs
+    const checkout: DoubleCheckout = { ...draft, id: this.mintId('cs_test'), status: 'open', expiresAtMs }
+    keep(this.state.checkouts, checkout)
+    return checkout
+  }
+
+  openPortal(customerId: string, returnUrl: string): DoublePortal {
+    const portal: DoublePortal = { id: this.mintId('bps'), customerId, returnUrl }
+    keep(this.state.portals, portal)
+    return portal
+  }
+
+  /** Pays a checkout. With a card that fails nothing comes of it, and the page stays open. */
+  payCheckout(checkout: DoubleCheckout, { trial = false } = {}): DoubleSubscription | undefined {
+    const customer = this.customer(checkout.customerId)
+    if (checkout.status !== 'open' || customer === undefined || (customer.cardFails && !trial)) return undefined
+    checkout.status = 'complete'
+    const subscription = this.#subscribe(customer, checkout.priceId, trial ? 'trialing' : 'active')
+    this.emit('checkout.session.completed', checkout)
+    return subscription
+  }
+
+  /** Begins a subscription whose first payment is not through: it expires unless it is paid within a day. */
+  subscribeIncomplete(customer: DoubleCustomer, priceId: string): DoubleSubscription {
+    const subscription = this.#subscribe(customer, priceId, 'incomplete')
+    this.#bill(subscription, this.amountOf(priceId)).failures = retryAfterDays.length
+    return subscription
+  }
+
+  expireCheckout(checkout: DoubleCheckout): void {
+    if (checkout.status !== 'open') return
+    checkout.status = 'expired'
+    this.emit('checkout.session.expired', checkout)
+  }
+
+  /** Another price: a higher one at once, with the difference invoiced; a lower one when the period ends. */
+  changePrice(subscription: DoubleSubscription, priceId: string): void {
+    if (!['active', 'trialing'].includes(subscription.status)) return
+    const isMore = this.amountOf(priceId) > this.amountOf(subscription.priceId)
+    subscription.nextPriceId = isMore || priceId === subscription.priceId ? null : priceId
+    if (isMore) {
+      const difference = this.amountOf(priceId) - this.amountOf(subscription.priceId)
+      subscription.priceId = priceId
+      if (subscription.status === 'active') this.invoice(subscription, difference)
+    }
+    this.emit('customer.subscription.updated', subscription)
+  }
+
+  /** Cancels to the end of the period, or takes that back. */
+  cancelAtPeriodEnd(subscription: DoubleSubscription, isWanted: boolean): void {
+    if (isOver(subscription)) return
+    subscription.cancelsAtPeriodEnd = isWanted
+    if (isWanted) subscription.nextPriceId = null
+    this.emit('customer.subscription.updated', subscription)
+  }
+
+  /** Ends a subscription at once. */
+  cancelNow(subscription: DoubleSubscription): void {
+    if (isOver(subscription)) return
+    subscription.status = 'canceled'
+    subscription.canceledAtMs = this.state.nowMs
+    for (const invoice of this.openInvoices(subscription.id)) invoice.retryAtMs = null
+    this.emit('customer.subscription.deleted', subscription)
+  }
+
+  /** The customer's card is refused from now on, or works again; then what is open is paid. */
+  setCard(customer: DoubleCustomer, fails: boolean): void {
+    customer.cardFails = fails
+    if (fails) return
+    for (const subscription of this.subscriptionsOf(customer.id)) this.payOpen(subscription)
+  }
+
+  /** Pays all open invoices of a subscription, if it still has any use for it. */
+  payOpen(subscription: DoubleSubscription): void {
+    if (isOver(subscription)) return
+    const open = this.openInvoices(subscription.id)
+    for (const invoice of open) this.#markPaid(invoice)
+    if (open.length > 0) this.#setStatus(subscription, 'active')
+  }
+
+  /** Makes an invoice and tries to collect it. */
+  invoice(subscription: DoubleSubscription, amount: number): void {
+    const invoice = this.#bill(subscription, amount)
+    this.collect(subscription, invoice)
+  }
+
+  /** Tries to collect an invoice; after the last retry the subscription ends as the operator chose. */
+  collect(subscription: DoubleSubscription, invoice: DoubleInvoice): void {
+    if (this.customer(subscription.customerId)?.cardFails !== true) {
+      this.#markPaid(invoice)
+      if (this.openInvoices(subscription.id).length === 0) this.#setStatus(subscription, 'active')
+      return
+    }
+    const wait = retryAfterDays[invoice.failures]
+    invoice.failures += 1
+    invoice.retryAtMs = wait === undefined ? null : this.state.nowMs + wait * dayMs
+    this.emit('invoice.payment_failed', invoice)
+    if (wait !== undefined) this.#setStatus(subscription, subscription.status === 'unpaid' ? 'unpaid' : 'past_due')
+    else if (this.whenUnpaid === 'canceled') this.cancelNow(subscription)
+    else this.#setStatus(subscription, this.whenUnpaid)
+  }
+
+  emit(type: string, about: DoubleEvent['about']): void {
+    this.#onEvent({ id: this.mintId('evt'), type, createdAtMs: this.state.nowMs, about: { ...about } })
+  }
+
+  customer(id: string): DoubleCustomer | undefined {
+    return this.state.customers.find((customer) => customer.id === id)
+  }
+
+  subscriptionsOf(customerId: string): DoubleSubscription[] {
+    return this.state.subscriptions.filter((subscription) => subscription.customerId === customerId)
+  }
+
+  openInvoices(subscriptionId: string): DoubleInvoice[] {
+    return this.state.invoices.filter((one) => one.subscriptionId === subscriptionId && one.status === 'open')
+  }
+
+  amountOf(priceId: string): number {
+    return this.prices.find(({ id }) => id === priceId)?.minorUnits ?? 0
+  }
+
+  /** An id that nobody guesses, and that says that it is simulated. */
+  mintId(prefix: string): string {
+    return `${prefix}_simulated${randomBase62(idCharacters, this.#random)}`
+  }
+
+  #subscribe(
+    customer: DoubleCustomer,
+    priceId: string,
+    status: 'active' | 'trialing' | 'incomplete',
+  ): DoubleSubscription {
+    const { nowMs } = this.state
+    const subscription: DoubleSubscription = {
+      id: this.mintId('sub'),
+      customerId: customer.id,
+      createdAtMs: nowMs,
+      priceId,
+      status,
+      periodStartsAtMs: nowMs,
+      periodEndsAtMs: status === 'trialing' ? nowMs + trialMs : nextMonth(nowMs),
+      cancelsAtPeriodEnd: false,
+      canceledAtMs: null,
+      nextPriceId: null,
+    }
+    keep(this.state.subscriptions, subscription)
+    this.emit('customer.subscription.created', subscription)
+    if (status === 'active') this.invoice(subscription, this.amountOf(priceId))
+    return subscription
+  }
+
+  #bill(subscription: DoubleSubscription, amount: number): DoubleInvoice {
+    const invoice: DoubleInvoice = {
+      id: this.mintId('in'),
+      customerId: subscription.customerId,
+      subscriptionId: subscription.id,
+      createdAtMs: this.state.nowMs,
+      amount,
+      status: 'open',
+      failures: 0,
+      retryAtMs: null,
+    }
+    keep(this.state.invoices, invoice)
+    this.emit('invoice.created', invoice)
+    return invoice
+  }
+
+  #markPaid(invoice: DoubleInvoice): void {
+    invoice.status = 'paid'
+    invoice.retryAtMs = null
+    this.emit('invoice.paid', invoice)
+  }
+
+  #setStatus(subscription: DoubleSubscription, status: DoubleSubscription['status']): void {
+    if (subscription.status === status) return
+    subscription.status = status
+    this.emit('customer.subscription.updated', subscription)
+  }
+}
+
+/** A double without a past. */
+export function createDouble(options: Omit<DoubleOptions, 'state'> & { readonly nowMs: number }): StripeDouble {
+  return new StripeDouble({ ...options, state: emptyState(options.nowMs) })
+}
+
+function keep<Item>(list: Item[], item: Item): void {
+  list.push(item)
+  if (list.length > maxKept) list.shift()
+}

@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto'
+import type { Stripe } from 'stripe'
+
+/** Configurations of other applications that are looked through; Stripe allows not many more. */
+const maxLooked = 100
+const markName = 'svc_router_portal'
+/** Moved on whenever what is set below changes. */
+const version = 1
+
+/**
+ * The portal as the billing pages describe it: a higher plan at once with the difference paid, a lower one and cancelling
+ * when the period ends. It is made once for a set of prices and found again by its mark. Gives its id.
+ */
+export async function findPortalConfiguration(stripe: Stripe, prices: readonly Stripe.Price[]): Promise<string> {
+  const mark = markOf(prices)
+  const known = await stripe.billingPortal.configurations.list({ active: true, limit: maxLooked })
+  const found = known.data.find(({ metadata }) => metadata?.[markName] === mark)
+  if (found !== undefined) return found.id
+  const made = await stripe.billingPortal.configurations.create(
+    {
+      metadata: { [markName]: mark },
+      features: {
+        customer_update: { enabled: true, allowed_updates: ['email', 'address', 'tax_id'] },
+        invoice_history: { enabled: true },
+        payment_method_update: { enabled: true },
+        subscription_cancel: { enabled: true, mode: 'at_period_end' },
+        subscription_update: {
+          enabled: true,
+          default_allowed_updates: ['price'],
+          products: byProduct(prices),
+          proration_behavior: 'always_invoice',
+          schedule_at_period_end: { conditions: [{ type: 'decreasing_item_amount' }] },
+        },
+      },
+    },
+    { idempotencyKey: `portal-${mark}` },
+  )
+  return made.id
+}
+
+function byProduct(prices: readonly Stripe.Price[]): { product: string; prices: string[] }[] {
+  const products = new Map<string, string[]>()
+  for (const { id, product } of prices) {
+    const name = typeof product === 'string' ? product : product.id
+    products.set(name, [...(products.get(name) ?? []), id])
+  }
+  return Array.from(products, ([product, ids]) => ({ product, prices: ids }))
+}
+
+function markOf(prices: readonly Stripe.Price[]): string {
+  const ids = prices.map(({ id }) => id).toSorted()
+  return createHash('sha256')
+    .update(JSON.stringify([version, ids]))
+    .digest('hex')
+    .slice(0, 32)
+}

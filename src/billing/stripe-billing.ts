@@ -1,0 +1,214 @@
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import { Stripe } from 'stripe'
+import type { Billing, BillingHint } from '../accounts/billing/ports.ts'
+import { WebhookRefused } from '../accounts/billing/ports.ts'
+import type { Offer, Subscription } from '../domain/billing.ts'
+import type { Clock } from '../domain/clock.ts'
+import type { Secret } from '../domain/secret.ts'
+import { inOurWords, isMissing } from './failures.ts'
+import { findPortalConfiguration } from './portal-configuration.ts'
+import { periodStartMs, readPrice, readSubscription, type PlanOfPrice } from './read-subscription.ts'
+
+/** What the adapter was written against; the library's types are those of this version. */
+export const stripeApiVersion = '2026-10-28.endive'
+/** Of one attempt. With two retries and their pauses a call ends within half a minute. */
+const timeoutMs = 8_000
+const maxRetries = 2
+const maxSockets = 16
+/** A signature is taken for this long after it was made. */
+const toleranceSeconds = 300
+/** Far more than one customer has. */
+const maxSubscriptions = 100
+const maxOpenInvoices = 100
+const maxOpenCheckouts = 100
+/** As short as a checkout can be made, 30 minutes, and something for clocks that differ. */
+const checkoutMs = 40 * 60_000
+/** Prices are asked for again after this long. */
+const offersMs = 10 * 60_000
+/** What plans depend on; of everything else nothing is read. */
+const heardOf = /^(customer\.(subscription\.|deleted$)|invoice\.|checkout\.session\.|subscription_schedule\.)/
+
+/** Where Stripe is, other than at its own address: for the double. */
+interface StripeAddress {
+  readonly host: string
+  readonly port: number
+}
+
+export interface StripeSettings {
+  readonly secretKey: Secret
+  readonly webhookSecret: Secret
+  /** For each plan that is sold, in order, its prices: the first is sold, the others are honoured. */
+  readonly prices: ReadonlyMap<string, readonly string[]>
+  readonly clock: Clock
+  /** Only for the double; then payments are simulated. */
+  readonly double?: StripeAddress
+}
+
+/** Stripe by its own library. `close` ends its connections. */
+export function createStripeBilling(settings: StripeSettings): Billing & { close(): void } {
+  const { prices, clock, double } = settings
+  const agent = double === undefined ? new HttpsAgent({ keepAlive: true, maxSockets }) : new HttpAgent({ maxSockets })
+  const stripe = new Stripe(settings.secretKey.reveal(), {
+    apiVersion: stripeApiVersion,
+    timeout: timeoutMs,
+    maxNetworkRetries: maxRetries,
+    telemetry: false,
+    httpAgent: agent,
+    ...(double === undefined ? {} : { host: double.host, port: double.port, protocol: 'http' as const }),
+  })
+  const planByPrice = new Map(Array.from(prices, ([planId, ids]) => ids.map((id) => [id, planId] as const)).flat())
+  const planOf: PlanOfPrice = (priceId) => planByPrice.get(priceId) ?? null
+  const sold = new SoldPrices(stripe, prices, clock)
+  return {
+    isSimulated: double !== undefined,
+    pageOrigins:
+      double === undefined
+        ? ['https://checkout.stripe.com', 'https://billing.stripe.com']
+        : [`http://${double.host}:${double.port}`],
+    offers: () => inOurWords(() => sold.offers()),
+    createCustomer: (accountId, name) =>
+      inOurWords(async () => {
+        const draft = { name, metadata: { svc_router_account: accountId } }
+        return (await stripe.customers.create(draft, { idempotencyKey: `customer-${accountId}` })).id
+      }),
+    openCheckout: ({ accountId, customerId, planId, idempotencyKey, returnUrl, cancelUrl }) =>
+      inOurWords(async () => {
+        const session = await stripe.checkout.sessions.create(
+          {
+            mode: 'subscription',
+            customer: customerId,
+            client_reference_id: accountId,
+            line_items: [{ price: prices.get(planId)?.[0] ?? '', quantity: 1 }],
+            expires_at: Math.floor((clock.nowMs() + checkoutMs) / 1000),
+            success_url: returnUrl,
+            cancel_url: cancelUrl,
+          },
+          { idempotencyKey },
+        )
+        return session.url ?? cancelUrl
+      }),
+    closeCheckouts: (customerId) => inOurWords(() => closeCheckouts(stripe, customerId)),
+    openPortal: (customerId, returnUrl) =>
+      inOurWords(async () => {
+        const configuration = await sold.portal()
+        const draft = { customer: customerId, return_url: returnUrl, configuration }
+        return (await stripe.billingPortal.sessions.create(draft)).url
+      }),
+    subscriptionsOf: (customerId) => inOurWords(() => readSubscriptions(stripe, customerId, planOf)),
+    cancel: (subscriptionId) =>
+      inOurWords(async () => {
+        try {
+          await stripe.subscriptions.cancel(subscriptionId)
+        } catch (error) {
+          // It was cancelled before.
+          if (!isMissing(error)) throw error
+        }
+      }),
+    readWebhook: (rawBody, signature, nowMs) =>
+      readWebhook(stripe, { rawBody, signature, secret: settings.webhookSecret, nowMs }),
+    close: () => agent.destroy(),
+  }
+}
+
+interface KnownPrices {
+  readonly offers: readonly Offer[]
+  readonly prices: readonly Stripe.Price[]
+  readonly untilMs: number
+}
+
+/** What is sold, as Stripe knows it; remembered for a while. */
+class SoldPrices {
+  readonly #stripe: Stripe
+  readonly #prices: StripeSettings['prices']
+  readonly #clock: Clock
+  #known: KnownPrices | undefined
+  #portal: string | undefined
+
+  constructor(stripe: Stripe, prices: StripeSettings['prices'], clock: Clock) {
+    this.#stripe = stripe
+    this.#prices = prices
+    this.#clock = clock
+  }
+
+  async offers(): Promise<readonly Offer[]> {
+    return (await this.#read()).offers
+  }
+
+  /** The id of the portal's configuration. */
+  async portal(): Promise<string> {
+    this.#portal ??= await findPortalConfiguration(this.#stripe, (await this.#read()).prices)
+    return this.#portal
+  }
+
+  async #read(): Promise<KnownPrices> {
+    const nowMs = this.#clock.nowMs()
+    if (this.#known !== undefined && nowMs < this.#known.untilMs) return this.#known
+    const entries = Array.from(this.#prices, ([planId, [priceId]]) => ({ planId, priceId: priceId ?? '' }))
+    const prices = await Promise.all(entries.map(({ priceId }) => this.#stripe.prices.retrieve(priceId)))
+    const offers = entries.map(({ planId }, index) => ({ planId, price: readPrice(prices[index]!) }))
+    return (this.#known = { offers, prices, untilMs: nowMs + offersMs })
+  }
+}
+
+async function readSubscriptions(
+  stripe: Stripe,
+  customer: string,
+  planOf: PlanOfPrice,
+): Promise<readonly Subscription[]> {
+  // Without a status those that are cancelled are left out.
+  const { data } = await stripe.subscriptions.list({ customer, limit: maxSubscriptions, expand: ['data.schedule'] })
+  const current = data.filter(({ status }) => status !== 'canceled' && status !== 'incomplete_expired')
+  return Promise.all(
+    current.map(async (given) => {
+      const isDue = given.status === 'past_due'
+      return readSubscription(given, planOf, isDue ? await dueSinceMs(stripe, given) : null)
+    }),
+  )
+}
+
+async function dueSinceMs(stripe: Stripe, given: Stripe.Subscription): Promise<number> {
+  const { data } = await stripe.invoices.list({ subscription: given.id, status: 'open', limit: maxOpenInvoices })
+  if (data.length === 0) return periodStartMs(given)
+  return Math.min(...data.map(({ created }) => created)) * 1000
+}
+
+async function closeCheckouts(stripe: Stripe, customer: string): Promise<void> {
+  const { data } = await stripe.checkout.sessions.list({ customer, status: 'open', limit: maxOpenCheckouts })
+  for (const { id } of data) {
+    try {
+      await stripe.checkout.sessions.expire(id)
+    } catch (error) {
+      // It was paid or expired meanwhile: the next read of the subscriptions shows which.
+      if (!(error instanceof Stripe.errors.StripeInvalidRequestError)) throw error
+    }
+  }
+}
+
+interface SignedBody {
+  readonly rawBody: Uint8Array
+  readonly signature: string
+  readonly secret: Secret
+  readonly nowMs: number
+}
+
+function readWebhook(stripe: Stripe, { rawBody, signature, secret, nowMs }: SignedBody): BillingHint {
+  let event: Stripe.Event
+  try {
+    const bytes = Buffer.from(rawBody.buffer, rawBody.byteOffset, rawBody.byteLength)
+    event = stripe.webhooks.constructEvent(bytes, signature, secret.reveal(), toleranceSeconds, undefined, nowMs)
+  } catch {
+    // Whatever is wrong with it, its sender is told no more than that it is refused.
+    throw new WebhookRefused()
+  }
+  if (typeof event.id !== 'string' || typeof event.type !== 'string') throw new WebhookRefused()
+  return { eventId: event.id, customerId: heardOf.test(event.type) ? customerIn(event) : undefined }
+}
+
+function customerIn(event: Stripe.Event): string | undefined {
+  const object = event.data?.object as { id?: unknown; object?: unknown; customer?: unknown } | undefined
+  const customer = object?.object === 'customer' ? object.id : object?.customer
+  if (typeof customer === 'string') return customer
+  const id = (customer as { id?: unknown } | null | undefined)?.id
+  return typeof id === 'string' ? id : undefined
+}

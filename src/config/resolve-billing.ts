@@ -1,0 +1,69 @@
+import type { Plan } from '../domain/plans.ts'
+import { suggest } from './check-shape.ts'
+import type { BillingConfig, Mode, StripeConfig } from './config.ts'
+import type { Findings } from './findings.ts'
+import { readDurationMs } from './measures.ts'
+import type { ConfigFile } from './schema.ts'
+
+const defaultGraceMs = 7 * 86_400_000
+const defaultSecretKeyEnv = 'STRIPE_SECRET_KEY'
+const defaultWebhookSecretEnv = 'STRIPE_WEBHOOK_SECRET'
+
+/** How plans are sold; undefined where they are not. What is wrong goes to `findings`. */
+export function resolveBilling(
+  file: ConfigFile,
+  mode: Mode,
+  plans: readonly Plan[],
+  findings: Findings,
+): BillingConfig | undefined {
+  const { billing } = file
+  if (billing?.simulated === true && mode === 'production')
+    findings.add(['billing', 'simulated'], 'production takes no simulated payments', 'remove "simulated"')
+  if (billing?.simulated === true && billing.stripe !== undefined)
+    findings.add(
+      ['billing', 'simulated'],
+      'payments are either simulated or made through Stripe',
+      'remove one of the two',
+    )
+  if (billing?.stripe === undefined && billing?.simulated !== true) return undefined
+  return {
+    stripe: billing.stripe === undefined ? undefined : resolveStripe(billing.stripe, plans, findings),
+    graceMs: billing.grace === undefined ? defaultGraceMs : (readDurationMs(billing.grace) ?? defaultGraceMs),
+  }
+}
+
+function resolveStripe(
+  given: NonNullable<NonNullable<ConfigFile['billing']>['stripe']>,
+  plans: readonly Plan[],
+  findings: Findings,
+): StripeConfig | undefined {
+  const at = ['billing', 'stripe']
+  const prices = new Map(Object.entries(given.prices).map(([planId, ids]) => [planId, [ids].flat()]))
+  checkPrices(prices, plans, findings)
+  const secretKey = findings.secret(
+    [...at, 'secret_key_env'],
+    given.secret_key_env ?? defaultSecretKeyEnv,
+    'it is the secret key of Stripe',
+  )
+  const webhookSecret = findings.secret(
+    [...at, 'webhook_secret_env'],
+    given.webhook_secret_env ?? defaultWebhookSecretEnv,
+    'webhooks of Stripe are signed with it',
+  )
+  return secretKey === undefined || webhookSecret === undefined ? undefined : { secretKey, webhookSecret, prices }
+}
+
+function checkPrices(prices: ReadonlyMap<string, readonly string[]>, plans: readonly Plan[], findings: Findings): void {
+  const at = ['billing', 'stripe', 'prices']
+  const ids = plans.map(({ id }) => id)
+  if (prices.size === 0) findings.add(at, 'no plan has a price', 'name one: "prices: {pro: price_…}"')
+  const seen = new Set<string>()
+  for (const [planId, priceIds] of prices) {
+    if (!ids.includes(planId) && !findings.names('plans').includes(planId))
+      findings.add([...at, planId], `there is no plan "${planId}"`, suggest(planId, ids), 'name')
+    // A price buys one plan: otherwise nobody could tell which.
+    if (priceIds.some((id) => seen.has(id)))
+      findings.add([...at, planId], 'a price is named for two plans', 'give each plan prices of its own')
+    for (const id of priceIds) seen.add(id)
+  }
+}

@@ -1,0 +1,152 @@
+import { html } from 'hono/html'
+import { openPortal } from '../../accounts/billing/checkout.ts'
+import { type BillingOverview, describeBilling, listOwnRequests } from '../../accounts/billing/overview.ts'
+import { BillingFailure } from '../../accounts/billing/ports.ts'
+import { refresh } from '../../accounts/billing/refresh.ts'
+import { AccountsError } from '../../accounts/refusals.ts'
+import type { UpgradeRequest, UpgradeState } from '../../domain/billing.ts'
+import type { Plan } from '../../domain/plans.ts'
+import { csrfInput, page, type Html } from '../layout.ts'
+import { writePrice } from '../money.ts'
+import { redirect } from '../redirect.ts'
+import type { Route } from '../route.ts'
+import { writeDay, writeNumber } from '../time.ts'
+import type { AccountVisit, WebhookVisit } from '../visit.ts'
+import type { WebParts } from '../web-parts.ts'
+import { PageRefusal } from '../refusals.ts'
+
+/** Where a form of these pages may lead: to whoever takes the money. */
+export const paymentOrigins = ({ sales }: WebParts): readonly string[] => sales.sold?.plane.billing.pageOrigins ?? []
+
+export const billingRoutes: readonly Route[] = [
+  { method: 'GET', path: '/billing', access: 'account', formTargets: paymentOrigins, handle: showBilling },
+  { method: 'GET', path: '/billing/return', access: 'account', handle: comeBack },
+  { method: 'POST', path: '/billing/portal', access: 'account', handle: goToPortal },
+  { method: 'POST', path: '/webhooks/stripe', access: 'webhook', handle: takeWebhook },
+]
+
+async function showBilling(visit: AccountVisit): Promise<Response> {
+  const { parts, signedIn } = visit
+  const { plane, sold } = parts.sales
+  const overview = await describeBilling(plane, signedIn.account.id)
+  const requests = await listOwnRequests(plane, signedIn.account.id)
+  const { plan } = overview
+  return page(visit, {
+    title: 'Billing',
+    lead: html`You are on the plan <strong>${plan?.name ?? signedIn.account.planId}</strong>.`,
+    body: html`${simulatedNote(parts)}
+      <section class="card">
+        <h2>Your plan</h2>
+        ${plan === undefined ? '' : planFacts(plan)} ${subscriptionFacts(overview, parts.plans)}
+        <p><a class="button" href="/billing/upgrade">Change plan</a></p>
+        ${
+          sold === undefined || overview.subscription === null
+            ? ''
+            : html`<form method="post" action="/billing/portal">
+                ${csrfInput(signedIn)}<button class="secondary">Card, invoices and cancelling</button>
+              </form>`
+        }
+      </section>
+      ${requests.length === 0 ? '' : requestList(requests, parts, visit)}`,
+  })
+}
+
+/** Back from a page of payment: what was bought is read at once, so that nobody waits for a webhook. */
+async function comeBack({ parts, signedIn }: AccountVisit): Promise<Response> {
+  const { sold } = parts.sales
+  try {
+    if (sold !== undefined) await refresh(sold.plane, signedIn.account.id)
+  } catch (error) {
+    // The webhook or the next check brings it; the page shows what is known until then.
+    if (!(error instanceof BillingFailure)) throw error
+    parts.log({ event: 'billing_failing', reason: error.trouble })
+  }
+  return redirect('/billing')
+}
+
+async function goToPortal({ parts, signedIn }: AccountVisit): Promise<Response> {
+  const { sold } = parts.sales
+  if (sold === undefined) throw new PageRefusal('not_found')
+  try {
+    const { url } = await openPortal(sold.plane, signedIn.account.id, `${parts.appUrl}/billing/return`)
+    return redirect(url)
+  } catch (error) {
+    if (error instanceof AccountsError && error.code === 'not_subscribed') return redirect('/billing/upgrade')
+    throw error
+  }
+}
+
+async function takeWebhook({ parts, body, headers }: WebhookVisit): Promise<Response> {
+  const { sold } = parts.sales
+  if (sold === undefined) throw new PageRefusal('not_found')
+  const { status, outcome } = await sold.handleWebhook(body, headers)
+  return Response.json({ outcome }, { status })
+}
+
+/** Said on every page of payment where no money moves. */
+export function simulatedNote({ sales }: WebParts): Html | '' {
+  if (sales.sold?.plane.billing.isSimulated !== true) return ''
+  return html`<p class="notice">Payments are simulated on this machine: no money moves.</p>`
+}
+
+/** What a plan holds, in the numbers that are enforced. */
+export function planFacts({ requestsPerMinute, requestsPerMonth, premium }: Plan): Html {
+  return html`<ul>
+    <li>${writeNumber(requestsPerMonth)} requests a month</li>
+    <li>${writeNumber(requestsPerMinute)} requests in any minute</li>
+    <li>${premium ? 'Premium profiles, fusion among them' : 'No premium profiles'}</li>
+  </ul>`
+}
+
+function subscriptionFacts({ nextInvoice, coming, paymentDue }: BillingOverview, plans: readonly Plan[]): Html {
+  const nameOf = (planId: string | null): string => plans.find(({ id }) => id === planId)?.name ?? 'another plan'
+  return html`${
+    paymentDue === null
+      ? ''
+      : html`<p class="problem">
+          An invoice is unpaid since ${writeDay(paymentDue.sinceMs)}. Pay it before ${writeDay(paymentDue.planEndsAtMs)}
+          to keep the plan.
+        </p>`
+  }
+  ${coming === null ? '' : html`<p>From ${writeDay(coming.atMs)} on you are on ${nameOf(coming.planId)}.</p>`}
+  ${
+    nextInvoice === null
+      ? ''
+      : html`<p>
+          The next invoice is due on
+          ${writeDay(nextInvoice.atMs)}${nextInvoice.price === null ? '' : html`: ${writePrice(nextInvoice.price)}`}.
+        </p>`
+  }`
+}
+
+const stateWords: Readonly<Record<UpgradeState, string>> = {
+  requested: 'waits for the operator',
+  approved: 'approved',
+  rejected: 'not approved',
+  withdrawn: 'withdrawn by you',
+}
+
+function requestList(requests: readonly UpgradeRequest[], parts: WebParts, { signedIn }: AccountVisit): Html {
+  const nameOf = (planId: string): string => parts.plans.find(({ id }) => id === planId)?.name ?? planId
+  return html`<section class="card">
+    <h2>Your requests</h2>
+    <ul class="rows">
+      ${requests.map(
+        ({ id, planId, state, createdAtMs }) =>
+          html`<li>
+            <div>
+              <strong>${nameOf(planId)}</strong>: ${stateWords[state]}<br />
+              <span class="faint">asked ${writeDay(createdAtMs)}</span>
+            </div>
+            ${
+              state === 'requested'
+                ? html`<form method="post" action="/billing/requests/${id}/withdraw">
+                    ${csrfInput(signedIn)}<button class="quiet">Withdraw</button>
+                  </form>`
+                : ''
+            }
+          </li>`,
+      )}
+    </ul>
+  </section>`
+}

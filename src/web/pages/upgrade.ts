@@ -1,0 +1,107 @@
+import { html } from 'hono/html'
+import { actorOf } from '../actor.ts'
+import { openCheckout } from '../../accounts/billing/checkout.ts'
+import { describeChange, listOwnRequests, type PlanChange } from '../../accounts/billing/overview.ts'
+import { requestUpgrade, withdrawUpgrade } from '../../accounts/billing/upgrade-requests.ts'
+import { AccountsError } from '../../accounts/refusals.ts'
+import type { Offer } from '../../domain/billing.ts'
+import { csrfInput, page, type Html } from '../layout.ts'
+import { writePrice } from '../money.ts'
+import { withNotice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import type { Route } from '../route.ts'
+import { writeDay } from '../time.ts'
+import type { AccountVisit } from '../visit.ts'
+import { paymentOrigins, planFacts, simulatedNote } from './billing.ts'
+
+export const upgradeRoutes: readonly Route[] = [
+  { method: 'GET', path: '/billing/upgrade', access: 'account', formTargets: paymentOrigins, handle: showPlans },
+  { method: 'POST', path: '/billing/upgrade', access: 'account', handle: choosePlan },
+  { method: 'POST', path: '/billing/requests/:requestId/withdraw', access: 'account', handle: withdraw },
+]
+
+async function showPlans(visit: AccountVisit): Promise<Response> {
+  const { parts, signedIn } = visit
+  const { plane, sold } = parts.sales
+  const offers = sold === undefined ? undefined : await sold.plane.billing.offers()
+  const [request] = (await listOwnRequests(plane, signedIn.account.id)).filter(({ state }) => state === 'requested')
+  const changes = await Promise.all(
+    parts.plans.map(({ id }) => describeChange(plane, signedIn.account.id, id, offers ?? [])),
+  )
+  return page(visit, {
+    title: 'Plans',
+    lead:
+      offers === undefined
+        ? 'Ask for another plan: the operator of this service approves it.'
+        : 'A higher plan works at once. A lower one begins when what is paid ends.',
+    body: html`${simulatedNote(parts)}
+    ${request === undefined ? '' : html`<p class="notice">A request of yours waits for the operator. <a href="/billing">See it</a>.</p>`}
+    ${changes.map(
+      (change) =>
+        html`<section class="card">
+          <h2>${change.to.name}${change.direction === 'same' ? html` <span class="tag good">your plan</span>` : ''}</h2>
+          ${change.price === null ? '' : html`<p><strong>${writePrice(change.price)}</strong></p>`}
+          ${planFacts(change.to)} ${effectOf(change)} ${action(change, offers, request !== undefined, visit)}
+        </section>`,
+    )}`,
+  })
+}
+
+async function choosePlan(visit: AccountVisit): Promise<Response> {
+  const { parts, signedIn, form } = visit
+  const { plane, sold } = parts.sales
+  const planId = form.text('plan')
+  try {
+    if (sold === undefined) {
+      await requestUpgrade({ ...plane, actor: actorOf(visit) }, signedIn.account.id, planId)
+      return redirect(withNotice('/billing', 'upgrade-requested'))
+    }
+    const pages = {
+      returnUrl: `${parts.appUrl}/billing/return`,
+      cancelUrl: `${parts.appUrl}${withNotice('/billing/upgrade', 'checkout-left')}`,
+    }
+    const { url } = await openCheckout(sold.plane, signedIn.account.id, planId, pages)
+    return redirect(url)
+  } catch (error) {
+    // A page that was open for long: what it offers is not so any more, and the page says how it is now.
+    if (error instanceof AccountsError && error.code !== 'account_unknown') return redirect('/billing/upgrade')
+    throw error
+  }
+}
+
+async function withdraw(visit: AccountVisit): Promise<Response> {
+  const { parts, signedIn, params } = visit
+  try {
+    await withdrawUpgrade(
+      { ...parts.sales.plane, actor: actorOf(visit) },
+      signedIn.account.id,
+      params['requestId'] ?? '',
+    )
+  } catch (error) {
+    // It was decided meanwhile: the page says how.
+    if (!(error instanceof AccountsError && error.code === 'upgrade_decided')) throw error
+    return redirect('/billing')
+  }
+  return redirect(withNotice('/billing', 'upgrade-withdrawn'))
+}
+
+function effectOf({ direction, takesEffectAtMs }: PlanChange): Html | '' {
+  if (direction !== 'downgrade' || takesEffectAtMs === null) return ''
+  return html`<p class="faint">Begins on ${writeDay(takesEffectAtMs)}; until then you keep what you paid for.</p>`
+}
+
+function action(
+  { to, direction }: PlanChange,
+  offers: readonly Offer[] | undefined,
+  isAsking: boolean,
+  { signedIn, parts }: AccountVisit,
+): Html | '' {
+  if (direction === 'same' || isAsking) return ''
+  // The plan without payment is come to by cancelling, on the page where cards and invoices are.
+  const isFree = offers !== undefined && to.id === parts.sales.plane.defaultPlan
+  if (offers !== undefined && !isFree && !offers.some(({ planId }) => planId === to.id)) return ''
+  const words = offers === undefined ? `Ask for ${to.name}` : `Change to ${to.name}`
+  return html`<form method="post" action="${isFree ? '/billing/portal' : '/billing/upgrade'}">
+    ${csrfInput(signedIn)}<input type="hidden" name="plan" value="${to.id}" /><button>${words}</button>
+  </form>`
+}

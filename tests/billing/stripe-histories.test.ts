@@ -1,0 +1,67 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { checkDue } from '../../src/accounts/billing/checks.ts'
+import { openCheckout } from '../../src/accounts/billing/checkout.ts'
+import { checkIdleEveryMs } from '../../src/accounts/billing/refresh.ts'
+import type { OutgoingEvent } from '../../src/billing/double/outbox.ts'
+import type { DoubleCustomer } from '../../src/billing/double/state.ts'
+import { createStore, type Store } from '../../src/storage/store.ts'
+import { enginesFor } from '../contract/engines.ts'
+import { Chance } from './chance.ts'
+import { actAtRandom, rightPlan } from './histories.ts'
+import { graceMs, StripeWorld } from './stripe-world.ts'
+
+const histories = 60
+const pages = { returnUrl: 'http://127.0.0.1/billing', cancelUrl: 'http://127.0.0.1/billing/upgrade' }
+
+describe.each(enginesFor('billing over HTTP'))("Stripe's own library against the double, kept in %s", (_, engine) => {
+  let store: Store
+  let world: StripeWorld
+
+  beforeAll(() => engine.start())
+  afterAll(() => engine.stop())
+  beforeEach(async () => {
+    store = createStore(await (await engine.fresh())())
+    world = await StripeWorld.start(store, 'hold')
+  })
+  afterEach(async () => {
+    await world.stop()
+    await store.close()
+  })
+
+  test(`${histories} customers whose webhooks are shuffled, doubled and dropped end on the plan that they pay`, async () => {
+    const chance = new Chance(7)
+    const customers: { readonly accountId: string; readonly customer: DoubleCustomer }[] = []
+    for (let index = 0; index < histories; index++) {
+      const { id: accountId } = await world.addAccount(`customer ${index}`)
+      expect(await openCheckout(world.plane, accountId, 'pro', pages)).toMatchObject({ kind: 'checkout' })
+      const record = await store.billing.findBilling(accountId)
+      customers.push({ accountId, customer: world.double.customer(record?.customerId ?? '')! })
+    }
+    const statuses = new Set<number>()
+    let held: OutgoingEvent[] = []
+    for (let round = 0; round < 6; round++) {
+      // Time that passes for one passes for all: in small pieces.
+      for (const { customer } of customers) actAtRandom(world.double, customer, chance, (ms) => world.pass(ms / 10))
+      for (const event of world.server.outbox.take()) {
+        if (chance.isBelow(0.4)) continue
+        held.push(event)
+        if (chance.isBelow(0.2)) held.push(event)
+      }
+      held = chance.shuffled(held)
+      const sent = held.splice(0, chance.below(held.length + 1))
+      for (const status of await Promise.all(sent.map((event) => world.server.outbox.send(event)))) statuses.add(status)
+    }
+    for (const status of statuses) expect([200, 503]).toContain(status)
+    expect(statuses.has(200)).toBe(true)
+    world.pass(checkIdleEveryMs + 60_000)
+    while ((await checkDue(world.plane)) > 0);
+    const ends = new Set<string>()
+    for (const { accountId, customer } of customers) {
+      const right = rightPlan(world.double, customer.id, graceMs)
+      ends.add(right)
+      expect(await world.planOf(accountId), accountId).toBe(right)
+    }
+    expect([...ends].toSorted()).toEqual(['free', 'max', 'pro'])
+    expect(world.events.filter(({ event }) => event === 'store_failing')).toEqual([])
+  })
+})

@@ -1,0 +1,154 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createAccount } from '../../src/accounts/accounts.ts'
+import type { BillingPlane } from '../../src/accounts/billing/billing-plane.ts'
+import { createWebhookHandler, type WebhookAnswer } from '../../src/accounts/billing/webhook.ts'
+import { startDoubleServer, type DoubleServer } from '../../src/billing/double/server.ts'
+import { createStripeBilling, stripeApiVersion } from '../../src/billing/stripe-billing.ts'
+import type { Account } from '../../src/domain/accounts.ts'
+import type { Clock } from '../../src/domain/clock.ts'
+import type { ServiceEvent } from '../../src/domain/events.ts'
+import { defaultPlans } from '../../src/domain/plans.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+import { Secret } from '../../src/domain/secret.ts'
+import type { Store } from '../../src/storage/store.ts'
+import { doublePrices } from './double-billing.ts'
+
+export const graceMs = 7 * 86_400_000
+const webhookSecret = new Secret('whsec_made_up_for_tests')
+const secretKey = new Secret('sk_test_made_up_for_tests')
+
+/** A clock whose time a test moves; its timers are the real ones. */
+export class MovedClock implements Clock {
+  movedMs = 0
+
+  nowMs(): number {
+    return Date.now() + this.movedMs
+  }
+
+  after(delayMs: number, run: () => void): { cancel(): void } {
+    const timer = setTimeout(run, delayMs)
+    return { cancel: () => clearTimeout(timer) }
+  }
+}
+
+/** The real library against the double over HTTP, and webhooks over HTTP against the service's own handler. */
+export class StripeWorld {
+  readonly clock: MovedClock
+  readonly server: DoubleServer
+  readonly plane: BillingPlane
+  readonly events: ServiceEvent[]
+  readonly answers: WebhookAnswer[]
+  readonly #store: Store
+  readonly #close: () => Promise<void>
+
+  private constructor(
+    parts: Pick<StripeWorld, 'clock' | 'server' | 'plane' | 'events' | 'answers'>,
+    store: Store,
+    close: () => Promise<void>,
+  ) {
+    this.clock = parts.clock
+    this.server = parts.server
+    this.plane = parts.plane
+    this.events = parts.events
+    this.answers = parts.answers
+    this.#store = store
+    this.#close = close
+  }
+
+  static async start(store: Store, webhooks: 'send' | 'hold'): Promise<StripeWorld> {
+    const clock = new MovedClock()
+    const random = systemRandom()
+    const events: ServiceEvent[] = []
+    const answers: WebhookAnswer[] = []
+    let hookUrl = ''
+    const server = await startDoubleServer({
+      clock,
+      random,
+      prices: doublePrices,
+      secretKey,
+      webhookSecret,
+      apiVersion: stripeApiVersion,
+      whenUnpaid: 'canceled',
+      webhooks,
+      deliver: async (body, signature) => {
+        const headers = { 'stripe-signature': signature, 'content-type': 'application/json' }
+        const response = await fetch(hookUrl, { method: 'POST', headers, body, signal: AbortSignal.timeout(10_000) })
+        await response.arrayBuffer()
+        return response.status
+      },
+    })
+    const billing = createStripeBilling({
+      secretKey,
+      webhookSecret,
+      prices: new Map([
+        ['pro', ['price_pro']],
+        ['max', ['price_max']],
+      ]),
+      clock,
+      double: server,
+    })
+    const plane: BillingPlane = {
+      accounts: store,
+      store: store.billing,
+      billing,
+      clock,
+      random,
+      plans: defaultPlans,
+      defaultPlan: 'free',
+      graceMs,
+      log: (event) => void events.push(event),
+    }
+    const handle = createWebhookHandler(plane)
+    const hooks = createServer((request, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => void chunks.push(chunk))
+      request.on('end', () => {
+        const headers = new Headers({ 'stripe-signature': String(request.headers['stripe-signature']) })
+        void handle(Buffer.concat(chunks), headers).then((answer) => {
+          answers.push(answer)
+          response.writeHead(answer.status).end()
+        })
+      })
+    })
+    await new Promise<void>((resolve) => {
+      hooks.listen(0, '127.0.0.1', resolve)
+    })
+    hookUrl = `http://127.0.0.1:${(hooks.address() as AddressInfo).port}/`
+    return new StripeWorld({ clock, server, plane, events, answers }, store, async () => {
+      billing.close()
+      await server.close()
+      hooks.closeAllConnections()
+      await new Promise((resolve) => hooks.close(resolve))
+    })
+  }
+
+  get double(): DoubleServer['double'] {
+    return this.server.double
+  }
+
+  addAccount(name: string): Promise<Account> {
+    const { clock, random } = this.plane
+    const pepper = new Secret('made-up-pepper-of-the-tests')
+    return createAccount(
+      { store: this.#store, clock, random, pepper, actor: { kind: 'cli' } },
+      name,
+      'free',
+      defaultPlans,
+    )
+  }
+
+  async planOf(accountId: string): Promise<string | undefined> {
+    return (await this.#store.findAccount(accountId))?.planId
+  }
+
+  /** Time goes on for the service and for the double. */
+  pass(ms: number): void {
+    this.clock.movedMs += ms
+    this.double.advanceTo(this.clock.nowMs())
+  }
+
+  stop(): Promise<void> {
+    return this.#close()
+  }
+}

@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { requestUpgrade, withdrawUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
+import type { UpgradesPlane } from '../../src/accounts/billing/billing-plane.ts'
+import { systemClock } from '../../src/domain/clock.ts'
+import { defaultPlans } from '../../src/domain/plans.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+import { Harness } from './harness.ts'
+import { someRecord } from '../audit-record.ts'
+
+let cli: Harness
+let plane: UpgradesPlane
+beforeEach(async () => {
+  cli = new Harness()
+  plane = {
+    accounts: cli.store,
+    actor: { kind: 'cli' },
+    store: cli.billing,
+    clock: systemClock(),
+    random: systemRandom(),
+    plans: defaultPlans,
+    defaultPlan: 'free',
+    graceMs: 0,
+  }
+  for (const id of ['acc_1', 'acc_2'])
+    await cli.store.addAccount({ id, name: id, planId: 'free', suspended: false, createdAtMs: 1 }, someRecord())
+})
+afterEach(() => cli.remove())
+
+const planOf = async (id: string): Promise<string | undefined> => (await cli.store.findAccount(id))?.planId
+
+test('an operator sees what is asked for, approves one request and rejects another', async () => {
+  const wanted = await requestUpgrade(plane, 'acc_1', 'pro')
+  const other = await requestUpgrade(plane, 'acc_2', 'max')
+  const listed = await cli.say('upgrades', 'list')
+  expect(listed.code).toBe(0)
+  expect(listed.out).toContain(wanted.id)
+  expect(listed.out).toContain(other.id)
+  const approved = await cli.say('upgrades', 'approve', wanted.id, '--json')
+  expect(JSON.parse(approved.out)).toMatchObject({ id: wanted.id, state: 'approved', planId: 'pro' })
+  expect((await cli.say('upgrades', 'reject', other.id)).code).toBe(0)
+  expect([await planOf('acc_1'), await planOf('acc_2')]).toEqual(['pro', 'free'])
+  expect((await cli.say('upgrades', 'list')).err).toContain('There is no request.')
+  expect((await cli.say('upgrades', 'list', '--all')).out).toMatch(/rejected[\s\S]*approved|approved[\s\S]*rejected/)
+})
+
+test('what was decided or never asked cannot be approved, and the sentence says what to do', async () => {
+  const { id } = await requestUpgrade(plane, 'acc_1', 'pro')
+  await withdrawUpgrade(plane, 'acc_1', id)
+  const decided = await cli.say('upgrades', 'approve', id)
+  expect(decided.code).toBe(1)
+  expect(decided.err).toContain('decided or withdrawn before')
+  const unknown = await cli.say('upgrades', 'reject', 'upg_nothing')
+  expect(unknown.err).toContain('there is no such upgrade request')
+  expect(unknown.err).toContain('upgrades list')
+  expect((await cli.say('upgrades', 'approve')).code).toBe(2)
+  expect(await planOf('acc_1')).toBe('free')
+})
+
+test('an account asks for one plan at a time, for one that exists and that it does not have', async () => {
+  const refusal = (code: string): object => expect.objectContaining({ name: 'AccountsError', code }) as object
+  await expect(requestUpgrade(plane, 'acc_1', 'gold')).rejects.toEqual(refusal('plan_unknown'))
+  await expect(requestUpgrade(plane, 'acc_1', 'free')).rejects.toEqual(refusal('plan_same'))
+  await expect(requestUpgrade(plane, 'acc_9', 'pro')).rejects.toEqual(refusal('account_unknown'))
+  const { id } = await requestUpgrade(plane, 'acc_1', 'pro')
+  await expect(requestUpgrade(plane, 'acc_1', 'max')).rejects.toEqual(refusal('upgrade_open'))
+  await expect(withdrawUpgrade(plane, 'acc_2', id)).rejects.toEqual(refusal('upgrade_unknown'))
+  await withdrawUpgrade(plane, 'acc_1', id)
+  await expect(withdrawUpgrade(plane, 'acc_1', id)).rejects.toEqual(refusal('upgrade_decided'))
+  expect((await requestUpgrade(plane, 'acc_1', 'max')).state).toBe('requested')
+})

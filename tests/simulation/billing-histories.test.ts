@@ -1,0 +1,162 @@
+import { expect, test } from 'vitest'
+import type { BillingPlane } from '../../src/accounts/billing/billing-plane.ts'
+import { checkDue } from '../../src/accounts/billing/checks.ts'
+import { checkEveryMs } from '../../src/accounts/billing/refresh.ts'
+import { createWebhookHandler, type HandleWebhook, type WebhookAnswer } from '../../src/accounts/billing/webhook.ts'
+import { createDouble, type DoubleEvent } from '../../src/billing/double/double.ts'
+import { defaultPlans } from '../../src/domain/plans.ts'
+import { MemoryStore } from '../accounts/memory-store.ts'
+import { Chance } from '../billing/chance.ts'
+import { DoubleBilling, doublePrices } from '../billing/double-billing.ts'
+import { actAtRandom, rightPlan } from '../billing/histories.ts'
+import { someRecord } from '../audit-record.ts'
+import { MemoryBillingStore } from '../billing/memory-billing-store.ts'
+
+const histories = 10_000
+const graceMs = 7 * 86_400_000
+const startMs = Date.UTC(2026, 10, 20)
+const customerId = (world: World): string => world.customer.id
+
+/** Everything of one history: the double, what it sent, the service over it, and a scheduler that delays reads. */
+class World {
+  readonly chance: Chance
+  readonly sent: DoubleEvent[] = []
+  readonly double
+  readonly customer
+  readonly accounts = new MemoryStore()
+  readonly store = new MemoryBillingStore(this.accounts)
+  readonly plane: BillingPlane
+  readonly handle: HandleWebhook
+  /** Reads that wait; in no order that anybody relies on. */
+  readonly #waiting: (() => void)[] = []
+  /** Whether reads wait to be let on. */
+  delays = true
+
+  constructor(seed: number) {
+    const chance = new Chance(seed)
+    this.chance = chance
+    this.double = createDouble({
+      prices: doublePrices,
+      random: (count) => chance.bytes(count),
+      whenUnpaid: chance.pick(['canceled', 'unpaid', 'past_due'] as const),
+      onEvent: (event) => void this.sent.push(event),
+      nowMs: startMs,
+    })
+    this.customer = this.double.createCustomer('Ada', {})
+    const waits = (): Promise<void> =>
+      this.delays ? new Promise((resolve) => void this.#waiting.push(resolve)) : Promise.resolve()
+    this.plane = {
+      accounts: this.accounts,
+      store: this.store,
+      billing: new DoubleBilling(this.double, waits),
+      clock: { nowMs: () => this.double.state.nowMs, after: () => ({ cancel: () => {} }) },
+      random: (count) => chance.bytes(count),
+      plans: defaultPlans,
+      defaultPlan: 'free',
+      graceMs,
+      log: () => {},
+    }
+    this.handle = createWebhookHandler(this.plane)
+  }
+
+  async begin(): Promise<void> {
+    await this.accounts.addAccount(
+      {
+        id: 'acc_1',
+        name: 'Ada',
+        planId: 'free',
+        suspended: false,
+        createdAtMs: startMs,
+      },
+      someRecord(),
+    )
+    await this.store.linkCustomer('acc_1', this.customer.id, startMs)
+  }
+
+  deliver(event: DoubleEvent): Promise<WebhookAnswer> {
+    return this.handle(Buffer.from(JSON.stringify(event)), { get: () => 'signed' })
+  }
+
+  /** Lets one waiting read go on, whichever. */
+  async letOn(): Promise<void> {
+    const [next] = this.#waiting.splice(this.chance.below(this.#waiting.length), 1)
+    next?.()
+    await settled()
+  }
+
+  get isWaiting(): boolean {
+    return this.#waiting.length > 0
+  }
+
+  get plan(): string | undefined {
+    return this.accounts.accounts[0]?.planId
+  }
+}
+
+/** A history in which events arrive shuffled, doubled or not at all, while the customer goes on. */
+async function live(world: World, { dropped }: { dropped: number }): Promise<void> {
+  const { chance, double } = world
+  const underWay: Promise<WebhookAnswer>[] = []
+  let pending: DoubleEvent[] = []
+  let seen = 0
+  const steps = 4 + chance.below(10)
+  for (let step = 0; step < steps; step++) {
+    actAtRandom(double, world.customer, chance)
+    for (const event of world.sent.slice(seen)) {
+      if (chance.isBelow(dropped)) continue
+      pending.push(event)
+      if (chance.isBelow(0.3)) pending.push(event)
+    }
+    seen = world.sent.length
+    pending = chance.shuffled(pending)
+    for (const event of pending.splice(0, chance.below(pending.length + 1))) underWay.push(world.deliver(event))
+    await settled()
+    while (world.isWaiting && chance.isBelow(0.6)) await world.letOn()
+    if (chance.isBelow(0.2)) void checkDue(world.plane)
+    await settled()
+  }
+  for (const event of pending) underWay.push(world.deliver(event))
+  await settled()
+  while (world.isWaiting) await world.letOn()
+  for (const { status } of await Promise.all(underWay)) expect([200, 503]).toContain(status)
+}
+
+test(`${histories} histories of shuffled, doubled and dropped events end in the plan that was paid for`, async () => {
+  const ends = new Map<string, number>()
+  const missed = { before: 0 }
+  for (let seed = 1; seed <= histories; seed++) {
+    const world = new World(seed)
+    await world.begin()
+    await live(world, { dropped: world.chance.pick([0, 0.3, 0.7, 1]) })
+    if (world.plan !== rightPlan(world.double, customerId(world), graceMs)) missed.before += 1
+    // An hour without any event: the check that falls due in it mends what was not heard of.
+    world.double.advanceTo(world.double.state.nowMs + checkEveryMs * 6 + 60_000)
+    world.delays = false
+    await checkDue(world.plane)
+    const right = rightPlan(world.double, customerId(world), graceMs)
+    expect(world.plan, `seed ${seed}`).toBe(right)
+    ends.set(right, (ends.get(right) ?? 0) + 1)
+  }
+  // The histories are worth something only if they end everywhere, and if events alone would not have done.
+  for (const plan of ['free', 'pro', 'max']) expect(ends.get(plan) ?? 0, plan).toBeGreaterThan(histories / 20)
+  expect(missed.before).toBeGreaterThan(histories / 50)
+})
+
+test('2000 histories in which no event is lost end right without any check', async () => {
+  for (let seed = 20_001; seed <= 22_000; seed++) {
+    const world = new World(seed)
+    await world.begin()
+    await live(world, { dropped: 0 })
+    const record = await world.store.findBilling('acc_1')
+    // What grace takes away no event says: that is for the checks, which know the moment.
+    if (record?.subscription?.status === 'past_due') continue
+    expect(world.plan, `seed ${seed}`).toBe(rightPlan(world.double, customerId(world), graceMs))
+  }
+})
+
+/** All that waits for nothing but promises has run. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+}

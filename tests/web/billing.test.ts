@@ -1,0 +1,130 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { approveUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
+import { openSession } from '../../src/accounts/sessions.ts'
+import type { Service } from '../service.ts'
+import { startWeb, Visitor } from './browser-less.ts'
+
+const patienceMs = 10_000
+
+async function signIn(service: Service, accountId: string): Promise<Visitor> {
+  const { store, plane } = service
+  const visitor = new Visitor(service.config.appUrl)
+  const { token } = await openSession({ ...plane, store }, accountId, { method: 'link', agent: 'Tests' })
+  visitor.cookie = `svc_session=${token.reveal()}`
+  return visitor
+}
+
+const post = (url: string): Promise<Response> => fetch(url, { method: 'POST', redirect: 'manual' })
+
+describe('where plans are sold, simulated on this machine', () => {
+  let service: Service
+  let visitor: Visitor
+  let accountId: string
+  beforeAll(async () => {
+    ;({ service } = await startWeb({ settings: { billing: { simulated: true, grace: '3d' } } }))
+    ;({
+      account: { id: accountId },
+    } = await service.addAccount('buyer', 'free'))
+    visitor = await signIn(service, accountId)
+  })
+  afterAll(() => service.stop())
+
+  const planNow = async (): Promise<string | undefined> => (await service.store.findAccount(accountId))?.planId
+
+  test('the pages say that it is simulated, and let their forms go to where it is paid and nowhere else', async () => {
+    const started = service.events.find(({ event }) => event === 'billing_simulated')
+    for (const path of ['/billing', '/billing/upgrade']) {
+      const response = await visitor.get(path)
+      expect(await response.text()).toContain('Payments are simulated')
+      const policy = response.headers.get('content-security-policy')
+      expect(policy).toContain(`form-action 'self' ${started?.event === 'billing_simulated' ? started.origin : '?'};`)
+    }
+    expect((await visitor.get('/account')).headers.get('content-security-policy')).toContain("form-action 'self';")
+  })
+
+  test('from the plans to checkout, and back with the plan in force at once', async () => {
+    const plans = await (await visitor.get('/billing/upgrade')).text()
+    expect(plans).toContain('$20.00 a month')
+    expect(plans).toContain('your plan')
+    const sent = await visitor.post('/billing/upgrade', { plan: 'pro' })
+    expect(sent.status).toBe(303)
+    const paid = await post(`${sent.headers.get('location')}/pay`)
+    expect(paid.headers.get('location')).toBe(`${service.config.appUrl}/billing/return`)
+    expect((await visitor.get('/billing/return')).headers.get('location')).toBe('/billing')
+    expect(await planNow()).toBe('pro')
+    const page = await (await visitor.get('/billing')).text()
+    expect(page).toContain('<strong>Pro</strong>')
+    expect(page).toContain('The next invoice is due on')
+  })
+
+  test('a change at the portal comes by webhook, with nobody coming back', async () => {
+    const portal = (await visitor.post('/billing/portal')).headers.get('location') ?? ''
+    const text = await (await fetch(portal)).text()
+    const change = /action="([^"]+\/change\/[^"]+)"/.exec(text)?.[1] ?? ''
+    await post(`${new URL(portal).origin}${change}`)
+    const giveUpAtMs = Date.now() + patienceMs
+    while ((await planNow()) !== 'max' && Date.now() < giveUpAtMs) await sleep(20)
+    expect(await planNow()).toBe('max')
+  })
+
+  test('a webhook that nobody signed is refused at its address', async () => {
+    const response = await fetch(`${service.config.appUrl}/webhooks/stripe`, { method: 'POST', body: '{"id":"evt_1"}' })
+    expect([response.status, await response.json()]).toEqual([400, { outcome: 'refused' }])
+  })
+
+  test('the plan that is not paid for leads to the portal, and one that is not there back to the plans', async () => {
+    const plans = await (await visitor.get('/billing/upgrade')).text()
+    expect(plans).toMatch(/action="\/billing\/portal"[\s\S]*Change to Free/)
+    expect((await visitor.post('/billing/upgrade', { plan: 'gold' })).headers.get('location')).toBe('/billing/upgrade')
+  })
+})
+
+describe('where an operator decides', () => {
+  let service: Service
+  let visitor: Visitor
+  let accountId: string
+  beforeAll(async () => {
+    ;({ service } = await startWeb())
+    ;({
+      account: { id: accountId },
+    } = await service.addAccount('asker', 'free'))
+    visitor = await signIn(service, accountId)
+  })
+  afterAll(() => service.stop())
+
+  test('a request is asked, seen, withdrawn by its own account alone, and approved', async () => {
+    expect((await visitor.post('/billing/upgrade', { plan: 'pro' })).headers.get('location')).toBe(
+      '/billing?done=upgrade-requested',
+    )
+    const page = await (await visitor.get('/billing')).text()
+    expect(page).toContain('waits for the operator')
+    const [request] = await service.store.billing.listUpgradeRequests({ accountId, limit: 1 })
+    const stranger = await signIn(service, service.account.id)
+    expect((await stranger.post(`/billing/requests/${request!.id}/withdraw`)).status).toBe(404)
+    await visitor.post(`/billing/requests/${request!.id}/withdraw`)
+    expect((await service.store.billing.findUpgradeRequest(request!.id))?.state).toBe('withdrawn')
+    await visitor.post('/billing/upgrade', { plan: 'max' })
+    const [second] = await service.store.billing.listUpgradeRequests({ accountId, onlyOpen: true, limit: 1 })
+    const { plans, defaultPlan } = service.config
+    const { store } = service
+    await approveUpgrade(
+      {
+        ...service.plane,
+        clock: { ...service.plane.clock, after: () => ({ cancel: () => {} }) },
+        accounts: store,
+        store: store.billing,
+        plans,
+        defaultPlan,
+        graceMs: 0,
+      },
+      second!.id,
+    )
+    expect(await (await visitor.get('/billing')).text()).toContain('<strong>Max</strong>')
+  })
+
+  test('there is no portal and no webhook', async () => {
+    expect((await visitor.post('/billing/portal')).status).toBe(404)
+    expect((await fetch(`${service.config.appUrl}/webhooks/stripe`, { method: 'POST', body: '{}' })).status).toBe(404)
+  })
+})
