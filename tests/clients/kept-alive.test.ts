@@ -23,15 +23,18 @@ const asked: Readonly<
 describe.concurrent.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const)(
   'a backend that speaks %s and pauses before every event, each pause with a keep-alive',
   (format) => {
-    test.each(Object.entries(asked))('breaks no client: %s', async (_, { ask, says: expected }) => {
-      const service = await Service.start({ formats: [format], settings })
-      service.providers[0]!.script([{ do: 'answer', tokenDelayMs, repeat: true }])
-      const run = async (client: (typeof clients)[number]): Promise<readonly [string, string | undefined]> => {
-        const { asks } = connected(client, service, way)
-        return [client.name, await ask(asks)?.catch((error: unknown) => `failed: ${String(error)}`)]
-      }
-      const seen = await Promise.all(clients.map(run)).finally(() => service.stop())
-      for (const [name, text] of seen) if (text !== undefined) expect(text, name).toMatch(expected)
+    // From its first event on: the stream is begun by us. From its first content on: it is relayed where it can be.
+    describe.each([1, 5])('but for the first: %i', (delayAfterEvents) => {
+      test.each(Object.entries(asked))('breaks no client: %s', async (_, { ask, says: expected }) => {
+        const service = await Service.start({ formats: [format], settings })
+        service.providers[0]!.script([{ do: 'answer', tokenDelayMs, delayAfterEvents, repeat: true }])
+        const run = async (client: (typeof clients)[number]): Promise<readonly [string, string | undefined]> => {
+          const { asks } = connected(client, service, way)
+          return [client.name, await ask(asks)?.catch((error: unknown) => `failed: ${String(error)}`)]
+        }
+        const seen = await Promise.all(clients.map(run)).finally(() => service.stop())
+        for (const [name, text] of seen) if (text !== undefined) expect(text, name).toMatch(expected)
+      })
     })
   },
 )
