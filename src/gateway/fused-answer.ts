@@ -66,7 +66,7 @@ export function fusionMembers(
   { health }: Pick<FailoverParts, 'health'>,
 ): readonly Backend[] | undefined {
   assertFusable(conversation, request.fusionDepth ?? 0)
-  if (!decideGate(conversation).run) return undefined
+  if (request.isOwnQuestion === true || !decideGate(conversation).run) return undefined
   const members = backends.filter(({ id }) => health.availability(id).usable)
   return members.length === 0 ? undefined : members
 }
