@@ -17,13 +17,13 @@ const usage = { prompt_tokens: 900, completion_tokens: 300, total_tokens: 1200 }
 
 /** A provider of chat completions that plays its part in deliberations: what it does with each call is for `play` to say. */
 export async function startDeliberatingUpstream(
-  play: (role: Role, response: ServerResponse) => void | Promise<void>,
+  play: (role: Role, response: ServerResponse, body: string) => void | Promise<void>,
 ): Promise<ScriptedUpstream> {
   const upstream = await startScriptedUpstream()
   upstream.answer = (_request, response) => {
     // Nothing is kept of what may be much.
     const body = upstream.bodies.pop()!
-    return play(beginnings.find(([, words]) => body.includes(words))?.[0] ?? 'plain', response)
+    return play(beginnings.find(([, words]) => body.includes(words))?.[0] ?? 'plain', response, body)
   }
   return upstream
 }
