@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
+import { documentedBlocks } from '../clients/docs.ts'
 import { FusedService, fusion } from './fused-service.ts'
 import { OpencodeHome } from './opencode-home.ts'
 import { callOf, say } from './scripted-model.ts'
@@ -52,3 +53,17 @@ test.concurrent.each(spoken)(
     await fused.expectServed(2, path)
   },
 )
+
+test.concurrent('opencode asks the small model of docs/clients.md for the title of a session: that is not deliberated about', async () => {
+  const [, lines] = documentedBlocks('opencode', 'json')
+  const speak = () => say('Written from all three.')
+  await using fused = await FusedService.start({ format: 'openai-chat', panelMs: 1_000, speak })
+  using home = new OpencodeHome()
+  home.configure(fused.place, { profile: fusion, lines: JSON.parse(lines!) as object })
+  const { code, stdout, stderr } = await home.run(['Say hello.'], fused.service.key, fusion)
+  expect(code, stderr + stdout).toBe(0)
+  expect(stdout.trim()).toContain('Written from all three.')
+  expect(fused.roles.toSorted()).toEqual(['judge', 'panel', 'panel', 'panel', 'plain', 'writer'])
+  const profiles = (await fused.service.requests()).map(({ profile }) => profile)
+  expect(profiles.toSorted()).toEqual(['svc-router/frontier', fusion])
+})
