@@ -12,7 +12,7 @@ import { SimulatedTime } from './simulated-time.ts'
 const atOnce = 200
 
 /** One candidate as a simulated judge sees it; what a judge cannot know is for those that are assumed to know it. */
-export interface Shown {
+interface Shown {
   readonly label: string
   readonly text: string
   readonly isRight: boolean
