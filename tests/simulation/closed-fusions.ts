@@ -1,5 +1,5 @@
 import { fuse } from '../../src/gateway/fusion/fusion.ts'
-import type { FusionMode } from '../../src/gateway/fusion/record.ts'
+import type { FusionMode } from '../../src/domain/fusion-record.ts'
 import { seededRandom } from '../../src/gateway/fusion/seed.ts'
 import { settingsOf } from '../../src/gateway/fusion/settings.ts'
 import { drawItem, type World } from './accuracy-world.ts'

@@ -50,7 +50,7 @@ async function until(isSo: () => boolean): Promise<void> {
 
 function shapeOf(events: readonly SocketEvent[]): unknown {
   const text = JSON.stringify(events.map((event) => ({ ...event, headers: undefined })))
-  return JSON.parse(text.replaceAll(/"(?:id|item_id)":"[^"]*"|"(?:created|completed)_at":\d+/g, '"x":0'))
+  return JSON.parse(text.replaceAll(/"(?:id|item_id)":"[^"]*"|"(?:(?:created|completed)_at|ms)":\d+/g, '"x":0'))
 }
 
 describe('svc-router/fusion over a WebSocket', () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { fuse } from '../../../src/gateway/fusion/fusion.ts'
 import type { FusionMember } from '../../../src/gateway/fusion/ports.ts'
-import type { FusionRecord } from '../../../src/gateway/fusion/record.ts'
+import type { FusionRecord } from '../../../src/domain/fusion-record.ts'
 import { settingsOf } from '../../../src/gateway/fusion/settings.ts'
 import { question } from '../../simulation/conversations.ts'
 import { expectSound } from '../../simulation/invariants.ts'
