@@ -61,6 +61,8 @@ export interface StreamRules {
 export interface RelayMemory {
   /** The `response` object of `response.created`, on the Responses format. */
   response?: JsonObject
+  /** Whether an item of the answer was begun, on the Responses format. */
+  hasItems?: boolean
   /** On chat, the numbers of the choices that have finished: with `n` above 1 the first to finish is not the end. */
   finishedChoices?: Set<unknown>
   /** The last `sequence_number` that was sent. */

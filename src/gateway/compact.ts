@@ -62,7 +62,7 @@ export async function answerCompaction(
       usage: answer['usage'] ?? writeUsage(estimateOf(bytes, summary)),
     }
   }
-  const asked = { ...request, bytes, members: scan.members(bytes), body }
+  const asked = { ...request, bytes, members: scan.members(bytes), body, isOwnQuestion: true } as const
   await gateway.answer(principal, asked, new CompactionSink(sink, seal))
 }
 

@@ -107,7 +107,8 @@ export class Course {
 
   async #stream(run: AttemptRun): Promise<RequestOutcome> {
     const { sink, units, keeping, fused } = this.#of
-    const { clock, keepAliveMs } = this.#parts
+    const { clock } = this.#parts
+    const { keepAliveMs } = fused ?? this.#parts
     await this.#durable()
     if (this.#gone) throw new UpstreamError('cancelled')
     const { promise: delivered, resolve } = Promise.withResolvers<DeliveryEnd>()
@@ -186,7 +187,7 @@ export class Course {
   }
 
   /** Before any content: keeps the caller's stream alive in its own format (contract 5.3, 5.7). */
-  #watchSilence(silentMs = this.#parts.keepAliveMs): void {
+  #watchSilence(silentMs = (this.#of.fused ?? this.#parts).keepAliveMs): void {
     const timer = this.#parts.clock.after(silentMs, () => {
       if (this.#firstContentMs !== undefined || this.#gone) return
       this.#beginEarly()

@@ -71,6 +71,7 @@ export class Delivery implements Flow {
     const nowMs = this.#clock.nowMs()
     const { idleMs } = this.#run.backend.timeouts
     const silentMs = this.#run.lane.finished ? Math.min(afterTerminalMs, idleMs) : idleMs
+    let dueMs = this.#keepAliveMs
     if (this.#blockedSinceMs !== undefined) {
       if (nowMs - this.#blockedSinceMs >= slowReaderMs) {
         this.#slowReader = true
@@ -78,10 +79,12 @@ export class Delivery implements Flow {
       }
     } else if (nowMs - this.#run.lastEventMs >= silentMs) {
       return this.#run.stop(new UpstreamError('timeout'))
-    } else if (nowMs - Math.max(this.#lastWriteMs, this.#run.lastEventMs) >= this.#keepAliveMs) {
-      this.#keepAlive(nowMs)
+    } else {
+      const quietMs = nowMs - Math.max(this.#lastWriteMs, this.#run.lastEventMs)
+      if (quietMs >= this.#keepAliveMs) this.#keepAlive(nowMs)
+      else dueMs -= quietMs
     }
-    this.#timer = this.#clock.after(Math.min(this.#keepAliveMs, silentMs, afterTerminalMs), () => this.#watch())
+    this.#timer = this.#clock.after(Math.min(dueMs, silentMs, afterTerminalMs), () => this.#watch())
   }
 
   #keepAlive(nowMs: number): void {

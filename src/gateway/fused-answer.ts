@@ -23,6 +23,10 @@ import { charsPerToken } from './estimate-tokens.ts'
 const fusedUpstream = 'fusion'
 /** Of the time for the whole request, so that the best of what is there is sent before it is over. */
 const shareOfTime = 0.9
+/** A deliberation takes long: its stream is opened this soon, with what there is to say. */
+export const progressAfterMs = 150
+/** A deliberation is silent for a minute and more: an agent that gives up after three seconds of silence stays (decision 25). */
+const longestSilenceMs = 2_000
 /** The course and the fusion keep the limits; those of the attempt never come first. */
 const unlimitedMs = 86_400_000
 /** What was given up is over as soon as its promises have run. */
@@ -47,6 +51,7 @@ export interface FusedAnswerOf {
 
 export interface FusedAnswerParts extends FailoverParts {
   readonly randomBytes: RandomBytes
+  readonly keepAliveMs: number
 }
 
 /**
@@ -61,7 +66,7 @@ export function fusionMembers(
   { health }: Pick<FailoverParts, 'health'>,
 ): readonly Backend[] | undefined {
   assertFusable(conversation, request.fusionDepth ?? 0)
-  if (!decideGate(conversation).run) return undefined
+  if (request.isOwnQuestion === true || !decideGate(conversation).run) return undefined
   const members = backends.filter(({ id }) => health.availability(id).usable)
   return members.length === 0 ? undefined : members
 }
@@ -77,8 +82,9 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
   /** No backend failed before this one: what failed inside of it was made up for. */
   readonly retryCount = 0
   readonly backend: Backend
-  /** A deliberation takes long: its stream is opened this soon, with what there is to say. */
-  readonly silenceMs = 150
+  readonly silenceMs = progressAfterMs
+  /** Silence after which its stream is kept alive. */
+  readonly keepAliveMs: number
   readonly lane: FusedLane
   /** Told when there is something to say that is no content yet. */
   onProgress: (() => void) | undefined
@@ -90,6 +96,7 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
   constructor(parts: FusedAnswerParts, of: FusedAnswerOf) {
     this.#parts = parts
     this.#of = of
+    this.keepAliveMs = Math.min(parts.keepAliveMs, longestSilenceMs)
     const { request, context, backends } = of
     this.lane = new FusedLane(parts.formats(request.format).writeAnswer(context), context.conversation.stream)
     this.backend = {

@@ -80,7 +80,7 @@ class MemberCall implements Disposable {
     const { stream } = call.conversation
     const target = { model: backend.model, stream, dialect: backend.dialect }
     const conversation = unsealConversation(call.conversation, backend.issuer)
-    const body = JSON.stringify(formats(backend.format).writeRequest(conversation, target))
+    const body = Buffer.from(JSON.stringify(formats(backend.format).writeRequest(conversation, target)))
     if (this.#signal.aborted) throw new UpstreamError('cancelled')
     this.#signal.addEventListener('abort', this.#cut, { once: true })
     health.attempted(backend.id)

@@ -191,6 +191,8 @@ export interface ModelRequest {
   readonly passedHeaders?: readonly string[] | undefined
   /** How many fusions it is part of already, somewhere before us; 0 unless said. */
   readonly fusionDepth?: number | undefined
+  /** True where it is our own question about a conversation and not a turn of a user's: one model answers it. */
+  readonly isOwnQuestion?: true
   /** The answer that it says it goes on from, where `input` tells that already and the body names it no more. */
   readonly previousResponseId?: string | undefined
 }

@@ -14,6 +14,8 @@ export interface ClaudeOptions {
   readonly args?: readonly string[]
   /** How often it asks again, where that is not what the page says. */
   readonly retries?: number
+  /** What it asks, where that is not what the page says. */
+  readonly model?: string
 }
 
 /** Claude Code in a home of its own. */
@@ -40,12 +42,15 @@ export class ClaudeHome extends AgentHome {
     { origin }: Pick<Place, 'origin'>,
     key: string,
     prompt: string,
-    { args = [], retries }: ClaudeOptions = {},
+    { args = [], retries, model }: ClaudeOptions = {},
   ): Promise<Finished> {
     const lines = documentedBlocks('Claude Code', 'sh')[0]!
     const written = `ANTHROPIC_BASE_URL=${new URL(writtenBaseUrl).origin}\n`
     expect(lines).toContain(written)
-    const changed = retries === undefined ? '' : `export CLAUDE_CODE_MAX_RETRIES=${retries}\n`
+    const changed = [
+      retries === undefined ? '' : `export CLAUDE_CODE_MAX_RETRIES=${retries}\n`,
+      model === undefined ? '' : `export ANTHROPIC_MODEL=${model}\n`,
+    ].join('')
     const script = `${lines.replace(written, `ANTHROPIC_BASE_URL=${origin}\n`)}${changed}exec "$@"`
     return this.start('sh', ['-c', script, 'sh', process.execPath, ClaudeHome.install(), '-p', prompt, ...args], {
       SVC_ROUTER_API_KEY: key,

@@ -44,8 +44,11 @@ export class OpencodeHome extends AgentHome {
     return programme
   }
 
-  /** The configuration of docs/clients.md with this address, a tool server, and another `npm` package and profile where they are named. */
-  configure({ baseUrl }: Pick<Place, 'baseUrl'>, { npm, profile }: { npm?: string; profile?: string } = {}): void {
+  /** The configuration of docs/clients.md with this address, a tool server, and another `npm` package, profile and lines where they are named. */
+  configure(
+    { baseUrl }: Pick<Place, 'baseUrl'>,
+    { npm, profile, lines = {} }: { npm?: string; profile?: string; lines?: object } = {},
+  ): void {
     const text = documentedBlocks('opencode', 'json')[0]!
     expect(text).toContain(writtenBaseUrl)
     const config = JSON.parse(text.replace(writtenBaseUrl, baseUrl)) as Configuration
@@ -53,7 +56,7 @@ export class OpencodeHome extends AgentHome {
     if (npm !== undefined) ours['npm'] = npm
     if (profile !== undefined) ours.models[profile] = ours.models['svc-router/frontier']!
     const weather = { type: 'local', command: [weatherCommand.command, ...weatherCommand.args] }
-    const whole = { ...config, autoupdate: false, share: 'disabled', mcp: { weather } }
+    const whole = { ...config, ...lines, autoupdate: false, share: 'disabled', mcp: { weather } }
     writeFileSync(this.#configuration, JSON.stringify(whole))
   }
 

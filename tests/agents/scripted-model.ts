@@ -12,13 +12,13 @@ export interface ScriptedModel extends AsyncDisposable {
 
 export async function startScriptedModel(
   id: ConversationFormatId,
-  answer: (conversation: Conversation, turn: number) => readonly AnswerEvent[],
+  answer: (conversation: Conversation, turn: number) => readonly AnswerEvent[] | Promise<readonly AnswerEvent[]>,
 ): Promise<ScriptedModel> {
   const format = formatById(id)
   const upstream = await startScriptedUpstream()
   const bodies: JsonObject[] = []
   let minted = 0
-  upstream.answer = (_request, response) => {
+  upstream.answer = async (_request, response) => {
     const body = JSON.parse(upstream.bodies.at(-1)!) as JsonObject
     bodies.push(body)
     const conversation = format.readRequest(body)
@@ -34,7 +34,7 @@ export async function startScriptedModel(
     const usage = { inputTokens: 9, outputTokens: 9, cachedTokens: 0, reasoningTokens: 0, source: 'counted' } as const
     const events = [
       { type: 'start' } as const,
-      ...answer(conversation, bodies.length),
+      ...(await answer(conversation, bodies.length)),
       { type: 'usage', usage } as const,
     ]
     if (!conversation.stream) return sendJson(response, JSON.stringify(writer.writeWhole(events)))

@@ -315,7 +315,7 @@ describe('a relayed answer that is stored', () => {
     const ids = new Set(events.flatMap(({ response }) => (response as { id: string } | undefined)?.id ?? []))
     expect(ids.size).toBe(1)
     expect([...ids][0]).toMatch(/^resp_\w{24}$/)
-    expect(events.filter(({ type }) => type === 'response.in_progress').length).toBeGreaterThan(0)
+    expect(events.filter(({ type }) => type === 'keepalive').length).toBeGreaterThan(0)
     expect(events.map((event) => event['sequence_number'])).toEqual(events.map((_, index) => index))
   })
 })

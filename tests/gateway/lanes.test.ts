@@ -92,17 +92,33 @@ test.each([undefined, relayById('openai-chat')])('a whole answer may begin with 
 })
 
 test('a relayed response names the profile also where it is kept alive and where it breaks', () => {
-  const events = golden('response-text.sse').split('\n\n')
+  const events = golden('response-text.sse')
+    .replaceAll(/"model": ?"[^"]*"/g, '"model":"upstream-1"')
+    .split('\n\n')
   const context = contextOf({ ...conversation, profile: 'my-profile' })
   const lane = new RelayLane(relayById('openai-responses'), openaiResponses.readAnswer(), context, true, 'someone')
-  lane.push(
-    Buffer.from(`${events.slice(0, 5).join('\n\n')}\n\n`.replaceAll(/"model": ?"[^"]*"/g, '"model":"upstream-1"')),
-  )
   const failure = { code: 'c', type: 't', message: 'm', param: null, source: 's', retryable: true, requestId: 'r' }
-  for (const text of [lane.keepAlive(), lane.failure(failure)]) {
+  lane.push(Buffer.from(`${events[0]}\n\n`))
+  const early = lane.keepAlive()
+  expect(early).toContain('event: response.in_progress')
+  lane.push(Buffer.from(`${events.slice(1, 5).join('\n\n')}\n\n`))
+  for (const text of [early, lane.failure(failure)]) {
     expect(text).toContain('"model":"my-profile"')
     expect(text).not.toContain('upstream-1')
   }
+})
+
+test('a relayed response of which an item was begun is kept alive without a state: nobody here knows the items', () => {
+  const events = golden('response-text.sse').split('\n\n')
+  const lane = new RelayLane(
+    relayById('openai-responses'),
+    openaiResponses.readAnswer(),
+    contextOf(conversation),
+    true,
+    'someone',
+  )
+  lane.push(Buffer.from(`${events.slice(0, 5).join('\n\n')}\n\n`))
+  expect(lane.keepAlive()).toBe('event: keepalive\ndata: {"type":"keepalive","sequence_number":5}\n\n')
 })
 
 test('a relayed response that was cancelled is a fault, and is not passed on', () => {

@@ -1,97 +1,103 @@
-import { fuse } from '../../src/gateway/fusion/fusion.ts'
 import { seededRandom } from '../../src/gateway/fusion/seed.ts'
-import { settingsOf } from '../../src/gateway/fusion/settings.ts'
-import { question } from './conversations.ts'
-import { candidatesIn, judgeReply, judgeSays } from './simulated-judge.ts'
-import { SimulatedModels, simulatedMember, textAnswer } from './simulated-models.ts'
-import { SimulatedTime } from './simulated-time.ts'
-import { normal } from './statistics.ts'
+import { normal, probit } from './statistics.ts'
 
-/**
- * The assumed world (research fusion 5.1): how often each of three models of different families is right, how much all
- * share, and how often all are wrong together whatever they share. Nothing here is about real models.
- */
-const assumed = { right: [0.78, 0.76, 0.74], shared: 0.55, allWrong: 0.02, distractors: 8, popular: 0.72 }
-
-/** One candidate as a simulated judge sees it; `isRight` is for judges that can tell. */
-interface Shown {
-  readonly label: string
-  readonly text: string
-  readonly isRight: boolean
+/** A world of closed questions: how often models are right, and what their mistakes share. Nothing of it is about real models. */
+export interface World {
+  /** How often each member is right, and its family. */
+  readonly members: readonly { readonly right: number; readonly family: number }[]
+  /** How often the judge could solve a question by itself; its family is one of its own. */
+  readonly judgeRight: number
+  /** Variance of the ability that all models share, and of what those of one family share besides. */
+  readonly sharedByAll: number
+  readonly sharedByFamily: number
+  /** Share of questions that all members get wrong, whatever they share besides. */
+  readonly allWrong: number
+  /** Wrong answers that there are, and how often somebody who is wrong gives the popular one. */
+  readonly distractors: number
+  readonly popular: number
 }
 
-/** Gives each candidate a score from 0 to 10. */
-export type SimulatedJudge = (shown: readonly Shown[], random: () => number) => readonly number[]
-
-/** One fusion in this world. */
-export interface Run {
-  /** Of each panel answer, in the order of the members. */
-  readonly right: readonly boolean[]
-  /** The member whose answer was adopted. */
-  readonly adopted: number
+/** Three strong models of different families, with the parameters of research fusion 5.1 and 5.2. */
+export const threeDiverse: World = {
+  members: [0.78, 0.76, 0.74].map((right, family) => ({ right, family })),
+  judgeRight: 0.78,
+  sharedByAll: 0.55,
+  sharedByFamily: 0.15,
+  allWrong: 0.02,
+  distractors: 8,
+  popular: 0.72,
 }
 
-/** Runs one fusion of a closed question in which the judge's best candidate is adopted. Its answers are `seed`'s, whoever judges. */
-export async function runClosed(seed: number, judge: SimulatedJudge): Promise<Run> {
-  const answers = drawAnswers(seededRandom(seed * 2_654_435_761))
-  const random = seededRandom(seed ^ 0x5bd1e995)
-  // The members say the same in words of their own: no two answers are equal.
-  const texts = answers.map((answer, index) => {
-    const wordy = 'so '.repeat(index + 1 + Math.floor(random() * 9))
-    return `${answer} is the answer, in ${wordy}many words of style ${index}.`
-  })
-  const members = answers.map(() => simulatedMember())
-  const world = new SimulatedModels(
-    new SimulatedTime(),
-    (member, { role, conversation }) => {
-      if (role !== 'judge') return textAnswer(texts[members.indexOf(member)]!, 1_000)
-      const shown = candidatesIn(conversation).map(({ label, text }) => ({
-        label,
-        text,
-        isRight: text.startsWith('0 '),
-      }))
-      const given = judge(shown, random)
-      const scores = Object.fromEntries(shown.map(({ label }, place) => [label, given[place]!]))
-      return judgeSays(judgeReply({ answerType: 'closed', verdict: 'adopt', scores }))
-    },
-    seed,
-  )
-  const request = { conversation: question(), members, settings: settingsOf('balanced', true) }
-  const { record } = await world.clock.until(fuse(request, world, new AbortController().signal))
-  if (record.mode !== 'adopted') throw new Error(`not adopted but ${record.mode}`)
-  const said = world.emitted.map((event) => (event.type === 'text' ? event.text : '')).join('')
-  return { right: answers.map((answer) => answer === 0), adopted: texts.indexOf(said) }
+/** One question: answer 0 is right, and each other number one wrong answer. */
+export interface Item {
+  readonly answers: readonly number[]
+  readonly judgeSolves: boolean
 }
 
-/** Answer 0 is right. Who is wrong mostly says what others who are wrong say. */
-function drawAnswers(random: () => number): number[] {
-  const isLost = random() < assumed.allWrong
+/** The world's question of that number, the same whoever answers or judges. */
+export function drawItem(world: World, number: number): Item {
+  const random = seededRandom(number * 2_654_435_761)
+  const isLost = random() < world.allWrong
   const common = normal(random)
-  const popular = 1 + Math.floor(random() * assumed.distractors)
-  return assumed.right.map((share) => {
-    const ability = Math.sqrt(assumed.shared) * common + Math.sqrt(1 - assumed.shared) * normal(random)
-    const other = 1 + Math.floor(random() * assumed.distractors)
-    const wrong = random() < assumed.popular ? popular : other
-    return !isLost && ability < probit(share / (1 - assumed.allWrong)) ? 0 : wrong
-  })
-}
-
-/** The inverse of the normal distribution, by bisection: exact enough for a world that is assumed. */
-function probit(share: number): number {
-  let [low, high] = [-6, 6]
-  for (let step = 0; step < 50; step++) {
-    const middle = (low + high) / 2
-    if (distribution(middle) < share) low = middle
-    else high = middle
+  const popular = 1 + Math.floor(random() * world.distractors)
+  const families = new Map<number, number>()
+  const { sharedByAll, sharedByFamily } = world
+  const abilityOf = (family: number): number => {
+    const known = families.get(family) ?? normal(random)
+    families.set(family, known)
+    const own = Math.sqrt(1 - sharedByAll - sharedByFamily) * normal(random)
+    return Math.sqrt(sharedByAll) * common + Math.sqrt(sharedByFamily) * known + own
   }
-  return low
+  const answers = world.members.map(({ right, family }) => {
+    const ability = abilityOf(family)
+    const other = 1 + Math.floor(random() * world.distractors)
+    const wrong = random() < world.popular ? popular : other
+    // What is lost is taken off the rest, so that each is right as often as it is said to be.
+    return !isLost && ability < probit(right / (1 - world.allWrong)) ? 0 : wrong
+  })
+  return { answers, judgeSolves: !isLost && abilityOf(-1) < probit(world.judgeRight / (1 - world.allWrong)) }
 }
 
-/** The normal distribution function (Abramowitz and Stegun 26.2.17, error below 1e-7). */
-function distribution(z: number): number {
-  const t = 1 / (1 + 0.2316419 * Math.abs(z))
-  const density = Math.exp((-z * z) / 2) / Math.sqrt(2 * Math.PI)
-  const tail =
-    density * t * (0.31938153 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
-  return z < 0 ? tail : 1 - tail
+/** How the mistakes of a world's members hang together. */
+export interface Calibration {
+  /** Of two that are both wrong, how often they say the same. */
+  readonly sameWrong: number
+  /** How many independent members their mistakes are worth: n / (1 + (n - 1) · mean correlation). */
+  readonly effectiveMembers: number
+  /** How often nobody is right. */
+  readonly allWrong: number
+}
+
+export function calibrate(world: World, items: number): Calibration {
+  const count = world.members.length
+  const wrong = Array.from({ length: count }, () => 0)
+  const both = Array.from({ length: count }, () => Array.from({ length: count }, () => 0))
+  let [pairsWrong, pairsSame, nobody] = [0, 0, 0]
+  for (let number = 1; number <= items; number++) {
+    const { answers } = drawItem(world, number)
+    if (!answers.includes(0)) nobody += 1
+    for (let a = 0; a < count; a++) {
+      if (answers[a] === 0) continue
+      wrong[a]! += 1
+      for (let b = 0; b < a; b++) {
+        if (answers[b] === 0) continue
+        both[a]![b]! += 1
+        pairsWrong += 1
+        if (answers[a] === answers[b]) pairsSame += 1
+      }
+    }
+  }
+  let correlations = 0
+  for (let a = 0; a < count; a++) {
+    for (let b = 0; b < a; b++) {
+      const [p, q] = [wrong[a]! / items, wrong[b]! / items]
+      correlations += (both[a]![b]! / items - p * q) / Math.sqrt(p * (1 - p) * q * (1 - q))
+    }
+  }
+  const mean = correlations / ((count * (count - 1)) / 2)
+  return {
+    sameWrong: pairsSame / pairsWrong,
+    effectiveMembers: count / (1 + (count - 1) * mean),
+    allWrong: nobody / items,
+  }
 }

@@ -15,3 +15,28 @@ export function meanWithInterval(values: readonly number[]): { readonly mean: nu
 export function normal(random: () => number): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
 }
+
+const probits = new Map<number, number>()
+
+/** The inverse of the normal distribution, by bisection: exact enough for a world that is assumed. */
+export function probit(share: number): number {
+  const known = probits.get(share)
+  if (known !== undefined) return known
+  let [low, high] = [-6, 6]
+  for (let step = 0; step < 50; step++) {
+    const middle = (low + high) / 2
+    if (distribution(middle) < share) low = middle
+    else high = middle
+  }
+  probits.set(share, low)
+  return low
+}
+
+/** The normal distribution function (Abramowitz and Stegun 26.2.17, error below 1e-7). */
+function distribution(z: number): number {
+  const t = 1 / (1 + 0.2316419 * Math.abs(z))
+  const density = Math.exp((-z * z) / 2) / Math.sqrt(2 * Math.PI)
+  const tail =
+    density * t * (0.31938153 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
+  return z < 0 ? tail : 1 - tail
+}

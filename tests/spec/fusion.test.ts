@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/conversation.ts'
+import { systemClock, type Clock } from '../../src/domain/clock.ts'
+import { progressAfterMs } from '../../src/gateway/fused-answer.ts'
 import { answerAs } from '../../src/providers/simulated/model.ts'
 import { readChatPrompt } from '../../src/providers/simulated/prompt.ts'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
@@ -24,6 +26,13 @@ afterEach(async () => {
   await service?.stop()
   service = undefined
 })
+
+/** The real clock, but that it is never time to open a stream with progress. */
+function withoutProgress(): Clock {
+  const real = systemClock()
+  const after: Clock['after'] = (ms, run) => (ms === progressAfterMs ? { cancel() {} } : real.after(ms, run))
+  return { nowMs: () => real.nowMs(), after }
+}
 
 async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
   service = await Service.start(options)
@@ -91,7 +100,8 @@ describe.each(asked)('$name', ({ path, body }) => {
   })
 
   test('is refused, free of charge, where no member answers', async () => {
-    await start([[down], [down], [down]])
+    // However slow the machine is: a stream that is not open yet can still be refused by its status.
+    await start([[down], [down], [down]], { clock: withoutProgress() })
     const response = await service!.post(path, body)
     expect(response.status, await response.text()).toBe(503)
     expect(response.headers.get('x-svc-router-retry-count')).toBe('0')
@@ -190,13 +200,13 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
 })
 
 test('a stream that opened early says that nobody answered, and costs nothing', async () => {
+  // Longer than until a stream is opened, and counted from later on: the timers run in that order on any machine.
+  const limit = `${progressAfterMs + 100}ms`
+  const timeouts = { connect: '500ms', first_content: limit, whole_answer: limit, idle: '600ms' }
   await start(
-    Array.from({ length: 3 }, () => [{ do: 'slow_headers', ms: 300 }, down] as const),
-    {
-      timeouts: { connect: '500ms', first_content: '250ms', whole_answer: '250ms', idle: '600ms' },
-    },
+    Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const),
+    { timeouts },
   )
-  for (const provider of service!.providers) provider.script([{ do: 'silence', repeat: true }])
   const response = await service!.responses({ model, stream: true })
   const text = await response.text()
   expect(response.status).toBe(200)

@@ -24,8 +24,12 @@ export class CallItem {
   }
 
   open(): string {
-    const item = this.#item('', 'in_progress')
-    return this.#frames.write('response.output_item.added', { output_index: this.outputIndex, item })
+    return this.#frames.write('response.output_item.added', { output_index: this.outputIndex, item: this.soFar })
+  }
+
+  /** The item as far as it is written. */
+  get soFar(): JsonObject {
+    return this.#item(this.#identity.wrapped ? '' : this.#text, 'in_progress')
   }
 
   write(text: string): string {

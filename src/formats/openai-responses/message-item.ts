@@ -26,8 +26,7 @@ export class MessageItem {
   }
 
   open(): string {
-    const item = { type: 'message', id: this.#id, status: 'in_progress', role: 'assistant', content: [] }
-    return this.#frames.write('response.output_item.added', { output_index: this.outputIndex, item })
+    return this.#frames.write('response.output_item.added', { output_index: this.outputIndex, item: this.soFar })
   }
 
   writeText(text: string, logprobs: readonly Json[] | undefined): string {
@@ -52,6 +51,12 @@ export class MessageItem {
     const position = { ...part.place, annotation_index: part.annotations.length }
     part.annotations.push(annotation)
     return opening + this.#frames.write('response.output_text.annotation.added', { ...position, annotation })
+  }
+
+  /** The item as far as it is written, for whoever takes a response's state for all there is. */
+  get soFar(): JsonObject {
+    const content = this.#part === undefined ? this.#content : [...this.#content, written(this.#part)]
+    return { type: 'message', id: this.#id, status: 'in_progress', role: 'assistant', content }
   }
 
   /** Ends the message; gives the frames and the item as it stands in the response's output. */

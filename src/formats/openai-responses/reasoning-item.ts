@@ -20,14 +20,19 @@ export class ReasoningItem {
   }
 
   open(): string {
-    const item = { type: 'reasoning', id: this.#id, summary: [], content: [] }
-    return this.#frames.write('response.output_item.added', { output_index: this.outputIndex, item })
+    return this.#frames.write('response.output_item.added', { output_index: this.outputIndex, item: this.soFar })
   }
 
   write(text: string): string {
     const opening = this.#text === '' ? this.#writePart('response.reasoning_summary_part.added') : ''
     this.#text += text
     return opening + this.#frames.writeDelta(this.#frame, text)
+  }
+
+  /** The item as far as it is written. */
+  get soFar(): JsonObject {
+    const summary = this.#text === '' ? [] : [{ type: 'summary_text', text: this.#text }]
+    return { type: 'reasoning', id: this.#id, summary, content: [] }
   }
 
   /** Ends the piece; `sealed` is its encrypted form, absent where there is none. */
@@ -37,14 +42,7 @@ export class ReasoningItem {
       frames += this.#frames.write('response.reasoning_summary_text.done', { ...this.#place, text: this.#text })
       frames += this.#writePart('response.reasoning_summary_part.done')
     }
-    const summary = this.#text === '' ? [] : [{ type: 'summary_text', text: this.#text }]
-    const item = {
-      type: 'reasoning',
-      id: this.#id,
-      summary,
-      content: [],
-      ...(sealed !== undefined && { encrypted_content: sealed }),
-    }
+    const item = { ...this.soFar, ...(sealed !== undefined && { encrypted_content: sealed }) }
     frames += this.#frames.write('response.output_item.done', { output_index: this.outputIndex, item })
     return { frames, item }
   }

@@ -47,7 +47,7 @@ export const openaiResponsesRelay: RelayRules = {
 
   stream: {
     notable: [
-      /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|cancelled|created)|error)"|"error"\s*:\s*\{/g,
+      /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|cancelled|created|output_item\.added)|error)"|"error"\s*:\s*\{/g,
       '"encrypted_content"',
       '[DONE]',
       '\n:',
@@ -61,12 +61,16 @@ export const openaiResponsesRelay: RelayRules = {
       if (typeof data['sequence_number'] === 'number') memory.sequence = data['sequence_number'] + memory.inserted
       const response = data['response']
       if (memory.response === undefined && isObject(response)) memory.response = response
+      memory.hasItems ||= data['type'] === 'response.output_item.added'
     },
 
     keepAlive(memory) {
       if (memory.response === undefined) return undefined
       memory.inserted += 1
       memory.sequence += 1
+      // Readers take the state in a lifecycle event for all there is, and the items are known to the caller alone: with
+      // items there is the event by which OpenAI keeps its own streams alive.
+      if (memory.hasItems === true) return frame('keepalive', { sequence_number: memory.sequence })
       return frame('response.in_progress', { sequence_number: memory.sequence, response: memory.response })
     },
 

@@ -44,9 +44,16 @@ export class ResponsesWriter implements AnswerWriter {
     return out
   }
 
-  /** Comments do not reset the idle timer of Codex, a repeated event does (contract 5.7). */
+  /**
+   * Comments do not reset the idle timer of Codex, a repeated event does (contract 5.7). Readers take the state in it for
+   * all there is (openai 6 loses every item that is not in it), so it has what is written so far.
+   */
   writeKeepAlive(): string {
-    return this.#begun ? this.#writeState('response.in_progress', { status: 'in_progress', output: [] }) : this.#begin()
+    if (!this.#begun) return this.#begin()
+    const output = [...this.#output]
+    if (this.#open !== undefined) output[this.#open.outputIndex] = this.#open.soFar
+    for (const call of this.#calls.values()) output[call.outputIndex] = call.soFar
+    return this.#writeState('response.in_progress', { status: 'in_progress', output })
   }
 
   writeEnd(): string {

@@ -12,6 +12,8 @@ const graceShare = 0.5
 const shortestGraceMs = 2_000
 /** As a share of the panel's limit. */
 const longestGraceShare = 0.1
+/** Of the whole time, how long the first answer is waited for where the panel's limit finds none: thinking is not thrown away. */
+const patienceShare = 0.7
 /** Calls for each slot, hedges and refills included. */
 const dispatchesPerSlot = 2
 
@@ -58,7 +60,8 @@ interface Slot {
 /**
  * Asks all members at once and waits for as few as it takes: for a quorum, and then a grace in proportion to what the
  * quorum took (research fusion 2.1). A slot that fails is filled again once, one that is slow is asked a second time
- * elsewhere while the quorum is not complete. Rejects only with a bug.
+ * elsewhere while the quorum is not complete. A panel of which nobody has answered at its limit is waited on for: one
+ * answer is enough then. Rejects only with a bug.
  */
 export async function runPanel(of: PanelOf): Promise<PanelResult> {
   return new Panel(of).run()
@@ -71,12 +74,15 @@ class Panel {
   readonly #reserves: FusionMember[]
   readonly #refusals: string[] = []
   readonly #dropOuts: DropOut[] = []
+  readonly #longestMs: number
   readonly #startedMs: number
   readonly #done = Promise.withResolvers<void>()
   #dispatches = 0
   #answered = 0
   #timers: Timer[] = []
   #isOver = false
+  /** The panel's limit has passed without an answer. */
+  #isLate = false
   #failure: { readonly error: unknown } | undefined
 
   constructor(of: PanelOf) {
@@ -89,6 +95,7 @@ class Panel {
     }))
     this.#quorum = Math.min(of.settings.quorum ?? Math.ceil(this.#slots.length / 2), this.#slots.length)
     this.#reserves = [...of.plan.reserves]
+    this.#longestMs = Math.max(of.settings.panelMs, of.settings.totalMs * patienceShare)
     this.#startedMs = of.port.clock.nowMs()
   }
 
@@ -96,7 +103,7 @@ class Panel {
     const { port, settings, signal } = this.#of
     const leave = (): void => this.#finish()
     signal.addEventListener('abort', leave, { once: true })
-    this.#timers.push(port.clock.after(settings.panelMs, leave))
+    this.#timers.push(port.clock.after(settings.panelMs, () => this.#passLimit()))
     if (signal.aborted) this.#finish()
     else for (const slot of this.#slots) this.#begin(slot)
     try {
@@ -126,12 +133,12 @@ class Panel {
   }
 
   #dispatch(slot: Slot, member: FusionMember, role: CallRole): void {
-    const { port, book, settings, requests, keepUsd } = this.#of
+    const { port, book, requests, keepUsd } = this.#of
     this.#dispatches += 1
     slot.underWay += 1
     const call = { role, conversation: requests.requestFor(slot.planned, member) }
     const { signal } = slot.abort
-    makeCall({ port, book, member, call, limitMs: settings.panelMs, keepUsd, signal }).then(
+    makeCall({ port, book, member, call, limitMs: this.#longestMs, keepUsd, signal }).then(
       (end) => this.#ended(slot, member, end),
       (error: unknown) => {
         this.#failure ??= { error }
@@ -159,12 +166,22 @@ class Panel {
     slot.abort.abort()
     this.#answered += 1
     this.#of.onAnswer(this.#answered)
-    if (this.#answered !== this.#quorum) return
+    if (this.#answered !== (this.#isLate ? 1 : this.#quorum)) return
     const { clock } = this.#of.port
     const longestMs = Math.max(shortestGraceMs, this.#of.settings.panelMs * longestGraceShare)
     const proportionalMs = (clock.nowMs() - this.#startedMs) * graceShare
     const graceMs = Math.min(longestMs, Math.max(shortestGraceMs, proportionalMs))
     this.#timers.push(clock.after(graceMs, () => this.#finish()))
+  }
+
+  /** Cutting off all who are at work and asking one of them again would take longer than waiting for them. */
+  #passLimit(): void {
+    if (this.#answered > 0) return this.#finish()
+    this.#isLate = true
+    const { settings, port } = this.#of
+    this.#timers.push(port.clock.after(this.#longestMs - settings.panelMs, () => this.#finish()))
+    // Whether they think or hang cannot be known: those who were not asked yet are asked now.
+    for (const slot of this.#slots) this.#hedge(slot)
   }
 
   /** One more try for a slot that has nothing under way: by another member. */

@@ -151,11 +151,12 @@ async function sendFrames(
 ): Promise<number> {
   const { response, signal } = exchange
   const delayMs = exchange.step.tokenDelayMs ?? exchange.tokenDelayMs
+  const { delayAfterEvents = 1 } = exchange.step
   openStream(exchange)
   let sent = 0
   if (most === 0) return sent
   for (const frame of frames) {
-    if (delayMs > 0 && sent > 0) await delay(delayMs, undefined, { signal })
+    if (delayMs > 0 && sent >= delayAfterEvents) await delay(delayMs, undefined, { signal })
     if (!response.write(frame)) await once(response, 'drain', { signal })
     sent += 1
     if (sent >= most) break

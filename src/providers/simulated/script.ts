@@ -53,6 +53,8 @@ export interface ScriptStep {
   readonly bytes?: number
   /** Time between two events. */
   readonly tokenDelayMs?: number
+  /** So many events come without that time before them; default 1. */
+  readonly delayAfterEvents?: number
   /** What is answered. */
   readonly text?: string
   /** An answer of that many bytes. */
@@ -76,6 +78,7 @@ const fields = {
   with: ['error', 'garbage'],
   bytes: 'number',
   tokenDelayMs: 'number',
+  delayAfterEvents: 'number',
   text: 'string',
   length: 'number',
   words: 'number',

@@ -1,0 +1,117 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'vitest'
+import type { AnswerEvent, Conversation } from '../../src/domain/conversation.ts'
+import type { ConversationFormatId } from '../../src/domain/format-id.ts'
+import { judgePrompt, panelPrompt, synthesisPrompt } from '../../src/gateway/fusion/prompts.ts'
+import { candidatesIn, judgeReply, textOf } from '../simulation/simulated-judge.ts'
+import { RequestLines } from './request-lines.ts'
+import { RunningService } from './running-service.ts'
+import { say, startScriptedModel, type ScriptedModel } from './scripted-model.ts'
+
+export const fusion = 'svc-router/fusion'
+
+const members = ['alpha', 'beta', 'gamma'] as const
+/** `plain`: whatever is no part of a deliberation. */
+type Role = 'panel' | 'judge' | 'writer' | 'plain'
+
+const sentences: readonly (readonly [Role, string])[] = [
+  ['panel', firstSentence(panelPrompt(0, 20, false))],
+  ['judge', firstSentence(judgePrompt(3, ''))],
+  ['writer', firstSentence(synthesisPrompt('', true, false))],
+]
+
+interface FusedPlay {
+  readonly format: ConversationFormatId
+  /** How long each of the three takes for its own answer: there is not a byte before. */
+  readonly panelMs: number
+  /** What the model says that speaks to the caller: as the writer of a deliberation, or alone. */
+  readonly speak: (conversation: Conversation, role: 'writer' | 'plain') => readonly AnswerEvent[]
+}
+
+/** The running service before three scripted models that deliberate, and every request line that an agent sends it. */
+export class FusedService implements AsyncDisposable {
+  readonly service: RunningService
+  readonly lines: RequestLines
+  /** What every call to a model was for, in order. */
+  readonly roles: readonly Role[]
+  readonly #models: readonly ScriptedModel[]
+
+  private constructor(parts: Pick<FusedService, 'service' | 'lines' | 'roles'>, models: readonly ScriptedModel[]) {
+    this.service = parts.service
+    this.lines = parts.lines
+    this.roles = parts.roles
+    this.#models = models
+  }
+
+  static async start({ format, panelMs, speak }: FusedPlay): Promise<FusedService> {
+    const roles: Role[] = []
+    const models = await Promise.all(
+      members.map((name) =>
+        startScriptedModel(format, async (conversation) => {
+          const role = roleIn(conversation)
+          roles.push(role)
+          if (role === 'judge') return say(judgeOf(conversation))
+          if (role !== 'panel') return speak(conversation, role)
+          await delay(panelMs)
+          return say(`What ${name} thinks of it.`)
+        }),
+      ),
+    )
+    const config = JSON.stringify({
+      providers: Object.fromEntries(
+        models.map(({ baseUrl }, place) => [members[place], { preset: 'custom', base_url: baseUrl, format }]),
+      ),
+      backends: Object.fromEntries(
+        members.map((name) => [name, { provider: name, model: `model-of-${name}`, credential_env: 'PRETENDED_KEY' }]),
+      ),
+    })
+    const service = await RunningService.start(config, { PRETENDED_KEY: 'made-up-for-this-test' })
+    return new FusedService({ service, lines: await RequestLines.before(service.baseUrl), roles }, models)
+  }
+
+  /** Where an agent finds it: behind what writes its request lines down. */
+  get place(): { readonly origin: string; readonly baseUrl: string } {
+    const { baseUrl } = this.lines
+    return { baseUrl, origin: new URL(baseUrl).origin }
+  }
+
+  /**
+   * One deliberation for what the user said, and one plain call for each turn of the agent's own behind it; as many
+   * requests as turns, each sent once, answered at once and charged once.
+   */
+  async expectServed(turns: number, path: string): Promise<void> {
+    const plain = Array.from({ length: turns - 1 }, (): Role => 'plain')
+    expect(this.roles).toEqual(['panel', 'panel', 'panel', 'judge', 'writer', ...plain])
+    expect(this.lines.seen.filter((line) => line.startsWith(`POST ${path}`))).toHaveLength(turns)
+    const records = await this.service.requests()
+    expect(records).toHaveLength(turns)
+    for (const record of records) {
+      expect(record).toMatchObject({ profile: fusion, stream: true, state: 'done', charged: 1 })
+      expect(record.errorCode).toBeUndefined()
+    }
+    const calls = [5, ...plain.map(() => 1)]
+    expect(records.map(({ attempts }) => attempts.length)).toEqual(calls)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.lines[Symbol.asyncDispose]()
+    await this.service[Symbol.asyncDispose]()
+    await Promise.all(this.#models.map((model) => model[Symbol.asyncDispose]()))
+  }
+}
+
+function roleIn(conversation: Conversation): Role {
+  const text = textOf(conversation) + (conversation.hints.instructions ?? '')
+  return sentences.find(([, sentence]) => text.includes(sentence))?.[0] ?? 'plain'
+}
+
+/** A judge that finds all equally good, so that the answer is written. */
+function judgeOf(conversation: Conversation): string {
+  const scores = candidatesIn(conversation).map(({ label }): [string, number] => [label, 6])
+  expect(scores).toHaveLength(members.length)
+  return judgeReply({ scores: Object.fromEntries(scores) })
+}
+
+function firstSentence(prompt: string): string {
+  return prompt.slice(0, prompt.indexOf('.'))
+}

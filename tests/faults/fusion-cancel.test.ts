@@ -1,0 +1,175 @@
+import { request, type ClientRequest, type ServerResponse } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { seededRandom } from '../../src/gateway/fusion/seed.ts'
+import { Service } from '../service.ts'
+import { quantile } from '../simulation/statistics.ts'
+import {
+  beginStream,
+  endStream,
+  sayWhole,
+  startDeliberatingUpstream,
+  undecided,
+  type Role,
+} from './deliberating-upstream.ts'
+
+const cancels = 1_000
+const warmUps = 20
+const atOnce = 10
+const settleWithinMs = 5_000
+/** The loop that the service and whoever measures it share: what holds it for longer than this is another's work on this machine. */
+const beatMs = 5
+const heldFromMs = 10
+const closedWithinMs = 100
+const limitMs = 120_000
+/** A fusion takes about a third of a second: callers leave at any time of it, and some behind its end. */
+const panelMs = [10, 90] as const
+const judgeMs = [10, 60] as const
+const pieces = 12
+const pieceEveryMs = 10
+const longestStayMs = 400
+
+/** One call to a model: what for, and when its connection was seen to end without an answer, or its answer was complete. */
+interface Call {
+  readonly role: Role
+  readonly begunMs: number
+  cutMs: number | undefined
+  isComplete: boolean
+}
+
+test(
+  `${cancels} callers leave at random: every call to a model is closed within ${closedWithinMs} ms, and none is left`,
+  async () => {
+    const random = seededRandom(4)
+    const between = ([from, to]: readonly [number, number]): number => from + random() * (to - from)
+    const calls = new Map<string, Call[]>()
+    let open = 0
+
+    const play = async (role: Role, response: ServerResponse, body: string): Promise<void> => {
+      const call: Call = { role, begunMs: performance.now(), cutMs: undefined, isComplete: false }
+      const marker = /fusion--?\d+-/.exec(body)![0]
+      calls.set(marker, [...(calls.get(marker) ?? []), call])
+      open += 1
+      response.once('close', () => {
+        open -= 1
+        call.isComplete = response.writableFinished
+        if (!call.isComplete) call.cutMs = performance.now()
+      })
+      if (role === 'judge') {
+        await delay(between(judgeMs))
+        if (!response.destroyed) sayWhole(response, undecided)
+      } else if (role === 'panel') {
+        await delay(between(panelMs))
+        if (!response.destroyed) sayWhole(response, `An answer of ${random()}.`)
+      } else {
+        for (let piece = 0; piece < pieces && !response.destroyed; piece++) {
+          beginStream(response, `piece ${piece} `)
+          await delay(pieceEveryMs)
+        }
+        if (!response.destroyed) endStream(response)
+      }
+    }
+
+    const upstream = await startDeliberatingUpstream(play)
+    const names = ['alpha', 'beta', 'gamma']
+    const provider = () => ({ preset: 'custom', base_url: upstream.baseUrl, format: 'openai-chat' })
+    const service = await Service.start({
+      formats: ['openai-chat'],
+      settings: {
+        providers: Object.fromEntries(names.map((name) => [name, provider()])),
+        backends: Object.fromEntries(names.map((name) => [name, { provider: name, model: `model-of-${name}` }])),
+        plans: { max: { name: 'Max', requests_per_minute: 100_000, requests_per_month: 100_000, premium: true } },
+      },
+    })
+    try {
+      const left = new Map<string, number>()
+      const stages = new Map<string, number>()
+      const leave = async (number: number): Promise<void> => {
+        const marker = `fusion-${number}-`
+        const asked = ask(service, marker)
+        await delay(random() * longestStayMs)
+        const leftMs = performance.now()
+        const seen = calls.get(marker) ?? []
+        const stage = seen.findLast(({ isComplete }) => !isComplete)?.role ?? (seen.length === 0 ? 'before' : 'behind')
+        stages.set(stage, (stages.get(stage) ?? 0) + 1)
+        asked.destroy()
+        left.set(marker, leftMs)
+      }
+      const lane = async (first: number): Promise<void> => {
+        for (let number = first; number < cancels; number += atOnce) await leave(number)
+      }
+      for (let number = -warmUps; number < 0; number++) await leave(number)
+      await expect.poll(() => open, { timeout: settleWithinMs }).toBe(0)
+      calls.clear()
+      stages.clear()
+      using beats = new Beats()
+      await Promise.all(Array.from({ length: atOnce }, (_, first) => lane(first)))
+      await expect.poll(() => open, { timeout: settleWithinMs }).toBe(0)
+      const lateMs = [...calls].flatMap(([marker, of]) =>
+        of.flatMap(({ begunMs, cutMs }) => {
+          const leftMs = left.get(marker)!
+          // One that was begun behind their leaving counts, too: nobody is asked for one who has long left.
+          const endMs = cutMs ?? (begunMs > leftMs ? begunMs : undefined)
+          return endMs === undefined ? [] : [endMs - leftMs - beats.heldMs(leftMs, endMs)]
+        }),
+      )
+      const p99 = quantile(lateMs, 0.99)
+      process.stdout.write(
+        `${cancels} cancels, by what was under way: ${JSON.stringify(Object.fromEntries(stages))}; ${lateMs.length} calls cut, ` +
+          `p50 ${quantile(lateMs, 0.5).toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, at most ${Math.max(...lateMs).toFixed(1)} ms\n`,
+      )
+      expect(p99).toBeLessThanOrEqual(closedWithinMs)
+      for (const role of ['panel', 'judge', 'writer']) expect(stages.get(role), role).toBeGreaterThan(cancels / 20)
+      // Each that was admitted has come to its end, and was charged at most once.
+      const ended = service.events.filter(({ event }) => event === 'request')
+      expect(ended.length).toBeGreaterThan(0.9 * cancels)
+      expect(service.events.filter(({ event }) => event === 'internal_error')).toEqual([])
+      const records = await service.store.listRequests({ limit: 2 * cancels })
+      expect(records).toHaveLength(ended.length)
+      for (const { state, charged } of records) expect([state, charged === 0 || charged === 1]).toEqual(['done', true])
+    } finally {
+      await service.stop()
+      await upstream.close()
+    }
+  },
+  limitMs,
+)
+
+/** Tells how long this process was kept from working, by the machine's other work above all. */
+class Beats implements Disposable {
+  readonly #held: { readonly fromMs: number; readonly toMs: number }[] = []
+  readonly #timer: NodeJS.Timeout
+  #lastMs = performance.now()
+
+  constructor() {
+    this.#timer = setInterval(() => {
+      const nowMs = performance.now()
+      if (nowMs - this.#lastMs > heldFromMs) this.#held.push({ fromMs: this.#lastMs + beatMs, toMs: nowMs })
+      this.#lastMs = nowMs
+    }, beatMs)
+  }
+
+  heldMs(fromMs: number, toMs: number): number {
+    return this.#held.reduce(
+      (sum, held) => sum + Math.max(0, Math.min(toMs, held.toMs) - Math.max(fromMs, held.fromMs)),
+      0,
+    )
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer)
+  }
+}
+
+function ask({ origin, key }: Service, marker: string): ClientRequest {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'user-agent': 'tests/1' }
+  const sent = request(`${origin}/v1/chat/completions`, { method: 'POST', headers, agent: false }, (response) => {
+    response.on('error', () => {})
+    response.resume()
+  })
+  // It is destroyed: that is the point.
+  sent.on('error', () => {})
+  const messages = [{ role: 'user', content: `How many? ${marker}` }]
+  sent.end(JSON.stringify({ model: 'svc-router/fusion', stream: true, messages }))
+  return sent
+}

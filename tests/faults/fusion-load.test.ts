@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { quantile } from '../simulation/statistics.ts'
+import { beginStream, endStream, sayWhole, startDeliberatingUpstream, undecided } from './deliberating-upstream.ts'
+import type { ScriptedUpstream } from './scripted-upstream.ts'
+import { ServiceProcess } from './service-process.ts'
+
+const fusions = 200
+const members = ['alpha', 'beta', 'gamma'] as const
+const answerBytes = 24_000
+const mostMegabytes = 400
+const firstByteMs = 250
+const limitMs = 90_000
+
+/** 24 kB that no other answer has: equal ones would be kept once. */
+function longAnswer(number: number): string {
+  const line = `Answer ${number}: the rows are read \`in order\`, därum 42 of them.\n`
+  return line.repeat(Math.ceil(answerBytes / line.length)).slice(0, answerBytes)
+}
+
+let service: ServiceProcess | undefined
+let upstream: ScriptedUpstream | undefined
+let folder: string | undefined
+afterEach(async () => {
+  await service?.destroy()
+  await upstream?.close()
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+})
+
+/** The service as an operator starts it, before one address that is three providers. */
+async function start(play: Parameters<typeof startDeliberatingUpstream>[0]): Promise<ServiceProcess> {
+  upstream = await startDeliberatingUpstream(play)
+  const { baseUrl } = upstream
+  folder = mkdtempSync(join(tmpdir(), 'svc-router-load-'))
+  const plan = { name: 'Max', requests_per_minute: 100_000, requests_per_month: 1_000_000, premium: true }
+  const provider = () => ({ preset: 'custom', base_url: baseUrl, format: 'openai-chat' })
+  service = new ServiceProcess(folder, [], {
+    providers: Object.fromEntries(members.map((name) => [name, provider()])),
+    backends: Object.fromEntries(members.map((name) => [name, { provider: name, model: `model-of-${name}` }])),
+    plans: { max: plan },
+  })
+  await service.start()
+  return service
+}
+
+interface Answered {
+  readonly firstByteMs: number
+  readonly text: string
+}
+
+function ask({ port, key }: ServiceProcess, agent: Agent): Promise<Answered> {
+  const body = JSON.stringify({
+    model: 'svc-router/fusion',
+    stream: true,
+    messages: [{ role: 'user', content: 'How many rows?' }],
+  })
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'user-agent': 'tests/1' }
+  const begunMs = performance.now()
+  return new Promise((resolve, reject) => {
+    let firstMs: number | undefined
+    let text = ''
+    const sent = request({ port, path: '/v1/chat/completions', method: 'POST', agent, headers }, (response) => {
+      response.setEncoding('utf8').on('data', (piece: string) => {
+        firstMs ??= performance.now() - begunMs
+        text += piece
+      })
+      response.once('error', reject)
+      response.once('end', () => resolve({ firstByteMs: firstMs ?? Number.POSITIVE_INFINITY, text }))
+    })
+    sent.once('error', reject)
+    sent.end(body)
+  })
+}
+
+/** Of a process, in megabytes, as the kernel counts it: what it has now, and the most that it ever had. */
+function residentMegabytes(pid: number): { readonly now: number; readonly peak: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const of = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)![1]) / 1024
+  return { now: of('VmRSS'), peak: of('VmHWM') }
+}
+
+test(
+  `${fusions} fusions at once, three answers of 24 kB each, stay under ${mostMegabytes} MB in the real process`,
+  async () => {
+    const held: (() => void)[] = []
+    let number = 0
+    const service = await start((role, response) => {
+      if (role === 'judge') return sayWhole(response, undecided)
+      if (role === 'writer') {
+        beginStream(response, longAnswer(0).slice(0, 2_000))
+        return endStream(response)
+      }
+      // Nobody of any panel answers before all of all panels were asked.
+      held.push(() => sayWhole(response, longAnswer((number += 1))))
+      if (held.length === fusions * members.length) for (const answer of held.splice(0)) answer()
+    })
+    const agent = new Agent({ keepAlive: true, maxSockets: fusions })
+    const before = residentMegabytes(service.running.pid!)
+    const answers = await Promise.all(Array.from({ length: fusions }, () => ask(service, agent)))
+    const { peak } = residentMegabytes(service.running.pid!)
+    agent.destroy()
+    for (const { text } of answers) {
+      expect(text).toContain('3 of 3 answered.')
+      expect(text).toContain('"finish_reason":"stop"')
+    }
+    const firsts = answers.map(({ firstByteMs }) => firstByteMs)
+    process.stdout.write(
+      `${fusions} fusions at once: ${Math.round(before.now)} MB before, at most ${Math.round(peak)} MB; ` +
+        `first byte p50 ${Math.round(quantile(firsts, 0.5))} ms, p99 ${Math.round(quantile(firsts, 0.99))} ms, the crowd and its upstreams on the same machine\n`,
+    )
+    expect(peak).toBeLessThan(mostMegabytes)
+  },
+  limitMs,
+)
+
+test(
+  `the first byte of a fused stream comes within ${firstByteMs} ms, p99 of ${fusions} that arrive one after the other`,
+  async () => {
+    const service = await start((role, response) => {
+      if (role === 'judge') return sayWhole(response, undecided)
+      if (role === 'writer') {
+        beginStream(response, 'Forty-two.')
+        return endStream(response)
+      }
+      setTimeout(() => sayWhole(response, longAnswer(1)), 400)
+    })
+    const agent = new Agent({ keepAlive: true })
+    await ask(service, agent)
+    const asked: Promise<Answered>[] = []
+    for (let count = 0; count < fusions; count++) {
+      asked.push(ask(service, agent))
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    const firsts = (await Promise.all(asked)).map(({ firstByteMs: ms }) => ms)
+    agent.destroy()
+    const p99 = quantile(firsts, 0.99)
+    process.stdout.write(
+      `first byte of a fused stream: p50 ${Math.round(quantile(firsts, 0.5))} ms, p99 ${Math.round(p99)} ms, 50 new ones a second\n`,
+    )
+    expect(p99).toBeLessThanOrEqual(firstByteMs)
+  },
+  limitMs,
+)

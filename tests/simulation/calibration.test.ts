@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { calibrate, threeDiverse, type World } from './accuracy-world.ts'
+
+const items = 40_000
+
+/** Nine models of seven families; nobody has said how good those were in whom the gates were seen. */
+function nine(best: number): World {
+  const members = Array.from({ length: 9 }, (_, index) => ({ right: best - index / 100, family: index % 7 }))
+  return { ...threeDiverse, members }
+}
+
+test('the assumed world makes mistakes as models were found to make them: the gates of research fusion 5.1', () => {
+  const ratios: number[] = []
+  for (const best of [0.85, 0.8]) {
+    const world = nine(best)
+    const found = calibrate(world, items)
+    const without = calibrate({ ...world, allWrong: 0 }, items)
+    ratios.push(found.allWrong / without.allWrong)
+    const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
+    process.stdout.write(
+      `SIMULATED, ASSUMED PARAMETERS, nine models from ${percent(best)} down: of two that are wrong the same ${percent(found.sameWrong)}, ` +
+        `worth ${found.effectiveMembers.toFixed(2)} models, all wrong ${percent(found.allWrong)}, ${percent(without.allWrong)} without the spike\n`,
+    )
+    expect(found.sameWrong).toBeGreaterThanOrEqual(0.55)
+    expect(found.sameWrong).toBeLessThanOrEqual(0.65)
+    expect(found.effectiveMembers).toBeGreaterThanOrEqual(1.8)
+    expect(found.effectiveMembers).toBeLessThanOrEqual(2.4)
+  }
+  // The spike weighs less where more is wrong anyway: the gate is for good models.
+  expect(ratios[0]!).toBeGreaterThanOrEqual(2)
+  expect(ratios[1]!).toBeGreaterThanOrEqual(1.5)
+})

@@ -1,0 +1,96 @@
+import { fuse } from '../../src/gateway/fusion/fusion.ts'
+import type { FusionMode } from '../../src/domain/fusion-record.ts'
+import { seededRandom } from '../../src/gateway/fusion/seed.ts'
+import { settingsOf } from '../../src/gateway/fusion/settings.ts'
+import { drawItem, type World } from './accuracy-world.ts'
+import { question } from './conversations.ts'
+import { candidatesIn, judgeReply, judgeSays } from './simulated-judge.ts'
+import { SimulatedModels, simulatedMember, textAnswer } from './simulated-models.ts'
+import { SimulatedTime } from './simulated-time.ts'
+
+/** Fusions that share a clock: simulated time costs least when many wait for it. */
+const atOnce = 200
+
+/** One candidate as a simulated judge sees it; what a judge cannot know is for those that are assumed to know it. */
+interface Shown {
+  readonly label: string
+  readonly text: string
+  readonly isRight: boolean
+  /** How many families say the same. */
+  readonly families: number
+}
+
+/** Gives each candidate a score from 0 to 10; undefined where its reply cannot be read. */
+export type SimulatedJudge = (
+  shown: readonly Shown[],
+  about: { readonly solves: boolean; readonly random: () => number },
+) => readonly number[] | undefined
+
+/** One fusion in a world. */
+export interface Run {
+  /** Of each panel answer, in the order of the members. */
+  readonly right: readonly boolean[]
+  /** The member whose answer the reply is: adopted, or followed by the writer. */
+  readonly chosen: number
+  /** The member that the judge held to be the best at its first reading, or undefined where it never said. */
+  readonly top: number | undefined
+  readonly mode: FusionMode
+  readonly judgings: number
+}
+
+/**
+ * Fuses one closed question after the other by the real engine: panel, fence, letters, order, judge, totals, decision. What
+ * is assumed are the models: members answer as the world says, the judge scores as it is told to, and a writer
+ * writes down the answer that it is shown first, or without notes what the first member answered.
+ */
+export async function runClosed(world: World, judge: SimulatedJudge, questions: number): Promise<Run[]> {
+  const runs: Run[] = []
+  for (let first = 1; first <= questions; first += atOnce) {
+    const clock = new SimulatedTime()
+    const numbers = Array.from({ length: Math.min(atOnce, questions - first + 1) }, (_, place) => first + place)
+    runs.push(...(await clock.until(Promise.all(numbers.map((number) => runOne(clock, world, judge, number))))))
+  }
+  return runs
+}
+
+async function runOne(clock: SimulatedTime, world: World, judge: SimulatedJudge, number: number): Promise<Run> {
+  const { answers, judgeSolves } = drawItem(world, number)
+  const random = seededRandom(number ^ 0x5bd1e995)
+  // The members say the same in words of their own: no two answers are equal.
+  const texts = answers.map((answer, index) => {
+    const wordy = 'so '.repeat(index + 1 + Math.floor(random() * 9))
+    return `${answer} is the answer, in ${wordy}many words of style ${index}.`
+  })
+  const familiesOf = (text: string): number => {
+    const said = answers[texts.indexOf(text)]
+    return new Set(answers.flatMap((answer, place) => (answer === said ? [world.members[place]!.family] : []))).size
+  }
+  const members = world.members.map(({ family }) => simulatedMember({ family: `family ${family}` }))
+  let judgings = 0
+  let top: number | undefined
+  const models = new SimulatedModels(
+    clock,
+    (member, { role, conversation }) => {
+      if (role === 'panel') return textAnswer(texts[members.indexOf(member)]!, 1_000)
+      const candidates = candidatesIn(conversation)
+      if (role === 'synthesis') return textAnswer(candidates[0]?.text ?? texts[0]!, 1_000)
+      judgings += 1
+      const shown = candidates.map(({ label, text }) => {
+        return { label, text, isRight: text.startsWith('0 '), families: familiesOf(text) }
+      })
+      const given = judge(shown, { solves: judgeSolves, random })
+      if (given === undefined) return judgeSays('I would rather not put it into JSON.')
+      top ??= texts.indexOf(shown[given.indexOf(Math.max(...given))]!.text)
+      const scores = Object.fromEntries(shown.map(({ label }, place) => [label, given[place]!]))
+      return judgeSays(judgeReply({ answerType: 'closed', verdict: 'adopt', scores, isMaterial: true }))
+    },
+    number,
+  )
+  const request = { conversation: question(), members, settings: settingsOf('balanced', true) }
+  const { record } = await fuse(request, models, new AbortController().signal)
+  const said = models.emitted.map((event) => (event.type === 'text' ? event.text : '')).join('')
+  const chosen = texts.indexOf(said)
+  if (chosen < 0 || record.mode === undefined)
+    throw new Error(`question ${number} was not answered by a member's answer`)
+  return { right: answers.map((answer) => answer === 0), chosen, top, mode: record.mode, judgings }
+}

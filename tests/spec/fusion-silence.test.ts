@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import { Service } from '../service.ts'
+import { judgeReply } from '../simulation/simulated-judge.ts'
+
+/** An agent that gives up after three seconds of silence is not to give up (decision 25). */
+const longestSilenceMs = 3_000
+const watchedMs = 5_000
+
+const model = 'svc-router/fusion'
+const answer = (text: string): ScriptStep => ({ do: 'answer', text })
+const silence: ScriptStep = { do: 'silence', repeat: true }
+const judged = answer(judgeReply({ scores: { A: 6, B: 6, C: 6 } }))
+const bodies = {
+  '/chat/completions': { model, stream: true, messages: [{ role: 'user', content: 'How many?' }] },
+  '/responses': { model, stream: true, input: 'How many?' },
+  '/messages': { model, stream: true, max_tokens: 900, messages: [{ role: 'user', content: 'How many?' }] },
+} as const
+/** Where the silence falls, and what the three members do. */
+const silences: Readonly<Record<string, readonly (readonly ScriptStep[])[]>> = {
+  'before anybody has answered': [[silence], [silence], [silence]],
+  'while it is compared': [
+    [answer('Forty.'), silence],
+    [answer('Fifty.'), silence],
+    [answer('Sixty.'), silence],
+  ],
+  'in the midst of the answer': [
+    [answer('Forty.'), judged, { do: 'stall', afterEvents: 8, words: 30 }],
+    [answer('Fifty.')],
+    [answer('Sixty.')],
+  ],
+}
+
+/** The events of one format that an agent counts as life: a comment is none. */
+const event = /^event: |^data: \{/m
+
+async function longestGapMs(path: string, body: object, scripts: readonly (readonly ScriptStep[])[]): Promise<number> {
+  const service = await Service.start()
+  try {
+    for (const [index, steps] of scripts.entries()) service.providers[index]!.script(steps)
+    const begunMs = performance.now()
+    const reader = (await service.post(path, body)).body!.getReader()
+    const decoder = new TextDecoder()
+    const atMs = [begunMs]
+    while (performance.now() - begunMs < watchedMs) {
+      const { value, done } = await reader.read()
+      expect(done).toBe(false)
+      const text = decoder.decode(value, { stream: true })
+      if (path === '/chat/completions' || event.test(text)) atMs.push(performance.now())
+    }
+    await reader.cancel()
+    return Math.max(...atMs.slice(1).map((ms, place) => ms - atMs[place]!))
+  } finally {
+    await service.stop()
+  }
+}
+
+test.concurrent.each(Object.entries(silences))(
+  'a fused stream is never silent for three seconds, with the configuration as it comes: %s',
+  async (_, scripts) => {
+    const gaps = await Promise.all(Object.entries(bodies).map(([path, body]) => longestGapMs(path, body, scripts)))
+    for (const gapMs of gaps) expect(gapMs).toBeLessThan(longestSilenceMs)
+  },
+)
