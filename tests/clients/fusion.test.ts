@@ -112,7 +112,7 @@ describe.each(cells)('$name', ({ client, way }) => {
       const error = await errorOf(asks[how]('Say hello.'))
       const { message } = error as Error
       expect(message).toContain('needs a premium plan')
-      expect(message).toContain(linksFor(service.origin).upgradeUrl)
+      expect(message).toContain(linksFor(service.config.appUrl).upgradeUrl)
       expect(traffic.answers.map(({ status }) => status)).toEqual([403])
       expect(traffic.sent).toHaveLength(1)
       expect(service.providers.map((provider) => provider.counts().requests)).toEqual(before)

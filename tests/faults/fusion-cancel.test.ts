@@ -78,7 +78,15 @@ test(
       settings: {
         providers: Object.fromEntries(names.map((name) => [name, provider()])),
         backends: Object.fromEntries(names.map((name) => [name, { provider: name, model: `model-of-${name}` }])),
-        plans: { max: { name: 'Max', requests_per_minute: 100_000, requests_per_month: 100_000, premium: true } },
+        plans: {
+          max: {
+            name: 'Max',
+            requests_per_minute: 100_000,
+            requests_per_month: 100_000,
+            premium: true,
+            fusions_at_once: 1_000,
+          },
+        },
       },
     })
     try {
