@@ -8,8 +8,24 @@ import { clients, connected, type Asks, type Client, type Way } from './fusion-c
 import type { Traffic } from './counting-fetch.ts'
 import { weatherIn } from './openai-clients.ts'
 
-const ways: readonly (Way & { readonly name: string })[] = [{ name: 'svc-router/fusion', model: 'svc-router/fusion' }]
-const cells = ways.flatMap((way) => clients.map((client) => ({ name: `${client.name}, ${way.name}`, client, way })))
+/** The ways to a deliberation, who speaks a format that has them, and what the head of its answer names. */
+const ways: readonly (Way & {
+  readonly name: string
+  readonly formats: readonly Client['format'][]
+  readonly upstream: string
+})[] = [
+  {
+    name: 'svc-router/fusion',
+    model: 'svc-router/fusion',
+    formats: ['openai-chat', 'openai-responses', 'anthropic-messages'],
+    upstream: 'fusion',
+  },
+]
+const cells = ways.flatMap((way) =>
+  clients
+    .filter(({ format }) => way.formats.includes(format))
+    .map((client) => ({ name: `${client.name}, ${way.name}`, client, way })),
+)
 
 const says = 'This is a simulated answer from alpha.'
 /** Long enough for progress to be told and a keep-alive to fall due. */
@@ -56,10 +72,10 @@ async function ask<Seen>(
 }
 
 /** One HTTP request for each turn, each answered, the first one by a deliberation. */
-function expectTurns({ answers }: Traffic, turns: number): void {
+function expectTurns({ answers }: Traffic, turns: number, { upstream }: (typeof ways)[number]): void {
   expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: turns }, () => 200))
   const upstreams = answers.map(({ headers }) => headers.get('x-svc-router-upstream'))
-  expect(upstreams).toEqual(['fusion', ...Array.from({ length: turns - 1 }, () => 'alpha')])
+  expect(upstreams).toEqual([upstream, ...Array.from({ length: turns - 1 }, () => 'alpha')])
 }
 
 describe.each(cells)('$name', ({ client, way }) => {
@@ -74,7 +90,7 @@ describe.each(cells)('$name', ({ client, way }) => {
     const { seen, traffic, asked } = await ask(client, way, run)
     expect(seen).toMatch(new RegExp(`^${says}`))
     expect(seen).not.toContain('models were asked')
-    expectTurns(traffic, 1)
+    expectTurns(traffic, 1, way)
     // The panel, and for alpha the judge's and the writer's part besides.
     expect(asked).toEqual([3, 1, 1])
   })
@@ -83,7 +99,7 @@ describe.each(cells)('$name', ({ client, way }) => {
     const run = ({ loop }: Asks): Promise<string> => loop('What is the weather in Oslo?', stream)
     const { seen, traffic, asked } = await ask(client, way, run)
     expect(seen).toContain(weatherIn('Oslo'))
-    expectTurns(traffic, 2)
+    expectTurns(traffic, 2, way)
     expect(asked).toEqual([4, 1, 1])
   })
 
@@ -93,14 +109,14 @@ describe.each(cells)('$name', ({ client, way }) => {
       city: expect.stringMatching(/^simulated/) as string,
       degrees: expect.any(Number) as number,
     })
-    expectTurns(traffic, 1)
+    expectTurns(traffic, 1, way)
     expect(asked.slice(1)).toEqual([1, 1])
   })
 
   test('an image is seen, after one request', async () => {
     const { seen, traffic, asked } = await ask(client, way, ({ image }) => image('What is this?'))
     expect(seen).toContain('I received 1 image')
-    expectTurns(traffic, 1)
+    expectTurns(traffic, 1, way)
     expect(asked).toEqual([3, 1, 1])
   })
 
