@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { getCompileCacheDir } from 'node:module'
 import { dirname, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { Batch, FromWorker, ToWorker, WorkerStart } from './ledger-batch.ts'
+import { type Batch, closing, type FromWorker, type ToWorker, type WorkerStart } from './ledger-batch.ts'
 import { failureReason } from './ledger-unavailable.ts'
 
 const startTimeoutMs = 20_000
@@ -60,13 +60,13 @@ export class LedgerWriter {
   }
 
   post(batch: Batch): void {
-    this.#worker.postMessage(batch satisfies ToWorker, [])
+    this.#worker.postMessage(JSON.stringify(batch) satisfies ToWorker, [])
   }
 
   /** Ends the worker after what was posted is written, or by force when that takes too long. False where it hangs. */
   async close(): Promise<boolean> {
     this.#closing = true
-    this.#worker.postMessage('close' satisfies ToWorker, [])
+    this.#worker.postMessage(closing satisfies ToWorker, [])
     if (await this.#isGoneWithin(closeTimeoutMs)) return true
     void this.#worker.terminate()
     return this.#isGoneWithin(terminateTimeoutMs)
