@@ -23,6 +23,7 @@ import { testUpstream } from './providers/probe.ts'
 import { proveQuotasOnSqlite } from './storage/prove-quotas-sqlite.ts'
 import { createUpstreamPools } from './providers/upstream-pools.ts'
 import { createVault, type Vault } from './providers/vault.ts'
+import { releaseStartMemory } from './release-memory.ts'
 import { DataFolderInUse } from './storage/data-folder-lock.ts'
 import { LedgerUnavailable } from './storage/ledger-unavailable.ts'
 import { SchemaMismatch } from './storage/migrations.ts'
@@ -102,6 +103,7 @@ async function startService(config: Config): Promise<RunningApp> {
     nowMs: () => clock.nowMs(),
   })
   const app = await startApp(config, { clock, random, log })
+  releaseStartMemory()
   return {
     config: app.config,
     stopped: app.failed.then((reason) => {

@@ -7,12 +7,15 @@ const maxAnswerCharacters = 64 * 1024 * 1024
 
 /** Parses the events of one stream. One for each answer: all of its events together are bounded. */
 export class EventParser {
+  /** What the last event's data was; undefined before the first. */
+  last: JsonObject | undefined
   #charactersLeft = maxAnswerCharacters
 
   /** @throws UpstreamError `broken` for what is not a JSON object, and for an answer that is too long */
   parse(data: string): JsonObject {
     this.#charactersLeft -= data.length
     if (this.#charactersLeft < 0) throw new UpstreamError('broken')
-    return parseAnswer(data)
+    this.last = parseAnswer(data)
+    return this.last
   }
 }

@@ -70,6 +70,8 @@ export interface WriteTarget {
 export interface AnswerReader {
   /** One server-sent event's data (the text behind `data:`, without `[DONE]` handling by the caller). @throws UpstreamError `broken` for what is not this format, `server_error` etc. for an error event */
   readEvent(data: string): readonly AnswerEvent[]
+  /** The data of the last event that was JSON, parsed, for whoever passes it on. */
+  readonly lastData: JsonObject | undefined
   /** A whole answer's body. @throws UpstreamError as above */
   readWhole(body: JsonObject): readonly AnswerEvent[]
   /** Whether the terminal event has been read: without it a stream that ends is broken (contract 3.4). */

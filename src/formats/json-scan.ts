@@ -37,6 +37,8 @@ const maxKeyBytes = 256
 /** Members of the outermost object and of any other one; no API has a tenth of them. */
 const maxOutermost = 1_000
 const maxOfOneObject = 10_000
+/** Up to so many names each is compared with all before it: a Set costs more. */
+const fewMembers = 24
 
 /**
  * Looks at JSON while it arrives, before it is parsed: refuses what is too deep or has too many tokens, so that no
@@ -185,6 +187,13 @@ export class JsonScan {
 
 /** The key that stands twice, if any: two readers could disagree about which one counts. */
 export function duplicateKey(members: readonly JsonMember[]): string | undefined {
+  if (members.length <= fewMembers) {
+    for (let at = 1; at < members.length; at += 1) {
+      const { key } = members[at]!
+      for (let before = 0; before < at; before += 1) if (members[before]!.key === key) return key
+    }
+    return undefined
+  }
   const seen = new Set<string>()
   for (const { key } of members) {
     if (seen.has(key)) return key

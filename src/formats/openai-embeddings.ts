@@ -38,6 +38,7 @@ function readRequest(body: JsonObject): Conversation {
 
 class EmbeddingsReader implements AnswerReader {
   finished = false
+  readonly lastData = undefined
 
   readEvent(): never {
     throw new UpstreamError('broken')

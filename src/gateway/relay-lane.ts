@@ -202,8 +202,7 @@ export class RelayLane implements Lane {
       this.#isDone = true
       return ''
     }
-    // The reader has parsed it, so it is an object.
-    const parsed = JSON.parse(text) as JsonObject
+    const parsed = this.#reader.lastData!
     // A complete answer stays one, whatever its backend says of itself afterwards.
     if (wasFinished && (parsed['error'] != null || parsed['type'] === 'error')) return ''
     const shown = this.#restate(block, parsed)

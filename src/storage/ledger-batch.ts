@@ -1,10 +1,7 @@
 /** A value of a column as it travels to the worker. */
 export type Cell = string | number | null
 
-/**
- * What the worker is sent: records in the order in which they happened, each its kind followed by that kind's columns,
- * all in one flat list because copying a list of plain values between threads is cheapest.
- */
+/** What the worker is sent: records in the order in which they happened, each its kind followed by that kind's columns. */
 export interface Batch {
   readonly number: number
   readonly records: readonly Cell[]
@@ -14,7 +11,11 @@ export interface Batch {
   readonly recoverFrom?: string
 }
 
-export type ToWorker = Batch | 'close'
+/** A batch as JSON: one text goes from thread to thread at a quarter of what a list of values costs both of them. */
+export type ToWorker = string
+
+/** Says that no more comes; no JSON of a batch looks like it. */
+export const closing = 'close' satisfies ToWorker
 
 /** What the worker answers: the number of the last batch on disk, or that a commit failed, why, and that it is tried again. */
 export type FromWorker =

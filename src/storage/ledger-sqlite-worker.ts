@@ -1,7 +1,7 @@
 import type { StatementSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { connectSqlite } from './connect-sqlite.ts'
-import { type Batch, type FromWorker, recordKinds, type ToWorker, type WorkerStart } from './ledger-batch.ts'
+import { type Batch, closing, type FromWorker, recordKinds, type ToWorker, type WorkerStart } from './ledger-batch.ts'
 import { recoverFromName } from './ledger-recovery.ts'
 import { failureReason } from './ledger-unavailable.ts'
 
@@ -27,7 +27,7 @@ const commit = database.prepare('commit')
 
 /** Received and not yet on disk, in order. Bounded by what the ledger has under way at once. */
 let waiting: Batch[] = []
-let closing = false
+let isClosing = false
 let retryMs = 0
 
 port.on('message', (message: ToWorker) => {
@@ -41,8 +41,8 @@ port.on('message', (message: ToWorker) => {
 tell({ type: 'ready' })
 
 function receive(message: ToWorker): void {
-  if (message === 'close') closing = true
-  else waiting.push(message)
+  if (message === closing) isClosing = true
+  else waiting.push(JSON.parse(message) as Batch)
 }
 
 function write(): void {
@@ -63,7 +63,7 @@ function write(): void {
     waiting = []
     tell({ type: 'committed', number: last.number })
   }
-  if (closing) {
+  if (isClosing) {
     database.close()
     port?.close()
   }

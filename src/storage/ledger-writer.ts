@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import { extname } from 'node:path'
+import { getCompileCacheDir } from 'node:module'
+import { dirname, extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { Batch, FromWorker, ToWorker, WorkerStart } from './ledger-batch.ts'
+import { type Batch, closing, type FromWorker, type ToWorker, type WorkerStart } from './ledger-batch.ts'
 import { failureReason } from './ledger-unavailable.ts'
 
 const startTimeoutMs = 20_000
@@ -47,7 +48,7 @@ export class LedgerWriter {
   static async start(start: WorkerStart, listener: WriterListener): Promise<LedgerWriter> {
     // The same file under the name that it has here: `.ts` from the sources, `.js` once built.
     const file = new URL(`./ledger-sqlite-worker${extname(import.meta.url)}`, import.meta.url)
-    const worker = new Worker(file, { workerData: start, env: {}, execArgv: [] })
+    const worker = new Worker(file, { workerData: start, env: workerEnvironment(), execArgv: [] })
     try {
       // Rejects on an error of the worker, too.
       await once(worker, 'message', { signal: AbortSignal.timeout(startTimeoutMs) })
@@ -59,13 +60,13 @@ export class LedgerWriter {
   }
 
   post(batch: Batch): void {
-    this.#worker.postMessage(batch satisfies ToWorker, [])
+    this.#worker.postMessage(JSON.stringify(batch) satisfies ToWorker, [])
   }
 
   /** Ends the worker after what was posted is written, or by force when that takes too long. False where it hangs. */
   async close(): Promise<boolean> {
     this.#closing = true
-    this.#worker.postMessage('close' satisfies ToWorker, [])
+    this.#worker.postMessage(closing satisfies ToWorker, [])
     if (await this.#isGoneWithin(closeTimeoutMs)) return true
     void this.#worker.terminate()
     return this.#isGoneWithin(terminateTimeoutMs)
@@ -78,4 +79,14 @@ export class LedgerWriter {
     clearTimeout(timer)
     return isGone
   }
+}
+
+/**
+ * Nothing of the process's own environment, which has secrets; only where Node keeps what it made of the sources. Without
+ * that a thread loads Node's whole TypeScript reader for a handful of files, and keeps its 20 MB.
+ */
+function workerEnvironment(): Record<string, string> {
+  // It has a folder for each version inside the one that it was given.
+  const folder = getCompileCacheDir()
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) }
 }

@@ -78,6 +78,9 @@ test('a bug in the midst of a stream is logged with its place and recorded as on
         get finished() {
           return reader.finished
         },
+        get lastData() {
+          return reader.lastData
+        },
         readEvent(data) {
           if (data.includes('"stop"')) throw new TypeError('a bug')
           return reader.readEvent(data)

@@ -24,6 +24,10 @@ export class MessagesReader implements AnswerReader {
     return this.#finished
   }
 
+  get lastData(): JsonObject | undefined {
+    return this.#parser.last
+  }
+
   readEvent(data: string): readonly AnswerEvent[] {
     // Not of this format, but some proxies add it.
     if (data === '[DONE]' || this.#finished) return nothing

@@ -26,6 +26,10 @@ export class GeminiReader implements AnswerReader {
     return this.#finished
   }
 
+  get lastData(): JsonObject | undefined {
+    return this.#parser.last
+  }
+
   readEvent(data: string): readonly AnswerEvent[] {
     return this.#read(this.#parser.parse(data))
   }

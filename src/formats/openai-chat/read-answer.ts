@@ -23,6 +23,10 @@ export class ChatReader implements AnswerReader {
     return this.#finished
   }
 
+  get lastData(): JsonObject | undefined {
+    return this.#parser.last
+  }
+
   readEvent(data: string): readonly AnswerEvent[] {
     if (data === '[DONE]') return this.#readDone()
     const chunk = this.#parser.parse(data)

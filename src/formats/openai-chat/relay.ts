@@ -13,7 +13,7 @@ export const openaiChatRelay: RelayRules = {
   words: { member: 'messages', part: 'text' },
 
   stream: {
-    notable: [/finish_reason"\s*:\s*"|usage"\s*:\s*\{|error"\s*:/g, '[DONE]', '\n:'],
+    notable: [/"finish_reason"\s*:\s*"/g, /"usage"\s*:\s*\{/g, /"error"\s*:/g, '[DONE]', '\n:'],
 
     ending: 'data: [DONE]\n\n',
 

@@ -21,6 +21,10 @@ export class ResponsesReader implements AnswerReader {
     return this.#finished
   }
 
+  get lastData(): JsonObject | undefined {
+    return this.#parser.last
+  }
+
   readEvent(data: string): readonly AnswerEvent[] {
     if (data === '[DONE]' || this.#finished) return nothing
     const event = this.#parser.parse(data)

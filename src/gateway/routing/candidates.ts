@@ -19,7 +19,8 @@ export interface Exhausted {
 export class Candidates {
   readonly #left: Backend[]
   readonly #health: BackendsHealth
-  readonly #failedDomains = new Set<string>()
+  /** Made with the first failure: most requests have none. */
+  #failedDomains: Set<string> | undefined
 
   constructor(backends: readonly Backend[], health: BackendsHealth) {
     this.#left = [...backends]
@@ -31,7 +32,7 @@ export class Candidates {
     let chosen: Backend | undefined
     for (const backend of this.#left) {
       if (!this.#health.availability(backend.id).usable) continue
-      if (!this.#failedDomains.has(backend.failureDomain)) {
+      if (this.#failedDomains?.has(backend.failureDomain) !== true) {
         chosen = backend
         break
       }
@@ -42,6 +43,7 @@ export class Candidates {
   }
 
   failed(backend: Backend): void {
+    this.#failedDomains ??= new Set()
     this.#failedDomains.add(backend.failureDomain)
   }
 
