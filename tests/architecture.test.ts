@@ -43,6 +43,11 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
     packages: ['ws', 'node:*'],
     because: 'an adapter: it drives the data plane and no more; ws does the framing of WebSockets, which Node does not',
   },
+  mail: {
+    imports: ['domain', 'accounts/ports.ts'],
+    packages: ['nodemailer'],
+    because: 'an adapter: it takes letters away and knows nothing of what they are about',
+  },
   web: {
     imports: ['domain', 'accounts'],
     packages: ['hono', 'hono/html', '@hono/node-server', 'node:*'],

@@ -118,6 +118,16 @@ export interface ManagedSelection {
   readonly state?: ManagedRequestState
 }
 
+/** A letter to one person, in plain text. */
+export interface Mail {
+  readonly to: string
+  readonly subject: string
+  readonly text: string
+}
+
+/** Takes a letter to the mail server. Resolves when that has it. @throws MailError where it could not be had */
+export type SendMail = (mail: Mail) => Promise<void>
+
 /** What a proof is recognised by: digests of its code, where it has one, and of its link's token. */
 export interface ProofDigests {
   readonly code: string | null

@@ -282,6 +282,22 @@ export const configSchema = group({
     .optional()
     .describe('How long a stream may be silent before it is kept open with a word. Default 10s.'),
   drain: duration(0).optional().describe('How long running answers may take after SIGTERM. Default 30s.'),
+  mail: group({
+    host: text('a host name or address', 255).describe('The mail server.'),
+    port: whole(1, 65_535).optional().describe('Default 587, and 465 with security: tls.'),
+    security: z
+      .enum(['starttls', 'tls', 'none'], { error: 'expected starttls, tls or none' })
+      .optional()
+      .describe('Default starttls. none is for a server on this machine.'),
+    user: text('a user name', 255).optional().describe('Where the server asks who sends.'),
+    password_env: env('The variable with its password.').optional(),
+    from: shaped(
+      /^[^\r\n<>]{0,100}<?[^\s<>@]+@[^\s<>@]+>?$/,
+      'a sender such as "svc-router <no-reply@example.com>"',
+    ).describe('Whom letters are from.'),
+  })
+    .optional()
+    .describe('Sends sign-in codes by SMTP. Without it local mode shows them on a page, and production sends none.'),
   edge_gate: group({ enabled: flag.optional().describe('Default true.') })
     .optional()
     .describe('Refuses missing and bare-library User-Agents with code 1010.'),

@@ -15,8 +15,11 @@ export interface Session {
   readonly expiresAtMs: number
 }
 
-/** What a code or link sent by email leads to. */
-export type ProofPurpose = 'sign_in' | 'recover' | 'add_email'
+/**
+ * What a code or link leads to: in; in, and an account where there is none yet; in, with a new key; one more address of an
+ * account.
+ */
+export type ProofPurpose = 'sign_in' | 'set_up' | 'recover' | 'add_email'
 
 /** A proof that is asked for: who holds `address`, or was given the link, may use it once (reliability T17). */
 export interface SignInProof {

@@ -4,6 +4,10 @@
  */
 const notices = {
   'signed-in': 'You are signed in.',
+  'had-account': 'This address has an account already, and you are signed in to it.',
+  'email-added': 'The address is added. It can sign in from now on.',
+  'email-removed': 'The address is removed.',
+  'key-limit': 'You are signed in. The account has as many keys as it can: revoke one, then make a new one.',
   'signed-out': 'You are signed out.',
   'session-ended': 'That browser is signed out.',
   'upgrade-requested': 'Your request is with the operator. You see here what becomes of it.',

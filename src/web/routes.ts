@@ -2,6 +2,9 @@ import { answerAsset } from './assets.ts'
 import { accountRoutes } from './pages/account.ts'
 import { billingRoutes } from './pages/billing.ts'
 import { upgradeRoutes } from './pages/upgrade.ts'
+import { codeRoutes } from './pages/code.ts'
+import { outboxRoutes } from './pages/outbox.ts'
+import { signInRoutes } from './pages/sign-in.ts'
 import { signOutRoutes } from './pages/sign-out.ts'
 import { redirect } from './redirect.ts'
 import { PageRefusal } from './refusals.ts'
@@ -23,6 +26,9 @@ const asset: Route = {
 export const routes: readonly Route[] = [
   start,
   asset,
+  ...outboxRoutes,
+  ...signInRoutes,
+  ...codeRoutes,
   ...signOutRoutes,
   ...accountRoutes,
   ...billingRoutes,

@@ -1,9 +1,19 @@
 import type { PlanSales } from '../accounts/billing/billing-plane.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { IdentityPlane } from '../accounts/identity.ts'
+import type { Mail, SendMail } from '../accounts/ports.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Plan } from '../domain/plans.ts'
+import type { RateLimiter } from './rate-limiter.ts'
+
+/** What one address may do; shared by every page. */
+interface Limiters {
+  /** Letters that are sent. */
+  readonly letters: RateLimiter
+  /** Codes, links and keys that are tried. */
+  readonly tries: RateLimiter
+}
 
 /** What the pages work with; app.ts gives it. */
 export interface WebParts {
@@ -17,6 +27,13 @@ export interface WebParts {
   readonly plans: readonly Plan[]
   /** How accounts come to another plan. */
   readonly sales: PlanSales
+  /** The id of the plan of new accounts. */
+  readonly defaultPlan: string
+  /** Undefined where there is no mail server and nothing that stands in for it. */
+  readonly sendMail: SendMail | undefined
+  /** Local mode without a mail server: the letters that were not sent, newest first. */
+  readonly outbox: { list(): readonly (Mail & { readonly sentAtMs: number })[] } | undefined
+  readonly limiters: Limiters
   /** The control plane for everybody; whoever visits is added for each call. */
   readonly control: Omit<ControlPlane, 'actor'>
   readonly identity: IdentityPlane
