@@ -7,7 +7,9 @@ import { idMinter } from './domain/ids.ts'
 import type { RandomBytes } from './domain/random.ts'
 import { openOutbox } from './mail/outbox.ts'
 import { openSmtp } from './mail/smtp.ts'
+import type { Providers } from './open-providers.ts'
 import type { Storage } from './open-storage.ts'
+import { openUpstreamDesk } from './open-upstream-desk.ts'
 import { RateLimiter } from './web/rate-limiter.ts'
 import { routes } from './web/routes.ts'
 import { createWebApp } from './web/web-app.ts'
@@ -17,10 +19,13 @@ import type { WebParts } from './web/web-parts.ts'
 const limiterWindowMs = 10 * 60_000
 const lettersPerWindow = 20
 const triesPerWindow = 60
+/** When a key was last used is looked up among so many of the account's latest requests. */
+const lastUsesAmong = 2_000
 
 export interface WebNeeds {
   readonly storage: Storage
   readonly sales: PlanSales
+  readonly providers: Providers
   readonly clock: Clock
   readonly random: RandomBytes
   readonly log: EventLog
@@ -31,7 +36,7 @@ export interface Web extends Disposable {
   readonly fetch: ReturnType<typeof createWebApp>
 }
 
-export function openWeb(config: Config, { storage, sales, clock, random, log }: WebNeeds): Web {
+export function openWeb(config: Config, { storage, sales, providers, clock, random, log }: WebNeeds): Web {
   const { store } = storage
   const { pepper } = config.secrets
   const { close, ...mail } = openMail(config, clock, log)
@@ -49,6 +54,12 @@ export function openWeb(config: Config, { storage, sales, clock, random, log }: 
         letters: new RateLimiter(lettersPerWindow, limiterWindowMs, clock),
         tries: new RateLimiter(triesPerWindow, limiterWindowMs, clock),
       },
+      async usageOf({ id, planId }) {
+        const plan = config.plans.find((known) => known.id === planId)
+        return plan === undefined ? undefined : storage.ledger.signals(id, plan)
+      },
+      lastUses: (accountId) => store.lastKeyUses(accountId, lastUsesAmong),
+      upstreams: openUpstreamDesk(config, providers, random),
       control: { store, clock, random, pepper },
       identity: { store, clock, random, pepper },
       clock,

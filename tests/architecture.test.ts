@@ -82,6 +82,7 @@ const roots = [
   'open-guard.ts',
   'open-storage.ts',
   'open-providers.ts',
+  'open-upstream-desk.ts',
   'open-web.ts',
   'open-models.ts',
   'open-billing.ts',

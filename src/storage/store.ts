@@ -20,7 +20,14 @@ import {
   switchManagedAccess,
 } from './managed-access.ts'
 import { addProof, countProofs, findProof, findProofByLink, tryCode, useLink } from './proofs.ts'
-import { deleteRequestsBefore, findRequest, listRequests, type RequestSelection, usedUnits } from './requests.ts'
+import {
+  deleteRequestsBefore,
+  findRequest,
+  lastKeyUses,
+  listRequests,
+  type RequestSelection,
+  usedUnits,
+} from './requests.ts'
 import { readRevision } from './revision.ts'
 import type { Tables } from './schema.ts'
 import { addSession, findSession, listSessions, removeSession, removeSessions, touchSession } from './sessions.ts'
@@ -31,6 +38,7 @@ interface RequestStore {
   findRequest(id: string): Promise<RequestRecord | undefined>
   listRequests(selection: RequestSelection): Promise<readonly RequestRecord[]>
   usedUnits(accountId: string, periodId: string): Promise<number>
+  lastKeyUses(accountId: string, among: number): Promise<ReadonlyMap<string, number>>
   deleteRequestsBefore(timeMs: number, limit: number): Promise<number>
 }
 
@@ -95,6 +103,7 @@ export function createStore(db: Kysely<Tables>): Store {
     findRequest: (id) => findRequest(db, id),
     listRequests: (selection) => listRequests(db, selection),
     usedUnits: (accountId, periodId) => usedUnits(db, accountId, periodId),
+    lastKeyUses: (accountId, among) => lastKeyUses(db, accountId, among),
     deleteRequestsBefore: (timeMs, limit) => deleteRequestsBefore(db, timeMs, limit),
     billing: createBillingStore(db),
     close: () => db.destroy(),

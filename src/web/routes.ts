@@ -3,9 +3,12 @@ import { accountRoutes } from './pages/account.ts'
 import { billingRoutes } from './pages/billing.ts'
 import { upgradeRoutes } from './pages/upgrade.ts'
 import { codeRoutes } from './pages/code.ts'
+import { emailRoutes } from './pages/emails.ts'
+import { keyRoutes } from './pages/keys.ts'
 import { outboxRoutes } from './pages/outbox.ts'
 import { signInRoutes } from './pages/sign-in.ts'
 import { signOutRoutes } from './pages/sign-out.ts'
+import { upstreamRoutes } from './pages/upstreams.ts'
 import { redirect } from './redirect.ts'
 import { PageRefusal } from './refusals.ts'
 import type { Route } from './route.ts'
@@ -31,6 +34,9 @@ export const routes: readonly Route[] = [
   ...codeRoutes,
   ...signOutRoutes,
   ...accountRoutes,
+  ...keyRoutes,
+  ...emailRoutes,
+  ...upstreamRoutes,
   ...billingRoutes,
   ...upgradeRoutes,
 ]

@@ -2,10 +2,13 @@ import type { PlanSales } from '../accounts/billing/billing-plane.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { IdentityPlane } from '../accounts/identity.ts'
 import type { Mail, SendMail } from '../accounts/ports.ts'
+import type { Account } from '../domain/accounts.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Plan } from '../domain/plans.ts'
+import type { UsageSignals } from '../domain/usage.ts'
 import type { RateLimiter } from './rate-limiter.ts'
+import type { UpstreamDesk } from './upstream-desk.ts'
 
 /** What one address may do; shared by every page. */
 interface Limiters {
@@ -36,6 +39,11 @@ export interface WebParts {
   readonly limiters: Limiters
   /** The control plane for everybody; whoever visits is added for each call. */
   readonly control: Omit<ControlPlane, 'actor'>
+  /** The counters of an account as they are enforced (contract 4.5); undefined where its plan is gone. */
+  usageOf(account: Account): Promise<UsageSignals | undefined>
+  /** When each key of an account was last used, by its id, as far back as its latest requests go. */
+  lastUses(accountId: string): Promise<ReadonlyMap<string, number>>
+  readonly upstreams: UpstreamDesk
   readonly identity: IdentityPlane
   readonly clock: Clock
   readonly log: EventLog

@@ -239,7 +239,7 @@ describe('the URL', () => {
     const host = await freeHost()
     expect(await found(`http://${host}/v1`)).toMatchObject([{ code: 'refused', what: `nothing listens at ${host}` }])
     mkdirSync(cli.dataDir, { recursive: true })
-    announceRunning(cli.dataDir, `http://${host}/v1`)
+    announceRunning(cli.dataDir, { baseUrl: `http://${host}/v1`, appUrl: `http://${host}` })
     expect(await found(undefined)).toMatchObject([
       { code: 'refused', fix: `npx svc-router start --data ${cli.dataDir}` },
     ])
