@@ -136,6 +136,16 @@ export class Service {
     return (await createKey(this.plane, accountId, 'another')).key.reveal()
   }
 
+  /** A key of the service's account with a name of its own. */
+  addNamedKey(name: string): Promise<MintedKey> {
+    return createKey(this.plane, this.account.id, name)
+  }
+
+  /** Replaces a key that goes on working for a day. */
+  rotateLater(keyId: string): Promise<unknown> {
+    return rotateKey(this.plane, keyId, '24h')
+  }
+
   /** Connects the first provider once more, as the account's own and with a credential of its own. */
   async connectOwn(credential: string, accountId = this.account.id): Promise<void> {
     const provider = this.providers[0]!
