@@ -9,9 +9,9 @@ import type { SendMail } from './ports.ts'
 const minuteMs = 60_000
 const hourMs = 3_600_000
 /** How long a code and its link can be used. */
-export const proofLifeMs = 10 * minuteMs
+const proofLifeMs = 10 * minuteMs
 /** How long a link can be used that is printed where the service runs. */
-export const printedLinkLifeMs = 15 * minuteMs
+const printedLinkLifeMs = 15 * minuteMs
 /** Wrong codes that a proof bears. */
 export const maxTries = 5
 /** Letters that one address gets; for addresses that nobody here knows just the same. */

@@ -12,17 +12,8 @@ export interface OfferedProvider {
   readonly credential: 'required' | 'optional' | 'none'
 }
 
-/** The fields of the page that connects one; empty where nothing was filled in. */
-export const upstreamFields = [
-  'provider',
-  'model',
-  'credential',
-  'base_url',
-  'region',
-  'format',
-  'auth_header',
-] as const
-export type UpstreamField = (typeof upstreamFields)[number]
+/** A field of the page that connects one. */
+export type UpstreamField = 'provider' | 'model' | 'credential' | 'base_url' | 'region' | 'format' | 'auth_header'
 
 /** What was filled in. */
 export interface UpstreamForm extends Readonly<Record<Exclude<UpstreamField, 'credential'>, string>> {

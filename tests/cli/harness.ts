@@ -107,6 +107,7 @@ export class Harness {
             billing: store.billing,
             proveQuotas: () => this.proof(),
             requests,
+            proofs: store,
             close: () => store.close(),
           }
         }

@@ -7,7 +7,7 @@ const flags = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
 const launchMs = 30_000
 
 /** The browser that drives the pages: what CHROMIUM names, or the first of the usual names on PATH. */
-export function findChromium(): string | undefined {
+function findChromium(): string | undefined {
   const named = process.env['CHROMIUM'] ?? ''
   if (named !== '') return named
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/bin']
