@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Service } from '../tests/service.ts'
 import { startChromium } from '../tests/web/chromium.ts'
-import { everyPage, fillAccount, signIn } from '../tests/web/every-page.ts'
+import { byName, everyPage, fillAccount, signIn } from '../tests/web/every-page.ts'
 
 const folder = process.argv[2] ?? '.cache/screenshots'
 const sizes = [
@@ -31,9 +31,9 @@ async function photograph(
     for (const signedIn of [false, true]) {
       const context = await browser.newContext({ colorScheme, viewport: { width, height } })
       const page = await context.newPage()
-      if (signedIn) await signIn(page, service)
+      if (signedIn) await signIn(page, service, byName(service))
       for (const state of everyPage.filter((each) => each.signedIn === signedIn)) {
-        await state.show(page, service.config.appUrl)
+        await state.show(page, byName(service))
         await page.screenshot({ path: join(folder, `${state.name}-${name}-${colorScheme}.png`), fullPage: true })
       }
       await context.close()

@@ -50,7 +50,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
   },
   web: {
     imports: ['domain', 'accounts'],
-    packages: ['hono', 'hono/html', '@hono/node-server', 'node:*'],
+    packages: ['hono', 'hono/html', '@hono/node-server', '@simplewebauthn/server', 'node:*'],
     because: 'an adapter: pages drive the control plane over what app.ts gives them, and know no other adapter',
   },
   config: {

@@ -41,6 +41,22 @@ export interface AccountEmail {
   readonly createdAtMs: number
 }
 
+/** A passkey of an account: what its browser or device proved to hold. */
+export interface Passkey {
+  /** As the browser calls it, in base64url. */
+  readonly id: string
+  readonly accountId: string
+  /** For recognising it, such as `Chrome on Linux`. */
+  readonly name: string
+  /** COSE, in base64url. */
+  readonly publicKey: string
+  /** What it said last of how often it signed; 0 for those that do not count. */
+  readonly counter: number
+  readonly transports: readonly string[]
+  readonly createdAtMs: number
+  readonly lastUsedAtMs: number | null
+}
+
 /** The longest address that mail can carry (RFC 5321, 4.5.3.1). */
 const maxAddressCharacters = 254
 const addressShape = /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/

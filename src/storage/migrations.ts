@@ -231,6 +231,18 @@ export const migrations: readonly Migration[] = [
         expires_at_ms bigint not null
       )`,
       `create index sessions_by_account on sessions (account_id, last_seen_at_ms)`,
+      `create table passkeys (
+        id text primary key,
+        account_id text not null references accounts (id),
+        name text not null,
+        public_key text not null,
+        counter bigint not null,
+        transports text not null,
+        created_at_ms bigint not null,
+        last_used_at_ms bigint
+      )`,
+      `create index passkeys_by_account on passkeys (account_id, created_at_ms)`,
+      `create table used_challenges (digest text primary key, expires_at_ms bigint not null)`,
     ],
   },
 ]

@@ -19,6 +19,7 @@ import {
   stepRequest,
   switchManagedAccess,
 } from './managed-access.ts'
+import { addPasskey, findPasskey, listPasskeys, removePasskey, useChallenge, usePasskey } from './passkeys.ts'
 import { addProof, countProofs, findProof, findProofByLink, tryCode, useLink } from './proofs.ts'
 import {
   deleteRequestsBefore,
@@ -75,6 +76,12 @@ export function createStore(db: Kysely<Tables>): Store {
     countProofs: (address, sinceMs) => countProofs(db, address, sinceMs),
     tryCode: (proofId, codeDigest, maxTries, nowMs) => tryCode(db, proofId, codeDigest, maxTries, nowMs),
     useLink: (linkDigest, nowMs) => useLink(db, linkDigest, nowMs),
+    addPasskey: (passkey, maxPasskeys) => addPasskey(db, passkey, maxPasskeys),
+    findPasskey: (passkeyId) => findPasskey(db, passkeyId),
+    listPasskeys: (accountId) => listPasskeys(db, accountId),
+    usePasskey: (passkeyId, counter, nowMs) => usePasskey(db, passkeyId, counter, nowMs),
+    removePasskey: (accountId, passkeyId) => removePasskey(db, accountId, passkeyId),
+    useChallenge: (digest, expiresAtMs, nowMs) => useChallenge(db, digest, expiresAtMs, nowMs),
     addSession: (session, digest, maxSessions) => addSession(db, session, digest, maxSessions),
     findSession: (digest) => findSession(db, digest),
     touchSession: (digest, nowMs) => touchSession(db, digest, nowMs),

@@ -12,6 +12,8 @@ const notices = {
   'keys-revoked': 'Every key is revoked. Every server refuses them within a second.',
   'provider-added': 'The provider is connected. It is tried before all others, in the order below.',
   'provider-removed': 'The provider is gone, and with it its credential.',
+  'passkey-added': 'The passkey is added. It signs in from now on.',
+  'passkey-removed': 'The passkey is removed.',
   'signed-out': 'You are signed out.',
   'session-ended': 'That browser is signed out.',
   'upgrade-requested': 'Your request is with the operator. You see here what becomes of it.',

@@ -6,6 +6,7 @@ import { codeRoutes } from './pages/code.ts'
 import { emailRoutes } from './pages/emails.ts'
 import { keyRoutes } from './pages/keys.ts'
 import { outboxRoutes } from './pages/outbox.ts'
+import { passkeyRoutes } from './pages/passkeys.ts'
 import { signInRoutes } from './pages/sign-in.ts'
 import { signOutRoutes } from './pages/sign-out.ts'
 import { upstreamRoutes } from './pages/upstreams.ts'
@@ -32,6 +33,7 @@ export const routes: readonly Route[] = [
   ...outboxRoutes,
   ...signInRoutes,
   ...codeRoutes,
+  ...passkeyRoutes,
   ...signOutRoutes,
   ...accountRoutes,
   ...keyRoutes,

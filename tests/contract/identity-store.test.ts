@@ -110,6 +110,37 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
     })
   })
 
+  describe('passkeys', () => {
+    const passkey = (id: string, accountId = 'acc_1') => ({
+      id,
+      accountId,
+      name: 'Chrome on Linux',
+      publicKey: 'a-key',
+      counter: 0,
+      transports: ['internal'],
+      createdAtMs: 1,
+      lastUsedAtMs: null,
+    })
+
+    test('are known once, at most so many, and removed by their own account alone', async () => {
+      expect(await store.addPasskey(passkey('one'), 2)).toBe(true)
+      expect(await store.addPasskey(passkey('one', 'acc_2'), 2)).toBe(false)
+      expect(await store.addPasskey(passkey('two'), 2)).toBe(true)
+      expect(await store.addPasskey(passkey('three'), 2)).toBe(false)
+      await store.usePasskey('one', 7, 50)
+      expect(await store.findPasskey('one')).toEqual({ ...passkey('one'), counter: 7, lastUsedAtMs: 50 })
+      expect(await store.removePasskey('acc_2', 'one')).toBe(false)
+      expect(await store.removePasskey('acc_1', 'one')).toBe(true)
+      expect((await store.listPasskeys('acc_1')).map(({ id }) => id)).toEqual(['two'])
+    })
+
+    test('of many answers to one challenge one counts', async () => {
+      const uses = await Promise.all(Array.from({ length: 5 }, () => store.useChallenge('digest', 100, 50)))
+      expect(uses.filter(Boolean).length).toBe(1)
+      expect(await store.useChallenge('another', 200, 150)).toBe(true)
+    })
+  })
+
   describe('sessions', () => {
     test('are found by their digest, and end one by one or all together, for their account alone', async () => {
       await store.addSession(session('ses_1'), 'd1', 10)

@@ -130,10 +130,15 @@ export async function fillAccount(service: Service): Promise<void> {
   for (let request = 0; request < 3; request++) await service.chat()
 }
 
+/** The app under the name of this machine: browsers keep passkeys for names alone. */
+export function byName({ config }: Service): string {
+  return config.appUrl.replace('127.0.0.1', 'localhost')
+}
+
 /** Signs a page's browser in to the service's account. */
-export async function signIn(page: Page, service: Service): Promise<void> {
+export async function signIn(page: Page, service: Service, origin = service.config.appUrl): Promise<void> {
   const plane = { ...service.plane, store: service.store }
-  const link = await createSignInLink(plane, service.account.id, service.config.appUrl)
+  const link = await createSignInLink(plane, service.account.id, origin)
   await page.goto(link.reveal())
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('heading', { name: 'Account' }).waitFor()

@@ -72,6 +72,10 @@ test('what is named in a field is unknown to another account too', async () => {
   await service.store.addEmail({ address: 'b@example.com', accountId: service.account.id, createdAtMs: 2 }, 5)
   expect((await intruder.post('/account/emails/remove', { address: 'a@example.com' })).status).toBe(404)
   expect((await service.store.listEmails(service.account.id)).length).toBe(2)
+  const of = { name: 'x', publicKey: 'x', counter: 0, transports: [], createdAtMs: 1, lastUsedAtMs: null }
+  await service.store.addPasskey({ ...of, id: 'owners-passkey', accountId: service.account.id }, 5)
+  expect((await intruder.post('/account/passkeys/remove', { passkey: 'owners-passkey' })).status).toBe(404)
+  expect((await service.store.listPasskeys(service.account.id)).length).toBe(1)
 })
 
 test('no page of one account shows anything of another', async () => {

@@ -5,6 +5,7 @@ import { maxEmailsPerAccount } from '../../accounts/sign-in.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
 import type { AccountEmail, Session } from '../../domain/identity.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
+import { passkeyCard } from './passkeys.ts'
 import { quotaBar } from '../quota-bar.ts'
 import type { Route } from '../route.ts'
 import { writeAgo, writeNumber } from '../time.ts'
@@ -18,7 +19,8 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
   const { parts, signedIn } = visit
   const { account } = signedIn
   const nowMs = parts.clock.nowMs()
-  const [sessions, emails, keys, uses, upstreams, usage] = await Promise.all([
+  const [passkeys, sessions, emails, keys, uses, upstreams, usage] = await Promise.all([
+    parts.identity.store.listPasskeys(account.id),
     listSessions(parts.identity, account.id),
     parts.identity.store.listEmails(account.id),
     parts.control.store.listKeys(account.id, maxListedKeys),
@@ -61,6 +63,7 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
         <h2>Email addresses</h2>
         ${emailList(emails, signedIn)}
       </section>
+      ${passkeyCard(visit, passkeys)}
       <section class="card">
         <h2>Signed-in browsers</h2>
         ${sessionList(sessions, signedIn, nowMs)}

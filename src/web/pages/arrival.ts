@@ -5,7 +5,7 @@ import { AccountsError } from '../../accounts/refusals.ts'
 import { endSession, openSession } from '../../accounts/sessions.ts'
 import { findProvenAccount, setUpAccount } from '../../accounts/sign-in.ts'
 import type { Account } from '../../domain/accounts.ts'
-import type { SignInProof } from '../../domain/identity.ts'
+import type { SignInMethod, SignInProof } from '../../domain/identity.ts'
 import type { Secret } from '../../domain/secret.ts'
 import { describeBrowser } from '../browser-name.ts'
 import { csrfTokenFor } from '../csrf.ts'
@@ -32,25 +32,24 @@ export async function arrive(visit: Visit, proof: SignInProof, { next, revokeOld
   const { parts } = visit
   if (proof.purpose === 'set_up' && proof.address !== null) {
     const { account, isNew } = await setUpAccount(parts.identity, proof.address, parts.defaultPlan)
-    const { visit: inside, cookie } = await enter(visit, account, proof)
+    const { visit: inside, cookie } = await enter(visit, account, proof.address === null ? 'link' : 'email')
     return isNew ? showFirstKey(inside, cookie) : redirect(withNotice('/account', 'had-account'), [cookie])
   }
   const account = await findProvenAccount(parts.identity, proof)
   if (account === undefined) return offerAccount(visit, proof)
-  const { visit: inside, cookie } = await enter(visit, account, proof)
+  const { visit: inside, cookie } = await enter(visit, account, proof.address === null ? 'link' : 'email')
   if (proof.purpose === 'recover') return recover(inside, cookie, revokeOld)
   return redirect(next === '' ? withNotice('/account', 'signed-in') : next, [cookie])
 }
 
 /** A new session, whatever the browser had before: that one ends. */
-async function enter(
+export async function enter(
   visit: Visit,
   account: Account,
-  proof: SignInProof,
+  method: SignInMethod,
 ): Promise<{ visit: AccountVisit; cookie: string }> {
   const { parts, signedIn: before, userAgent } = visit
   if (before !== undefined) await endSession(parts.identity, before.account.id, before.session.id)
-  const method = proof.address === null ? 'link' : 'email'
   const { token, session } = await openSession(parts.identity, account.id, {
     method,
     agent: describeBrowser(userAgent),

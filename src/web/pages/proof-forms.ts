@@ -6,6 +6,7 @@ import { field } from '../field.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
 import { ownPath, redirect } from '../redirect.ts'
 import type { Visit } from '../visit.ts'
+import { passkeySignIn } from './passkeys.ts'
 
 /** A page that asks for an email address. */
 export interface AddressPage {
@@ -51,6 +52,7 @@ export function showAddressPage(visit: Visit, it: AddressPage, problem?: string)
         })}
         <button>${it.button}</button>
       </form>
+      ${it.purpose === 'sign_in' ? passkeySignIn(visit, next) : ''}
       <div class="side">${it.below} ${outboxHint(visit)}</div>`,
   })
 }
