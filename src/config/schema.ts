@@ -5,6 +5,7 @@ import type { CapabilityId } from '../domain/model-facts.ts'
 import { billingSchema } from './billing-schema.ts'
 import { presetNames } from './presets.ts'
 import { duration, env, flag, group, isProviderUrl, map, shaped, size, text, url, whole } from './settings.ts'
+import { appListen, mail } from './web-settings.ts'
 
 /** Bounds on the file itself. */
 const maxPlans = 20
@@ -118,19 +119,7 @@ export const configSchema = group({
   })
     .optional()
     .describe('Where the API is served.'),
-  app_listen: group({
-    host: text('a host name or address', 255).optional().describe('Default: that of listen.'),
-    port: whole(0, 65_535)
-      .optional()
-      .describe("Default: the one behind the API's, such as 8788. 0 lets the system choose."),
-    trusted_proxies: whole(0, 10)
-      .optional()
-      .describe(
-        'Proxies of yours in front of the app: so many entries at the end of X-Forwarded-For are believed. Default 0.',
-      ),
-  })
-    .optional()
-    .describe('Where the web app is served: account, keys, sign-in.'),
+  app_listen: appListen,
   base_url: url('the address under which clients reach the API')
     .optional()
     .describe('Ends in /v1. Default http://host:port/v1.'),
@@ -282,22 +271,7 @@ export const configSchema = group({
     .optional()
     .describe('How long a stream may be silent before it is kept open with a word. Default 10s.'),
   drain: duration(0).optional().describe('How long running answers may take after SIGTERM. Default 30s.'),
-  mail: group({
-    host: text('a host name or address', 255).describe('The mail server.'),
-    port: whole(1, 65_535).optional().describe('Default 587, and 465 with security: tls.'),
-    security: z
-      .enum(['starttls', 'tls', 'none'], { error: 'expected starttls, tls or none' })
-      .optional()
-      .describe('Default starttls. none is for a server on this machine.'),
-    user: text('a user name', 255).optional().describe('Where the server asks who sends.'),
-    password_env: env('The variable with its password.').optional(),
-    from: shaped(
-      /^[^\r\n<>]{0,100}<?[^\s<>@]+@[^\s<>@]+>?$/,
-      'a sender such as "svc-router <no-reply@example.com>"',
-    ).describe('Whom letters are from.'),
-  })
-    .optional()
-    .describe('Sends sign-in codes by SMTP. Without it local mode shows them on a page, and production sends none.'),
+  mail,
   edge_gate: group({ enabled: flag.optional().describe('Default true.') })
     .optional()
     .describe('Refuses missing and bare-library User-Agents with code 1010.'),
