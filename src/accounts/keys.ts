@@ -83,7 +83,11 @@ export async function revokeKey(
 export async function revokeEveryKey(plane: ControlPlane, accountId: string): Promise<number> {
   const keys = await plane.store.listKeys(accountId, maxKeysEver)
   const working = keys.filter((key) => key.state !== 'revoked')
-  for (const { id } of working) await plane.store.revokeKey(id, Math.floor(plane.clock.nowMs()))
+  for (const { id: keyId } of working) {
+    const record = recordOf(plane, { type: 'key.revoked', accountId, keyId, reason: 'asked' })
+    // One that somebody else has revoked meanwhile is as gone.
+    await plane.store.revokeKey(keyId, record.atMs, record)
+  }
   return working.length
 }
 

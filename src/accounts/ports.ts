@@ -164,13 +164,13 @@ export interface IdentityStore {
   useLink(linkDigest: string, nowMs: number): Promise<SignInProof | undefined>
 
   /** False where the passkey is known already, or the account has `maxPasskeys`. */
-  addPasskey(passkey: Passkey, maxPasskeys: number): Promise<boolean>
+  addPasskey(passkey: Passkey, maxPasskeys: number, record: AuditRecord): Promise<boolean>
   findPasskey(passkeyId: string): Promise<Passkey | undefined>
   /** In the order in which they were added. */
   listPasskeys(accountId: string): Promise<readonly Passkey[]>
   usePasskey(passkeyId: string, counter: number, nowMs: number): Promise<void>
   /** False where the account has none of that id. */
-  removePasskey(accountId: string, passkeyId: string): Promise<boolean>
+  removePasskey(accountId: string, passkeyId: string, record: AuditRecord): Promise<boolean>
   /** Uses a challenge up; false where it was used before. Forgets those that are over. */
   useChallenge(digest: string, expiresAtMs: number, nowMs: number): Promise<boolean>
 

@@ -1,10 +1,17 @@
 import type { Kysely } from 'kysely'
+import type { AuditRecord } from '../domain/audit.ts'
 import type { Passkey } from '../domain/identity.ts'
+import { change } from './revision.ts'
 import type { PasskeyRow, Tables } from './schema.ts'
 
 /** Adds a passkey; false where it is known already or the account has `maxPasskeys`. */
-export async function addPasskey(db: Kysely<Tables>, passkey: Passkey, maxPasskeys: number): Promise<boolean> {
-  return db.transaction().execute(async (transaction) => {
+export function addPasskey(
+  db: Kysely<Tables>,
+  passkey: Passkey,
+  maxPasskeys: number,
+  record: AuditRecord,
+): Promise<boolean> {
+  return change(db, record, async (transaction) => {
     const { count } = await transaction
       .selectFrom('passkeys')
       .select((row) => row.fn.countAll<number>().as('count'))
@@ -57,13 +64,20 @@ export async function usePasskey(db: Kysely<Tables>, passkeyId: string, counter:
 }
 
 /** Takes a passkey from an account; false where it has none of that id. */
-export async function removePasskey(db: Kysely<Tables>, accountId: string, passkeyId: string): Promise<boolean> {
-  const result = await db
-    .deleteFrom('passkeys')
-    .where('account_id', '=', accountId)
-    .where('id', '=', passkeyId)
-    .executeTakeFirstOrThrow()
-  return result.numDeletedRows > 0n
+export function removePasskey(
+  db: Kysely<Tables>,
+  accountId: string,
+  passkeyId: string,
+  record: AuditRecord,
+): Promise<boolean> {
+  return change(db, record, async (transaction) => {
+    const result = await transaction
+      .deleteFrom('passkeys')
+      .where('account_id', '=', accountId)
+      .where('id', '=', passkeyId)
+      .executeTakeFirstOrThrow()
+    return result.numDeletedRows > 0n
+  })
 }
 
 /** Uses a challenge up; see `IdentityStore.useChallenge`. */

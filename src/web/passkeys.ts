@@ -11,8 +11,6 @@ import { parseObject } from '../domain/json.ts'
 import { originOf } from './hosts.ts'
 import type { Visit } from './visit.ts'
 
-/** Passkeys of one account. */
-export const maxPasskeysPerAccount = 10
 const productName = 'svc-router'
 /** Ed25519, ECDSA with P-256, RSA (COSE). */
 const algorithms = [-8, -7, -257]

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Account } from '../../src/domain/accounts.ts'
+import type { AuditRecord } from '../../src/domain/audit.ts'
 import type { Session, SignInProof } from '../../src/domain/identity.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
 import { enginesFor } from './engines.ts'
@@ -14,6 +15,14 @@ const proof = (id: string, more: Partial<SignInProof> = {}): SignInProof => ({
   expiresAtMs: 2_000,
   ...more,
 })
+const recordOf = (type: 'account.created' | 'email.added' | 'passkey.added'): AuditRecord => ({
+  actor: { kind: 'system' },
+  atMs: 1,
+  event: type === 'account.created' ? { type, accountId: 'acc_1', planId: 'free' } : { type, accountId: 'acc_1' },
+})
+const accountMade = recordOf('account.created')
+const email = recordOf('email.added')
+const passkeyAdded = recordOf('passkey.added')
 const session = (id: string, more: Partial<Session> = {}): Session => ({
   id,
   accountId: 'acc_1',
@@ -32,26 +41,28 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
   beforeEach(async () => {
     const open = await engine.fresh()
     store = createStore(await open())
-    await store.addAccount(account('acc_1'))
-    await store.addAccount(account('acc_2'))
+    await store.addAccount(account('acc_1'), accountMade)
+    await store.addAccount(account('acc_2'), accountMade)
     return () => store.close()
   })
 
   describe('addresses', () => {
     test('an account and its address are there together, or neither is', async () => {
-      expect(await store.addAccountWithEmail(account('acc_3'), 'a@example.com')).toBe(true)
+      expect(await store.addAccountWithEmail(account('acc_3'), 'a@example.com', accountMade)).toBe(true)
       expect(await store.findEmail('a@example.com')).toEqual({
         address: 'a@example.com',
         accountId: 'acc_3',
         createdAtMs: 1,
       })
-      expect(await store.addAccountWithEmail(account('acc_4'), 'a@example.com')).toBe(false)
+      expect(await store.addAccountWithEmail(account('acc_4'), 'a@example.com', accountMade)).toBe(false)
       expect(await store.findAccount('acc_4')).toBeUndefined()
     })
 
     test('of two accounts that are set up for one address at once exactly one is made', async () => {
       const ids = ['acc_5', 'acc_6', 'acc_7', 'acc_8']
-      const made = await Promise.all(ids.map((id) => store.addAccountWithEmail(account(id), 'b@example.com')))
+      const made = await Promise.all(
+        ids.map((id) => store.addAccountWithEmail(account(id), 'b@example.com', accountMade)),
+      )
       expect(made.filter(Boolean).length).toBe(1)
       const found = await Promise.all(ids.map((id) => store.findAccount(id)))
       expect(found.filter((each) => each !== undefined).length).toBe(1)
@@ -59,14 +70,14 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
 
     test('an address is of one account, an account has at most so many, and only its own are removed', async () => {
       const add = (address: string, accountId: string): Promise<boolean> =>
-        store.addEmail({ address, accountId, createdAtMs: 5 }, 2)
+        store.addEmail({ address, accountId, createdAtMs: 5 }, 2, email)
       expect([await add('a@x', 'acc_1'), await add('b@x', 'acc_1'), await add('c@x', 'acc_1')]).toEqual([
         true,
         true,
         false,
       ])
-      expect([await add('a@x', 'acc_2'), await store.removeEmail('acc_2', 'a@x')]).toEqual([false, false])
-      expect(await store.removeEmail('acc_1', 'a@x')).toBe(true)
+      expect([await add('a@x', 'acc_2'), await store.removeEmail('acc_2', 'a@x', email)]).toEqual([false, false])
+      expect(await store.removeEmail('acc_1', 'a@x', email)).toBe(true)
       expect((await store.listEmails('acc_1')).map(({ address }) => address)).toEqual(['b@x'])
     })
   })
@@ -123,14 +134,14 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
     })
 
     test('are known once, at most so many, and removed by their own account alone', async () => {
-      expect(await store.addPasskey(passkey('one'), 2)).toBe(true)
-      expect(await store.addPasskey(passkey('one', 'acc_2'), 2)).toBe(false)
-      expect(await store.addPasskey(passkey('two'), 2)).toBe(true)
-      expect(await store.addPasskey(passkey('three'), 2)).toBe(false)
+      expect(await store.addPasskey(passkey('one'), 2, passkeyAdded)).toBe(true)
+      expect(await store.addPasskey(passkey('one', 'acc_2'), 2, passkeyAdded)).toBe(false)
+      expect(await store.addPasskey(passkey('two'), 2, passkeyAdded)).toBe(true)
+      expect(await store.addPasskey(passkey('three'), 2, passkeyAdded)).toBe(false)
       await store.usePasskey('one', 7, 50)
       expect(await store.findPasskey('one')).toEqual({ ...passkey('one'), counter: 7, lastUsedAtMs: 50 })
-      expect(await store.removePasskey('acc_2', 'one')).toBe(false)
-      expect(await store.removePasskey('acc_1', 'one')).toBe(true)
+      expect(await store.removePasskey('acc_2', 'one', passkeyAdded)).toBe(false)
+      expect(await store.removePasskey('acc_1', 'one', passkeyAdded)).toBe(true)
       expect((await store.listPasskeys('acc_1')).map(({ id }) => id)).toEqual(['two'])
     })
 

@@ -74,7 +74,7 @@ suite('in a browser', () => {
   test('recovery: a revoked key, its link, a code, and the next key works', async () => {
     await open()
     const { store, account, key } = service
-    await store.addEmail({ address: 'owner@example.com', accountId: account.id, createdAtMs: 1 }, 5)
+    await service.addEmail('owner@example.com')
     const [stored] = await store.listKeys(account.id, 1)
     await service.revoke(stored!.id)
     await expect.poll(() => statusOf(key), { timeout: 3000 }).toBe(401)

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openSession } from '../../src/accounts/sessions.ts'
+import { addPasskey } from '../../src/accounts/sign-in.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
@@ -68,12 +69,12 @@ test.each(named.map((route) => [`${route.method} ${route.path}`, route] as const
 )
 
 test('what is named in a field is unknown to another account too', async () => {
-  await service.store.addEmail({ address: 'a@example.com', accountId: service.account.id, createdAtMs: 1 }, 5)
-  await service.store.addEmail({ address: 'b@example.com', accountId: service.account.id, createdAtMs: 2 }, 5)
+  await service.addEmail('a@example.com')
+  await service.addEmail('b@example.com')
   expect((await intruder.post('/account/emails/remove', { address: 'a@example.com' })).status).toBe(404)
   expect((await service.store.listEmails(service.account.id)).length).toBe(2)
-  const of = { name: 'x', publicKey: 'x', counter: 0, transports: [], createdAtMs: 1, lastUsedAtMs: null }
-  await service.store.addPasskey({ ...of, id: 'owners-passkey', accountId: service.account.id }, 5)
+  const passkey = { name: 'x', publicKey: 'x', counter: 0, transports: [], accountId: service.account.id }
+  await addPasskey({ ...service.plane, store: service.store }, { ...passkey, id: 'owners-passkey' })
   expect((await intruder.post('/account/passkeys/remove', { passkey: 'owners-passkey' })).status).toBe(404)
   expect((await service.store.listPasskeys(service.account.id)).length).toBe(1)
 })

@@ -97,6 +97,22 @@ describe('keys', () => {
   })
 })
 
+test('every change is told of with the session that made it, and by no name, address or token', async () => {
+  const { account } = await service.addAccount('audited', 'max')
+  const who = new Visitor(service.config.appUrl)
+  await signIn(who, account.id)
+  const [session] = await service.store.listSessions(account.id)
+  await who.post('/account/keys', { name: 'canary of a name' })
+  const [key] = await service.store.listKeys(account.id, 1)
+  await who.post(`/account/keys/${key!.id}/revoke`)
+  const entries = (await service.store.readAudit(0, 1000))
+    .map(({ entry }) => entry)
+    .filter((each) => each.includes(session!.id))
+  expect(entries.map((entry) => /"type":"([\w.]+)"/.exec(entry)?.[1])).toEqual(['key.created', 'key.revoked'])
+  expect(entries.join()).not.toContain('canary')
+  expect(entries.join()).not.toContain(who.cookie.split('=')[1])
+})
+
 describe('the account', () => {
   test('shows what is enforced: the month and the minute, as the headers of an answer say', async () => {
     const { account, key } = await service.addAccount('counted', 'pro')

@@ -1,8 +1,9 @@
 import { html } from 'hono/html'
 import { startProof, tryCode } from '../../accounts/proofs.ts'
-import { addProvenEmail, maxEmailsPerAccount } from '../../accounts/sign-in.ts'
+import { addProvenEmail, maxEmailsPerAccount, removeEmail } from '../../accounts/sign-in.ts'
 import { readEmailAddress, type SignInProof } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
+import { identityOf } from '../control.ts'
 import { field } from '../field.ts'
 import { csrfInput, page } from '../layout.ts'
 import { withNotice } from '../notices.ts'
@@ -80,7 +81,7 @@ async function takeCode(visit: AccountVisit): Promise<Response> {
   const tried = await tryCode(parts.identity, proof.id, form.text('code'))
   if (tried === 'wrong') return codePage(visit, proof, 'That is not the code. Look again, or ask for a new one.')
   if (tried === 'over') return askForAddress(visit, 'That code is over. Ask for a new one.')
-  if (!(await addProvenEmail(parts.identity, signedIn.account.id, tried.address ?? '')))
+  if (!(await addProvenEmail(identityOf(visit), signedIn.account.id, tried.address ?? '')))
     return askForAddress(visit, `This address belongs to an account already, or this one has ${maxEmailsPerAccount}.`)
   return redirect(withNotice('/account', 'email-added'))
 }
@@ -113,11 +114,11 @@ async function ownProof({ parts, params, signedIn }: AccountVisit): Promise<Sign
 }
 
 /** The last one stays: without it nobody could sign in by email or recover a key. */
-async function remove({ parts, form, signedIn }: AccountVisit): Promise<Response> {
-  const { store } = parts.identity
+async function remove(visit: AccountVisit): Promise<Response> {
+  const { parts, form, signedIn } = visit
   const { id } = signedIn.account
   const address = form.text('address')
-  const emails = await store.listEmails(id)
-  if (emails.length < 2 || !(await store.removeEmail(id, address))) throw new PageRefusal('not_found')
+  const emails = await parts.identity.store.listEmails(id)
+  if (emails.length < 2 || !(await removeEmail(identityOf(visit), id, address))) throw new PageRefusal('not_found')
   return redirect(withNotice('/account', 'email-removed'))
 }

@@ -1,16 +1,11 @@
 import { html } from 'hono/html'
+import { addPasskey, maxPasskeysPerAccount, removePasskey } from '../../accounts/sign-in.ts'
 import type { Passkey } from '../../domain/identity.ts'
 import { describeBrowser } from '../browser-name.ts'
+import { identityOf } from '../control.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
 import { withNotice } from '../notices.ts'
-import {
-  checkRegistration,
-  checkSignIn,
-  maxPasskeysPerAccount,
-  passkeySite,
-  registrationOptions,
-  signInOptions,
-} from '../passkeys.ts'
+import { checkRegistration, checkSignIn, passkeySite, registrationOptions, signInOptions } from '../passkeys.ts'
 import { ownPath, redirect } from '../redirect.ts'
 import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
@@ -99,26 +94,19 @@ async function signIn(visit: Visit): Promise<Response> {
 }
 
 async function register(visit: AccountVisit): Promise<Response> {
-  const { parts, form, signedIn, userAgent } = visit
+  const { form, signedIn, userAgent } = visit
   const { account } = signedIn
   const made = await checkRegistration(visit, account, form.text('answer'))
   if (made === undefined) return refuse(visit, 'The passkey was not added', '/account')
-  const createdAtMs = Math.floor(parts.clock.nowMs())
-  const passkey: Passkey = {
-    ...made,
-    accountId: account.id,
-    name: describeBrowser(userAgent),
-    createdAtMs,
-    lastUsedAtMs: null,
-  }
-  const added = await parts.identity.store.addPasskey(passkey, maxPasskeysPerAccount)
+  const passkey = { ...made, accountId: account.id, name: describeBrowser(userAgent) }
+  const added = await addPasskey(identityOf(visit), passkey)
   return added
     ? redirect(withNotice('/account', 'passkey-added'))
     : refuse(visit, 'The passkey was not added', '/account')
 }
 
-async function remove({ parts, form, signedIn }: AccountVisit): Promise<Response> {
-  if (!(await parts.identity.store.removePasskey(signedIn.account.id, form.text('passkey'))))
+async function remove(visit: AccountVisit): Promise<Response> {
+  if (!(await removePasskey(identityOf(visit), visit.signedIn.account.id, visit.form.text('passkey'))))
     throw new PageRefusal('not_found')
   return redirect(withNotice('/account', 'passkey-removed'))
 }
