@@ -1,18 +1,14 @@
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { IdentityStore } from '../accounts/ports.ts'
-import type { Actor } from '../domain/audit.ts'
+import { actorOf } from './actor.ts'
 import type { AccountVisit } from './visit.ts'
 
 /** The control plane in the name of whoever visits. */
-export function controlOf({ parts, signedIn }: AccountVisit): ControlPlane {
-  return { ...parts.control, actor: actorOf(signedIn) }
+export function controlOf(visit: AccountVisit): ControlPlane {
+  return { ...visit.parts.control, actor: actorOf(visit) }
 }
 
 /** The same for what decides who may sign in. */
-export function identityOf({ parts, signedIn }: AccountVisit): ControlPlane<IdentityStore> {
-  return { ...parts.identity, actor: actorOf(signedIn) }
-}
-
-function actorOf({ session }: AccountVisit['signedIn']): Actor {
-  return { kind: 'session', sessionId: session.id, accountId: session.accountId }
+export function identityOf(visit: AccountVisit): ControlPlane<IdentityStore> {
+  return { ...visit.parts.identity, actor: actorOf(visit) }
 }

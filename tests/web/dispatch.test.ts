@@ -38,7 +38,7 @@ const routes: readonly Route[] = [
     method: 'GET',
     path: '/pay',
     access: 'public',
-    formTargets: ['https://checkout.example.com'],
+    formTargets: () => ['https://checkout.example.com'],
     handle: () => new Response('pay'),
   },
 ]

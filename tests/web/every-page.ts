@@ -102,6 +102,8 @@ export const everyPage: readonly PageState[] = [
     await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByText('Your new key').waitFor()
   }),
+  somebody('billing', at('/billing')),
+  somebody('plans', at('/billing/upgrade')),
   somebody('providers', at('/account/upstreams')),
   somebody('providers-fault', async (page, origin) => {
     await page.goto(`${origin}/account/upstreams`)

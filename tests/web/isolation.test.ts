@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { openSession } from '../../src/accounts/sessions.ts'
 import { addPasskey } from '../../src/accounts/sign-in.ts'
 import { routes } from '../../src/web/routes.ts'
@@ -6,7 +7,7 @@ import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
 /** What a route's parameter names, for every route that there is: a new one is added here, or the test fails. */
-type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId'
+type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId'
 
 let service: Service
 let intruder: Visitor
@@ -18,6 +19,18 @@ beforeAll(async () => {
   intruder = await visitorOf((await service.addAccount('intruder', 'max')).account.id)
   await service.connectOwn('sk-made-up-credential-of-the-owner')
   const asked = await owner.post('/account/emails', { email: 'owner@example.com' })
+  const request = await requestUpgrade(
+    {
+      ...service.plane,
+      accounts: service.store,
+      store: service.store.billing,
+      plans: service.config.plans,
+      defaultPlan: 'free',
+      graceMs: 0,
+    },
+    service.account.id,
+    'pro',
+  )
   const [session] = await service.store.listSessions(service.account.id)
   const [key] = await service.store.listKeys(service.account.id, 1)
   const [upstream] = await service.store.listUpstreams(service.account.id)
@@ -25,6 +38,7 @@ beforeAll(async () => {
     keyId: key!.id,
     sessionId: session!.id,
     upstreamId: upstream!.id,
+    requestId: request.id,
     proofId: asked.headers.get('location')!.split('/').at(-1)!,
   }
 })

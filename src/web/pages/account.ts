@@ -42,6 +42,7 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
           <h2>Plan: ${plan?.name ?? account.planId}</h2>
           ${usage === undefined ? html`<p class="problem">This plan does not exist any more.</p>` : quotaBar(usage, nowMs)}
           ${plan === undefined ? '' : html`<p class="faint">${plan.premium ? 'With' : 'Without'} the premium profiles.</p>`}
+          <p><a href="/billing/upgrade">See the plans</a></p>
         </section>
         ${keyCard(keys, uses, nowMs)}
         <section class="card">
