@@ -85,7 +85,7 @@ export async function startApp(
   const listening = await listen(given, withPort, { gatewayFor, stored, readiness, clock, random, log })
   const { api } = listening
   const config = withPort(listening.port)
-  web.serve(openWeb(config, { storage, sales, clock, random, log }))
+  web.serve(parts.use(openWeb(config, { storage, sales, providers, clock, random, log })).fetch)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
   const owned = parts.move()

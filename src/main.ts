@@ -70,6 +70,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     managed: store,
     proveQuotas: () => proveQuotasOnSqlite(config.dataDir),
     billing: store.billing,
+    proofs: store,
     requests: {
       find: (id) => store.findRequest(id),
       list: (limit, accountId) => store.listRequests({ limit, ...(accountId === undefined ? {} : { accountId }) }),

@@ -4,14 +4,18 @@ import { localAccountName } from './accounts/first-run.ts'
 import { AccountsError } from './accounts/refusals.ts'
 import type { BackendConfig, Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
+import type { Upstream } from './domain/accounts.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import type { ManagedAccess } from './gateway/ports.ts'
+import { idMinter } from './domain/ids.ts'
+import type { UpstreamTest } from './domain/upstream.ts'
 import type { RandomBytes } from './domain/random.ts'
 import { SetupError } from './domain/setup-error.ts'
 import { embeddingsFormatId, formatIds } from './domain/format-id.ts'
 import { describeBug } from './domain/bugs.ts'
-import { createBackends, type CachedBackends, type ConfiguredBackend } from './providers/catalog.ts'
+import { createBackends, openUpstream, type CachedBackends, type ConfiguredBackend } from './providers/catalog.ts'
+import { testUpstream } from './providers/probe.ts'
 import type { VendorId } from './providers/registry.ts'
 import { startSimulatedProvider } from './providers/simulated.ts'
 import { createUpstreamPools } from './providers/upstream-pools.ts'
@@ -23,6 +27,8 @@ const poolsCloseMs = 1_000
 /** Everything that reaches models: connections, credentials, and which backends serve whom. */
 export interface Providers extends AsyncDisposable {
   readonly backends: CachedBackends
+  /** One small call to what an account connected. */
+  test(upstream: Upstream): Promise<UpstreamTest>
 }
 
 export interface ProvidersNeeds {
@@ -65,19 +71,24 @@ export async function openProviders(
     configured.push({ ...common(backend), baseUrl: simulated.baseUrl, format })
   }
   opened.defer(() => pools.close(poolsCloseMs))
+  const vault = createVault({ ...sealingKeys(config.secrets), random })
+  const publicOnly = config.mode === 'production'
+  const mintRequestId = idMinter('req_', () => clock.nowMs(), random)
   const backends = createBackends({
     profiles: config.profiles,
     configured,
     upstreamsOf: (accountId) => storage.store.listUpstreams(accountId),
     hasManagedAccess: (accountId) => storage.store.hasManagedAccess(accountId),
     managed,
-    vault: createVault({ ...sealingKeys(config.secrets), random }),
+    vault,
     pools,
-    publicOnly: config.mode === 'production',
+    publicOnly,
     modelFacts: config.modelFacts,
   })
   const owned = opened.move()
-  return { backends, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  const test = (upstream: Upstream): Promise<UpstreamTest> =>
+    testUpstream(openUpstream(upstream, { vault, pools, publicOnly }), { clock, requestId: mintRequestId() })
+  return { backends, test, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 function common({ id, model, provider, failureDomain, facts, timeouts }: BackendConfig): ConfiguredBackend {

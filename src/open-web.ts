@@ -1,29 +1,46 @@
 import type { PlanSales } from './accounts/billing/billing-plane.ts'
+import type { SendMail } from './accounts/ports.ts'
 import type { Config } from './config/config.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import { idMinter } from './domain/ids.ts'
 import type { RandomBytes } from './domain/random.ts'
+import { openOutbox } from './mail/outbox.ts'
+import { openSmtp } from './mail/smtp.ts'
+import type { Providers } from './open-providers.ts'
 import type { Storage } from './open-storage.ts'
+import { openUpstreamDesk } from './open-upstream-desk.ts'
+import { RateLimiter } from './web/rate-limiter.ts'
 import { routes } from './web/routes.ts'
 import { createWebApp } from './web/web-app.ts'
+import type { WebParts } from './web/web-parts.ts'
+
+/** What one address may do in ten minutes: enough for an office behind one, too little for guessing and for flooding. */
+const limiterWindowMs = 10 * 60_000
+const lettersPerWindow = 20
+const triesPerWindow = 60
+/** When a key was last used is looked up among so many of the account's latest requests. */
+const lastUsesAmong = 2_000
 
 export interface WebNeeds {
   readonly storage: Storage
   readonly sales: PlanSales
+  readonly providers: Providers
   readonly clock: Clock
   readonly random: RandomBytes
   readonly log: EventLog
 }
 
 /** The web app over the parts of the running service. */
-export function openWeb(
-  config: Config,
-  { storage, sales, clock, random, log }: WebNeeds,
-): ReturnType<typeof createWebApp> {
+export interface Web extends Disposable {
+  readonly fetch: ReturnType<typeof createWebApp>
+}
+
+export function openWeb(config: Config, { storage, sales, providers, clock, random, log }: WebNeeds): Web {
   const { store } = storage
   const { pepper } = config.secrets
-  return createWebApp(
+  const { close, ...mail } = openMail(config, clock, log)
+  const fetch = createWebApp(
     {
       appUrl: config.appUrl,
       baseUrl: config.baseUrl,
@@ -31,6 +48,18 @@ export function openWeb(
       trustedProxies: config.appListen.trustedProxies,
       plans: config.plans,
       sales,
+      defaultPlan: config.defaultPlan,
+      ...mail,
+      limiters: {
+        letters: new RateLimiter(lettersPerWindow, limiterWindowMs, clock),
+        tries: new RateLimiter(triesPerWindow, limiterWindowMs, clock),
+      },
+      async usageOf({ id, planId }) {
+        const plan = config.plans.find((known) => known.id === planId)
+        return plan === undefined ? undefined : storage.ledger.signals(id, plan)
+      },
+      lastUses: (accountId) => store.lastKeyUses(accountId, lastUsesAmong),
+      upstreams: openUpstreamDesk(config, providers, random),
       control: { store, clock, random, pepper },
       identity: { store, clock, random, pepper },
       clock,
@@ -39,4 +68,20 @@ export function openWeb(
     },
     routes,
   )
+  return { fetch, [Symbol.dispose]: close }
+}
+
+/** The mail server; in local mode without one the outbox; in production without one nothing. */
+function openMail(
+  config: Config,
+  clock: Clock,
+  log: EventLog,
+): Pick<WebParts, 'sendMail' | 'outbox'> & { close: () => void } {
+  if (config.mail !== undefined) {
+    const smtp = openSmtp(config.mail, log)
+    return { sendMail: smtp.send satisfies SendMail, outbox: undefined, close: () => smtp.close() }
+  }
+  if (config.mode === 'production') return { sendMail: undefined, outbox: undefined, close: () => {} }
+  const outbox = openOutbox(clock)
+  return { sendMail: outbox.send, outbox, close: () => {} }
 }

@@ -43,9 +43,14 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
     packages: ['ws', 'node:*'],
     because: 'an adapter: it drives the data plane and no more; ws does the framing of WebSockets, which Node does not',
   },
+  mail: {
+    imports: ['domain', 'accounts/ports.ts'],
+    packages: ['nodemailer'],
+    because: 'an adapter: it takes letters away and knows nothing of what they are about',
+  },
   web: {
     imports: ['domain', 'accounts'],
-    packages: ['hono', 'hono/html', '@hono/node-server', 'node:*'],
+    packages: ['hono', 'hono/html', '@hono/node-server', '@simplewebauthn/server', 'node:*'],
     because: 'an adapter: pages drive the control plane over what app.ts gives them, and know no other adapter',
   },
   config: {
@@ -77,6 +82,7 @@ const roots = [
   'open-guard.ts',
   'open-storage.ts',
   'open-providers.ts',
+  'open-upstream-desk.ts',
   'open-web.ts',
   'open-models.ts',
   'open-billing.ts',

@@ -322,6 +322,7 @@ describe('what is published', () => {
       OPENAI_API_KEY: 'made-up',
       STRIPE_SECRET_KEY: 'made-up',
       STRIPE_WEBHOOK_SECRET: 'made-up',
+      SVC_ROUTER_MAIL_PASSWORD: 'made-up-password-of-mail',
     }
     const config = loadText(text, { env })
     expect(config.backends.map(({ id }) => id)).toEqual([

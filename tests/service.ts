@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { createAccount } from '../src/accounts/accounts.ts'
+import { addProvenEmail } from '../src/accounts/sign-in.ts'
 import { addUpstream } from '../src/accounts/upstreams.ts'
 import { createKey, revokeKey, rotateKey, type MintedKey } from '../src/accounts/keys.ts'
 import { recordOf, type ControlPlane } from '../src/accounts/control-plane.ts'
@@ -134,6 +135,21 @@ export class Service {
   /** One more key of an account. */
   async addKey(accountId: string): Promise<string> {
     return (await createKey(this.plane, accountId, 'another')).key.reveal()
+  }
+
+  /** One more address of the service's account. */
+  addEmail(address: string): Promise<boolean> {
+    return addProvenEmail({ ...this.plane, store: this.store }, this.account.id, address)
+  }
+
+  /** A key of the service's account with a name of its own. */
+  addNamedKey(name: string): Promise<MintedKey> {
+    return createKey(this.plane, this.account.id, name)
+  }
+
+  /** Replaces a key that goes on working for a day. */
+  rotateLater(keyId: string): Promise<unknown> {
+    return rotateKey(this.plane, keyId, '24h')
   }
 
   /** Connects the first provider once more, as the account's own and with a credential of its own. */

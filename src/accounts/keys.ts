@@ -10,6 +10,8 @@ import { AccountsError, checkName } from './refusals.ts'
 export const maxKeysPerAccount = 100
 /** The most keys that one listing shows, revoked ones included. */
 export const maxListedKeys = 1000
+/** More than an account ever makes: nothing that works may be passed over. */
+const maxKeysEver = 1_000_000
 /** How long the old key works after a rotation when nothing else is said (contract 6). */
 export const defaultOverlap: RotationOverlap = '24h'
 
@@ -74,6 +76,29 @@ export async function revokeKey(
   if (key === undefined) throw new AccountsError('key_unknown')
   const record = recordOf(plane, { type: 'key.revoked', accountId: key.accountId, keyId, reason })
   if (!(await plane.store.revokeKey(keyId, record.atMs, record))) throw new AccountsError('key_revoked_before')
+  return key
+}
+
+/** Revokes every key of an account that is not revoked yet; gives how many. */
+export async function revokeEveryKey(plane: ControlPlane, accountId: string): Promise<number> {
+  const keys = await plane.store.listKeys(accountId, maxKeysEver)
+  const working = keys.filter((key) => key.state !== 'revoked')
+  for (const { id: keyId } of working) {
+    const record = recordOf(plane, { type: 'key.revoked', accountId, keyId, reason: 'asked' })
+    // One that somebody else has revoked meanwhile is as gone.
+    await plane.store.revokeKey(keyId, record.atMs, record)
+  }
+  return working.length
+}
+
+/** A key of this account. @throws AccountsError `key_unknown`, for another account's too */
+export async function findOwnKey(
+  plane: Pick<ControlPlane, 'store'>,
+  accountId: string,
+  keyId: string,
+): Promise<StoredKey> {
+  const key = await plane.store.findKey(keyId)
+  if (key?.accountId !== accountId) throw new AccountsError('key_unknown')
   return key
 }
 

@@ -1,5 +1,5 @@
 import type { Account, StoredKey, Upstream } from '../domain/accounts.ts'
-import type { AccountEmail, Session, SignInProof } from '../domain/identity.ts'
+import type { AccountEmail, Passkey, Session, SignInProof } from '../domain/identity.ts'
 import type { AuditEntry, AuditRecord } from '../domain/audit.ts'
 import type { ChainLink, ChainPosition } from '../domain/audit-chain.ts'
 import type { Checkpoint } from '../domain/checkpoint.ts'
@@ -118,6 +118,16 @@ export interface ManagedSelection {
   readonly state?: ManagedRequestState
 }
 
+/** A letter to one person, in plain text. */
+export interface Mail {
+  readonly to: string
+  readonly subject: string
+  readonly text: string
+}
+
+/** Takes a letter to the mail server. Resolves when that has it. @throws MailError where it could not be had */
+export type SendMail = (mail: Mail) => Promise<void>
+
 /** What a proof is recognised by: digests of its code, where it has one, and of its link's token. */
 export interface ProofDigests {
   readonly code: string | null
@@ -152,6 +162,17 @@ export interface IdentityStore {
   tryCode(proofId: string, codeDigest: string, maxTries: number, nowMs: number): Promise<'used' | 'wrong' | 'refused'>
   /** Uses a proof up by its link; undefined where it is unknown, used or over. */
   useLink(linkDigest: string, nowMs: number): Promise<SignInProof | undefined>
+
+  /** False where the passkey is known already, or the account has `maxPasskeys`. */
+  addPasskey(passkey: Passkey, maxPasskeys: number, record: AuditRecord): Promise<boolean>
+  findPasskey(passkeyId: string): Promise<Passkey | undefined>
+  /** In the order in which they were added. */
+  listPasskeys(accountId: string): Promise<readonly Passkey[]>
+  usePasskey(passkeyId: string, counter: number, nowMs: number): Promise<void>
+  /** False where the account has none of that id. */
+  removePasskey(accountId: string, passkeyId: string, record: AuditRecord): Promise<boolean>
+  /** Uses a challenge up; false where it was used before. Forgets those that are over. */
+  useChallenge(digest: string, expiresAtMs: number, nowMs: number): Promise<boolean>
 
   /** Adds a session; where the account has `maxSessions` the one that was used longest ago ends. */
   addSession(session: Session, digest: string, maxSessions: number): Promise<void>

@@ -13,7 +13,7 @@ export const sessionLifeMs = 30 * dayMs
 /** Its last use is written down this often at most, so that reading pages does not write. */
 const touchEveryMs = 5 * 60_000
 /** An account's sessions; one more ends the one that was used longest ago. */
-export const maxSessionsPerAccount = 50
+const maxSessionsPerAccount = 50
 const tokenShape = /^[A-Za-z0-9_-]{43}$/
 
 /** Opens a session: a new token each time, so that nobody can plant one before (reliability T16). */

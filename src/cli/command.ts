@@ -3,10 +3,12 @@ import { findAccount, maxListedAccounts } from '../accounts/accounts.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { ManagedPlane } from '../accounts/managed-access.ts'
 import type { AuditStore } from '../accounts/ports.ts'
+import { createSignInLink } from '../accounts/proofs.ts'
 import { localAccountName } from '../accounts/first-run.ts'
 import type { Config } from '../config/config.ts'
 import { defaultConfigPath, loadConfig } from '../config/load.ts'
 import type { Account } from '../domain/accounts.ts'
+import type { Secret } from '../domain/secret.ts'
 import { readWhole, type CommandLine, type Option } from './command-line.ts'
 import { CommandError, exitCodes } from './failures.ts'
 import type { CliPorts, OpenedStore, RequestReader, Terminal } from './ports.ts'
@@ -51,6 +53,8 @@ export interface Workspace {
   readonly proveQuotas: () => Promise<void>
   readonly plans: UpgradesPlane
   readonly requests: RequestReader
+  /** Makes a link that signs in to an account once, in 15 minutes. */
+  readonly signInLink: (accountId: string, appUrl: string) => Promise<Secret>
   /** The account that is meant: `--account`, or the local one, or the only one. */
   readonly account: () => Promise<Account>
 }
@@ -151,6 +155,8 @@ export class Invocation {
     }
     const { audit, requests } = opened
     const proveQuotas = (): Promise<void> => opened.proveQuotas()
+    const { random, clock, pepper } = plane
+    const proofs = { store: opened.proofs, random, clock, pepper }
     return {
       config,
       plane,
@@ -159,6 +165,7 @@ export class Invocation {
       managed: { ...plane, store: opened.managed },
       proveQuotas,
       requests,
+      signInLink: (accountId, appUrl) => createSignInLink(proofs, accountId, appUrl),
       account: () => this.#account(plane),
     }
   }

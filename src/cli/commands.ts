@@ -23,6 +23,7 @@ import { managedAccessStatus } from './managed-access-status.ts'
 import { request } from './request.ts'
 import { requests } from './requests.ts'
 import { runAgent } from './run-agent.ts'
+import { signInLink } from './sign-in-link.ts'
 import { start } from './start.ts'
 import { upgradesApprove } from './upgrades-approve.ts'
 import { upgradesList } from './upgrades-list.ts'
@@ -44,6 +45,7 @@ export const commands: readonly Command[] = [
   keysList,
   keysRotate,
   keysRevoke,
+  signInLink,
   accountsCreate,
   accountsList,
   accountsPlan,

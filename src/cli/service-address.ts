@@ -128,7 +128,7 @@ export function keyCommand({ ownDataDir }: ServiceAddress, keyVariable: string):
 
 function ownService(invocation: Invocation): ServiceAddress {
   const config = invocation.load('pretend')
-  return { baseUrl: findRunning(config.dataDir) ?? config.baseUrl, ownDataDir: config.dataDir }
+  return { baseUrl: findRunning(config.dataDir)?.baseUrl ?? config.baseUrl, ownDataDir: config.dataDir }
 }
 
 /** A configuration that cannot be used is no obstacle where the service is named. */

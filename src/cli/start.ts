@@ -1,6 +1,7 @@
 import { styleText } from 'node:util'
 import { firstRun, type FirstRun } from '../accounts/first-run.ts'
 import type { Config } from '../config/config.ts'
+import type { Secret } from '../domain/secret.ts'
 import { frontierId } from '../domain/profiles.ts'
 import { quoteForShell, type Command, type Invocation } from './command.ts'
 import { exitCodes } from './failures.ts'
@@ -29,8 +30,9 @@ export const start: Command = {
     const app = await ports.startApp(config)
     const asked = new Promise<void>((resolve) => terminal.onStop(resolve))
     try {
-      const takeBack = announceRunning(config.dataDir, app.config.baseUrl)
-      announce(invocation, app.config, first)
+      const takeBack = announceRunning(config.dataDir, app.config)
+      const link = first === undefined ? undefined : await makeLink(invocation, first, app.config.appUrl)
+      announce(invocation, app.config, first, link)
       try {
         await Promise.race([app.stopped, asked])
       } finally {
@@ -43,7 +45,12 @@ export const start: Command = {
   },
 }
 
-function announce(invocation: Invocation, config: Config, first: FirstRun | undefined): void {
+/** Once the app's address is known: it signs in to the local account, so that nobody needs mail to begin. */
+function makeLink(invocation: Invocation, { account }: FirstRun, appUrl: string): Promise<Secret> {
+  return invocation.withStore(({ signInLink }) => signInLink(account.id, appUrl), 'make')
+}
+
+function announce(invocation: Invocation, config: Config, first: FirstRun | undefined, link: Secret | undefined): void {
   const { terminal, line } = invocation
   const keyPath = `${config.dataDir.replace(/\/+$/, '')}/${firstKeyName}`
   const curl = writeCurl(
@@ -56,6 +63,7 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
         ready: true,
         base_url: config.baseUrl,
         app_url: config.appUrl,
+        sign_in_url: link?.reveal(),
         first_run: first?.key !== undefined,
         key: first?.key?.reveal(),
         curl,
@@ -72,7 +80,9 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
   const simulated = config.backends.filter((backend) => backend.simulated).map((backend) => backend.id)
   if (simulated.length > 0)
     lines.push(`  simulated  ${simulated.join(', ')}: they only pretend to be models, and say so`)
-  lines.push(`  ready      ${strong(config.baseUrl)}`)
+  lines.push(`  ready      ${strong(config.baseUrl)}`, `  web app    ${strong(config.appUrl)}`)
+  if (link !== undefined)
+    lines.push('', '  Sign in there with this link, once, within 15 minutes:', `    ${link.reveal()}`)
   if (first?.key !== undefined)
     lines.push(
       '',

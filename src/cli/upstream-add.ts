@@ -1,17 +1,17 @@
 import { addUpstream } from '../accounts/upstreams.ts'
 import { suggest } from '../config/check-shape.ts'
 import { findPreset, presetNames } from '../config/presets.ts'
-import { isProviderUrl } from '../config/settings.ts'
-import { holdsSecret } from '../config/secret-shapes.ts'
-import { regionShape } from '../domain/cloud-credentials.ts'
-import { formatIds, type FormatId } from '../domain/format-id.ts'
+import {
+  maxModelCharacters,
+  readUpstream,
+  UpstreamUnreadable,
+  withCredential,
+  type UpstreamProblem,
+} from '../config/read-upstream.ts'
+import { formatIds } from '../domain/format-id.ts'
 import { Secret } from '../domain/secret.ts'
-import { checkCredential, fillBaseUrl, needsRegion, vendorUrl, type Place } from '../providers/place.ts'
-import { spokenBy, type Vendor } from '../providers/registry.ts'
 import { accountOption, type Command, type Invocation } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
-
-const maxModelCharacters = 200
 
 export const upstreamAdd: Command = {
   name: 'upstream add',
@@ -41,19 +41,27 @@ export const upstreamAdd: Command = {
       'the provider',
       `upstream add PROVIDER --model MODEL; providers: ${presetNames.join(', ')}`,
     )
-    const { preset, region, ...draft } = readDraft(invocation, provider)
+    const { line } = invocation
+    const read = <Value>(work: () => Value): Value => inOurWords(invocation, provider, work)
+    const checked = read(() =>
+      readUpstream({
+        provider,
+        model: line.option('model'),
+        baseUrl: line.option('base-url'),
+        region: line.option('region'),
+        format: line.option('format'),
+        authHeader: line.option('auth-header'),
+      }),
+    )
     const given = await readCredential(invocation, provider)
-    const checked = given === undefined ? undefined : checkCredential(preset.signing, given.reveal())
-    if (checked !== undefined && 'problem' in checked)
-      throw new CommandError(exitCodes.usage, `the credential ${checked.problem}`, checked.fix)
-    const credential = checked === undefined ? undefined : new Secret(checked.text)
-    const baseUrl = placeBaseUrl(preset, draft, { ...checked?.place, ...(region !== undefined && { region }) })
+    const { baseUrl, credential } = read(() => withCredential(checked, given))
+    const { model, format, authHeader } = checked
     return invocation.withStore(async ({ config, plane, account }) => {
       const owner = await account()
       const upstream = await addUpstream(
         plane,
         owner.id,
-        { ...draft, provider, baseUrl, credential },
+        { provider, model, format, authHeader, baseUrl, credential },
         invocation.ports.sealer(config),
       )
       const { sealedCredential: _, ...shown } = upstream
@@ -69,56 +77,47 @@ export const upstreamAdd: Command = {
   },
 }
 
-function readDraft(invocation: Invocation, provider: string) {
-  const { line } = invocation
-  const wrong = (what: string, fix: string): CommandError => new CommandError(exitCodes.usage, what, fix)
-  const preset = findPreset(provider)
-  if (preset === undefined) throw wrong('there is no provider of that name', suggest(provider, presetNames))
-  const model = line.option('model')
-  if (model === undefined || model.length > maxModelCharacters) {
-    throw wrong(
-      `--model is missing or longer than ${maxModelCharacters} characters`,
-      invocation.command(`upstream add ${provider} --model ${preset.exampleModel}`),
-    )
+/** Does the work; what cannot be connected is said with the options of this command. */
+function inOurWords<Value>(invocation: Invocation, provider: string, work: () => Value): Value {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof UpstreamUnreadable)) throw error
+    const [what, fix] = sentenceFor(invocation, provider, error)
+    throw new CommandError(exitCodes.usage, what, fix)
   }
-  const baseUrl = line.option('base-url') ?? null
-  if (baseUrl === null && preset.baseUrl === null)
-    throw wrong(`${preset.name} needs --base-url`, '--base-url https://…')
-  if (baseUrl !== null && !isProviderUrl(baseUrl))
-    throw wrong('--base-url must be an http or https URL without user name and fragment', '--base-url https://…')
-  if (baseUrl !== null && holdsSecret(baseUrl))
-    throw wrong(
-      '--base-url holds something that looks like a credential, and it is stored and shown as it is',
-      'take it out of the URL and give it with --credential-env NAME',
-    )
-  const named = line.option('format')
-  const format = formatIds.find((known) => known === named)
-  if (named !== undefined && format === undefined)
-    throw wrong(`--format must be ${formatIds.join(' or ')}`, '--format openai-chat')
-  const authHeader = line.option('auth-header')?.toLowerCase() ?? null
-  if (authHeader !== null && !/^[a-z0-9-]{1,64}$/.test(authHeader))
-    throw wrong('--auth-header must be the name of a header', '--auth-header authorization')
-  const region = line.option('region')
-  if (region !== undefined && !regionShape.test(region))
-    throw wrong('--region must be the name of a region', '--region us-east-1')
-  return { preset, model, baseUrl, format: format ?? null, authHeader, region }
 }
 
-/** With its region and project, where the preset's has them; null where the preset's own is used as it stands. */
-function placeBaseUrl(
-  preset: Vendor,
-  { baseUrl, format }: { readonly baseUrl: string | null; readonly format: FormatId | null },
-  place: Place,
-): string | null {
-  const template = baseUrl ?? vendorUrl({ ...preset, ...spokenBy(preset, format ?? undefined) }, place.region)
-  if (template === null || !template.includes('{')) return baseUrl
-  if (needsRegion(template) && place.region === undefined)
-    throw new CommandError(
-      exitCodes.usage,
-      `${preset.name} needs a region`,
-      'add --region us-east-1, or the one you use',
-    )
-  return fillBaseUrl(template, place)
+function sentenceFor(
+  invocation: Invocation,
+  provider: string,
+  { problem, preset, detail }: UpstreamUnreadable,
+): readonly [what: string, fix: string] {
+  const name = preset?.name ?? provider
+  const add = `upstream add ${provider} --model ${preset?.exampleModel ?? 'MODEL'}`
+  const sentences: Readonly<Record<UpstreamProblem, readonly [string, string]>> = {
+    provider_unknown: ['there is no provider of that name', suggest(provider, presetNames)],
+    model_missing: [`--model is missing or longer than ${maxModelCharacters} characters`, invocation.command(add)],
+    base_url_missing: [`${name} needs --base-url`, '--base-url https://…'],
+    base_url_malformed: [
+      '--base-url must be an http or https URL without user name and fragment',
+      '--base-url https://…',
+    ],
+    base_url_secret: [
+      '--base-url holds something that looks like a credential, and it is stored and shown as it is',
+      'take it out of the URL and give it with --credential-env NAME',
+    ],
+    format_unknown: [`--format must be ${formatIds.join(' or ')}`, '--format openai-chat'],
+    auth_header_malformed: ['--auth-header must be the name of a header', '--auth-header authorization'],
+    region_malformed: ['--region must be the name of a region', '--region us-east-1'],
+    region_missing: [`${name} needs a region`, 'add --region us-east-1, or the one you use'],
+    credential_missing: [
+      `${name} needs a credential`,
+      invocation.command(`${add} --credential-env ${preset?.keyVariable ?? 'NAME'}`),
+    ],
+    credential_malformed: [`the credential ${detail?.problem ?? 'is none'}`, detail?.fix ?? 'give another'],
+  }
+  return sentences[problem]
 }
 
 /** From the named variable, or from standard input; providers that can do without are given none. */

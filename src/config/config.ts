@@ -52,6 +52,18 @@ export interface Config {
   /** How long running answers may take after SIGTERM. */
   readonly drainMs: number
   readonly edgeGate: { readonly enabled: boolean }
+  /** Undefined where no mail is sent: then nobody signs in by email, but for the outbox page of local mode. */
+  readonly mail: MailConfig | undefined
+}
+
+/** The mail server (SMTP) and whom letters are from. */
+export interface MailConfig {
+  readonly host: string
+  readonly port: number
+  readonly security: 'tls' | 'starttls' | 'none'
+  readonly user: string | undefined
+  readonly password: Secret | undefined
+  readonly from: string
 }
 
 /** What keys are hashed with and credentials sealed with. The previous ones are still accepted while a change is under way. */

@@ -63,6 +63,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
     keep_alive: writeDuration(config.keepAliveMs),
     drain: writeDuration(config.drainMs),
     edge_gate: config.edgeGate,
+    mail: config.mail === undefined ? undefined : { ...config.mail, password: config.mail.password && masked },
   }
 }
 

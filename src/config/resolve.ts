@@ -1,7 +1,15 @@
 import { suggest } from './check-shape.ts'
 import { defaultPlans, type Plan, usualFusionsAtOnce } from '../domain/plans.ts'
 import { Secret } from '../domain/secret.ts'
-import { baseUrlFor, originFor, type Config, type ConfigSecrets, type Limits, type Mode } from './config.ts'
+import {
+  baseUrlFor,
+  originFor,
+  type Config,
+  type ConfigSecrets,
+  type Limits,
+  type MailConfig,
+  type Mode,
+} from './config.ts'
 import type { Findings } from './findings.ts'
 import { readDurationMs, readSizeBytes } from './measures.ts'
 import { resolveBilling } from './resolve-billing.ts'
@@ -13,6 +21,8 @@ import { isPepper, readSealingKey, sealingKeyBytes, type KeptSecrets } from './s
 
 const defaultHost = '127.0.0.1'
 const defaultPort = 8787
+const defaultMailPort = 587
+const defaultTlsMailPort = 465
 const lastPort = 65_535
 const defaultDataDir = './data'
 const defaultPepperEnv = 'SVC_ROUTER_PEPPER'
@@ -95,6 +105,7 @@ export function resolve(
     keepAliveMs: durationMs(file.keep_alive, defaultKeepAliveMs),
     drainMs: durationMs(file.drain, defaultDrainMs),
     edgeGate: { enabled: file.edge_gate?.enabled ?? true },
+    mail: resolveMail(file, findings),
   }
 }
 
@@ -209,6 +220,17 @@ function resolveSecrets(file: ConfigFile, mode: Mode, findings: Findings): Given
     sealingKey: sealingKey('sealing_key_env', defaultSealingKeyEnv),
     previousSealingKey: sealingKey('previous_sealing_key_env', undefined),
   }
+}
+
+function resolveMail({ mail }: ConfigFile, findings: Findings): MailConfig | undefined {
+  if (mail === undefined) return undefined
+  const { host, user, from, security = 'starttls', password_env: variable } = mail
+  const password =
+    variable === undefined
+      ? undefined
+      : findings.secret(['mail', 'password_env'], variable, 'the mail server asks for it')
+  const port = mail.port ?? (security === 'tls' ? defaultTlsMailPort : defaultMailPort)
+  return { host, port, security, user, password, from }
 }
 
 function resolveLimits(given: ConfigFile['limits']): Limits {

@@ -5,6 +5,7 @@ import type { CapabilityId } from '../domain/model-facts.ts'
 import { billingSchema } from './billing-schema.ts'
 import { presetNames } from './presets.ts'
 import { duration, env, flag, group, isProviderUrl, map, shaped, size, text, url, whole } from './settings.ts'
+import { appListen, mail } from './web-settings.ts'
 
 /** Bounds on the file itself. */
 const maxPlans = 20
@@ -118,19 +119,7 @@ export const configSchema = group({
   })
     .optional()
     .describe('Where the API is served.'),
-  app_listen: group({
-    host: text('a host name or address', 255).optional().describe('Default: that of listen.'),
-    port: whole(0, 65_535)
-      .optional()
-      .describe("Default: the one behind the API's, such as 8788. 0 lets the system choose."),
-    trusted_proxies: whole(0, 10)
-      .optional()
-      .describe(
-        'Proxies of yours in front of the app: so many entries at the end of X-Forwarded-For are believed. Default 0.',
-      ),
-  })
-    .optional()
-    .describe('Where the web app is served: account, keys, sign-in.'),
+  app_listen: appListen,
   base_url: url('the address under which clients reach the API')
     .optional()
     .describe('Ends in /v1. Default http://host:port/v1.'),
@@ -282,6 +271,7 @@ export const configSchema = group({
     .optional()
     .describe('How long a stream may be silent before it is kept open with a word. Default 10s.'),
   drain: duration(0).optional().describe('How long running answers may take after SIGTERM. Default 30s.'),
+  mail,
   edge_gate: group({ enabled: flag.optional().describe('Default true.') })
     .optional()
     .describe('Refuses missing and bare-library User-Agents with code 1010.'),

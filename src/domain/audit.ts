@@ -51,6 +51,8 @@ export const auditEvents = {
   'key.revoked': ['accountId', 'keyId', 'reason'],
   'email.added': ['accountId'],
   'email.removed': ['accountId'],
+  'passkey.added': ['accountId'],
+  'passkey.removed': ['accountId'],
   'upstream.added': ['accountId', 'upstreamId', 'provider'],
   'upstream.removed': ['accountId', 'upstreamId'],
   'upgrade.requested': ['accountId', 'planId', 'requestId'],

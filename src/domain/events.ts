@@ -23,6 +23,8 @@ export type ServiceEvent =
     }
   /** A provider did not take an account's credential: the account's owner must replace it (contract 5.4). */
   | { readonly event: 'upstream_credentials_rejected'; readonly requestId: string; readonly backend: string }
+  /** A letter could not be sent: `reason` is the mail server's status or the system's code. */
+  | { readonly event: 'mail_failing'; readonly reason: string }
   | { readonly event: 'ledger_failing'; readonly reason: string }
   /** The audit log could not be signed; where it is broken the reason says why and at which entry. */
   | { readonly event: 'audit_failing'; readonly reason: string }

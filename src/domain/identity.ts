@@ -15,8 +15,11 @@ export interface Session {
   readonly expiresAtMs: number
 }
 
-/** What a code or link sent by email leads to. */
-export type ProofPurpose = 'sign_in' | 'recover' | 'add_email'
+/**
+ * What a code or link leads to: in; in, and an account where there is none yet; in, with a new key; one more address of an
+ * account.
+ */
+export type ProofPurpose = 'sign_in' | 'set_up' | 'recover' | 'add_email'
 
 /** A proof that is asked for: who holds `address`, or was given the link, may use it once (reliability T17). */
 export interface SignInProof {
@@ -36,6 +39,22 @@ export interface AccountEmail {
   readonly address: string
   readonly accountId: string
   readonly createdAtMs: number
+}
+
+/** A passkey of an account: what its browser or device proved to hold. */
+export interface Passkey {
+  /** As the browser calls it, in base64url. */
+  readonly id: string
+  readonly accountId: string
+  /** For recognising it, such as `Chrome on Linux`. */
+  readonly name: string
+  /** COSE, in base64url. */
+  readonly publicKey: string
+  /** What it said last of how often it signed; 0 for those that do not count. */
+  readonly counter: number
+  readonly transports: readonly string[]
+  readonly createdAtMs: number
+  readonly lastUsedAtMs: number | null
 }
 
 /** The longest address that mail can carry (RFC 5321, 4.5.3.1). */

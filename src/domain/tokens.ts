@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { RandomBytes } from './random.ts'
 import { Secret } from './secret.ts'
 
@@ -27,4 +27,10 @@ export function mintCode(random: RandomBytes): Secret {
  */
 export function tokenDigest(purpose: string, token: string, pepper: Secret): string {
   return createHmac('sha256', pepper.reveal()).update(`${purpose}\n${token}`).digest('base64url')
+}
+
+/** Whether two digests are the same, in a time that does not tell where they differ. */
+export function isSameDigest(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)]
+  return a.length === b.length && timingSafeEqual(a, b)
 }

@@ -1,4 +1,4 @@
-import type { EngineStatements } from './migrations.ts'
+import type { EngineStatements } from './migration-steps.ts'
 
 /** A table whose rows are kept for ever, and the columns of its primary key. */
 interface KeptTable {

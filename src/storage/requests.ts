@@ -51,6 +51,28 @@ export async function usedUnits(db: Kysely<Tables>, accountId: string, periodId:
   return row?.used ?? 0
 }
 
+/** When each key was last used, by its id, among the account's latest requests: `among` of them at most are looked through. */
+export async function lastKeyUses(
+  db: Kysely<Tables>,
+  accountId: string,
+  among: number,
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await db
+    .selectFrom((from) =>
+      from
+        .selectFrom('requests')
+        .select(['key_id', 'admitted_at_ms'])
+        .where('account_id', '=', accountId)
+        .orderBy('admitted_at_ms', 'desc')
+        .limit(among)
+        .as('latest'),
+    )
+    .select((row) => ['key_id', row.fn.max<number>('admitted_at_ms').as('last')])
+    .groupBy('key_id')
+    .execute()
+  return new Map(rows.map((row) => [row.key_id, row.last]))
+}
+
 /**
  * Forgets at most `limit` of the oldest records made before `timeMs` and says how many: call it again while it gives
  * `limit`. Units used are not touched. `timeMs` must lie further back than any request can still run.

@@ -21,6 +21,8 @@ export interface Tables {
   emails: EmailRow
   sign_in_proofs: ProofRow
   sessions: SessionRow
+  passkeys: PasskeyRow
+  used_challenges: ChallengeRow
   billing: BillingRow
   billing_events: BillingEventRow
   upgrade_requests: UpgradeRequestRow
@@ -206,6 +208,23 @@ export interface ManagedRequestRow {
   state: string
   created_at_ms: number
   decided_at_ms: number | null
+}
+
+export interface PasskeyRow {
+  id: string
+  account_id: string
+  name: string
+  public_key: string
+  counter: number
+  transports: string
+  created_at_ms: number
+  last_used_at_ms: number | null
+}
+
+/** A challenge that was answered, until it would be over anyway. */
+interface ChallengeRow {
+  digest: string
+  expires_at_ms: number
 }
 
 interface MigrationRow {

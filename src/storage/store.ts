@@ -19,8 +19,16 @@ import {
   stepRequest,
   switchManagedAccess,
 } from './managed-access.ts'
+import { addPasskey, findPasskey, listPasskeys, removePasskey, useChallenge, usePasskey } from './passkeys.ts'
 import { addProof, countProofs, findProof, findProofByLink, tryCode, useLink } from './proofs.ts'
-import { deleteRequestsBefore, findRequest, listRequests, type RequestSelection, usedUnits } from './requests.ts'
+import {
+  deleteRequestsBefore,
+  findRequest,
+  lastKeyUses,
+  listRequests,
+  type RequestSelection,
+  usedUnits,
+} from './requests.ts'
 import { readRevision } from './revision.ts'
 import type { Tables } from './schema.ts'
 import { addSession, findSession, listSessions, removeSession, removeSessions, touchSession } from './sessions.ts'
@@ -31,6 +39,7 @@ interface RequestStore {
   findRequest(id: string): Promise<RequestRecord | undefined>
   listRequests(selection: RequestSelection): Promise<readonly RequestRecord[]>
   usedUnits(accountId: string, periodId: string): Promise<number>
+  lastKeyUses(accountId: string, among: number): Promise<ReadonlyMap<string, number>>
   deleteRequestsBefore(timeMs: number, limit: number): Promise<number>
 }
 
@@ -67,6 +76,12 @@ export function createStore(db: Kysely<Tables>): Store {
     countProofs: (address, sinceMs) => countProofs(db, address, sinceMs),
     tryCode: (proofId, codeDigest, maxTries, nowMs) => tryCode(db, proofId, codeDigest, maxTries, nowMs),
     useLink: (linkDigest, nowMs) => useLink(db, linkDigest, nowMs),
+    addPasskey: (passkey, maxPasskeys, record) => addPasskey(db, passkey, maxPasskeys, record),
+    findPasskey: (passkeyId) => findPasskey(db, passkeyId),
+    listPasskeys: (accountId) => listPasskeys(db, accountId),
+    usePasskey: (passkeyId, counter, nowMs) => usePasskey(db, passkeyId, counter, nowMs),
+    removePasskey: (accountId, passkeyId, record) => removePasskey(db, accountId, passkeyId, record),
+    useChallenge: (digest, expiresAtMs, nowMs) => useChallenge(db, digest, expiresAtMs, nowMs),
     addSession: (session, digest, maxSessions) => addSession(db, session, digest, maxSessions),
     findSession: (digest) => findSession(db, digest),
     touchSession: (digest, nowMs) => touchSession(db, digest, nowMs),
@@ -95,6 +110,7 @@ export function createStore(db: Kysely<Tables>): Store {
     findRequest: (id) => findRequest(db, id),
     listRequests: (selection) => listRequests(db, selection),
     usedUnits: (accountId, periodId) => usedUnits(db, accountId, periodId),
+    lastKeyUses: (accountId, among) => lastKeyUses(db, accountId, among),
     deleteRequestsBefore: (timeMs, limit) => deleteRequestsBefore(db, timeMs, limit),
     billing: createBillingStore(db),
     close: () => db.destroy(),

@@ -4,6 +4,16 @@
  */
 const notices = {
   'signed-in': 'You are signed in.',
+  'had-account': 'This address has an account already, and you are signed in to it.',
+  'email-added': 'The address is added. It can sign in from now on.',
+  'email-removed': 'The address is removed.',
+  'key-limit': 'You are signed in. The account has as many keys as it can: revoke one, then make a new one.',
+  'key-revoked': 'The key is revoked. Every server refuses it within a second.',
+  'keys-revoked': 'Every key is revoked. Every server refuses them within a second.',
+  'provider-added': 'The provider is connected. It is tried before all others, in the order below.',
+  'provider-removed': 'The provider is gone, and with it its credential.',
+  'passkey-added': 'The passkey is added. It signs in from now on.',
+  'passkey-removed': 'The passkey is removed.',
   'signed-out': 'You are signed out.',
   'session-ended': 'That browser is signed out.',
   'upgrade-requested': 'Your request is with the operator. You see here what becomes of it.',

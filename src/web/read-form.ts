@@ -1,7 +1,7 @@
 import { PageRefusal } from './refusals.ts'
 
 /** Forms are short: an operator's longest text fits ten times. */
-export const maxFormBytes = 64 * 1024
+const maxFormBytes = 64 * 1024
 /** What another service sends us. */
 export const maxWebhookBytes = 1024 * 1024
 

@@ -5,7 +5,7 @@ import type { WebParts } from './web-parts.ts'
  * Who may call a route. `public`: anybody. `account`: whoever is signed in to an account. `operator`: whoever is signed
  * in as one, which is apart from accounts. `webhook`: another service, which proves itself by what it signed.
  */
-export type Access = 'public' | 'account' | 'operator' | 'webhook'
+type Access = 'public' | 'account' | 'operator' | 'webhook'
 
 interface RouteFor<Who extends Access, Given> {
   readonly method: 'GET' | 'POST'

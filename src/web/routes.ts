@@ -2,7 +2,14 @@ import { answerAsset } from './assets.ts'
 import { accountRoutes } from './pages/account.ts'
 import { billingRoutes } from './pages/billing.ts'
 import { upgradeRoutes } from './pages/upgrade.ts'
+import { codeRoutes } from './pages/code.ts'
+import { emailRoutes } from './pages/emails.ts'
+import { keyRoutes } from './pages/keys.ts'
+import { outboxRoutes } from './pages/outbox.ts'
+import { passkeyRoutes } from './pages/passkeys.ts'
+import { signInRoutes } from './pages/sign-in.ts'
 import { signOutRoutes } from './pages/sign-out.ts'
+import { upstreamRoutes } from './pages/upstreams.ts'
 import { redirect } from './redirect.ts'
 import { PageRefusal } from './refusals.ts'
 import type { Route } from './route.ts'
@@ -23,8 +30,15 @@ const asset: Route = {
 export const routes: readonly Route[] = [
   start,
   asset,
+  ...outboxRoutes,
+  ...signInRoutes,
+  ...codeRoutes,
+  ...passkeyRoutes,
   ...signOutRoutes,
   ...accountRoutes,
+  ...keyRoutes,
+  ...emailRoutes,
+  ...upstreamRoutes,
   ...billingRoutes,
   ...upgradeRoutes,
 ]

@@ -118,11 +118,14 @@ describe('the base URL', () => {
 
   test('is where the service really listens while it runs, and not when it has gone', async () => {
     mkdirSync(cli.dataDir)
-    const takeBack = announceRunning(cli.dataDir, 'http://127.0.0.1:4242/v1')
+    const takeBack = announceRunning(cli.dataDir, {
+      baseUrl: 'http://127.0.0.1:4242/v1',
+      appUrl: 'http://127.0.0.1:4343',
+    })
     expect(await printed('openai')).toContain('"http://127.0.0.1:4242/v1"')
     takeBack()
     expect(await printed('openai')).toContain('"http://127.0.0.1:8787/v1"')
-    const dead = { pid: 2 ** 22 + 1, base_url: 'http://127.0.0.1:4242/v1' }
+    const dead = { pid: 2 ** 22 + 1, base_url: 'http://127.0.0.1:4242/v1', app_url: 'http://127.0.0.1:4343' }
     writeFileSync(join(cli.dataDir, 'running.json'), JSON.stringify(dead))
     expect(findRunning(cli.dataDir)).toBeUndefined()
     writeFileSync(join(cli.dataDir, 'running.json'), 'damaged')
@@ -132,7 +135,7 @@ describe('the base URL', () => {
   test('a start says where it listens, and takes it back at its end', async () => {
     let seen: string | undefined
     cli.onStarted = () => {
-      seen = findRunning(cli.dataDir)
+      seen = findRunning(cli.dataDir)?.baseUrl
     }
     await cli.say('start', '--port', '0')
     expect([seen, findRunning(cli.dataDir)]).toEqual(['http://127.0.0.1:4242/v1', undefined])

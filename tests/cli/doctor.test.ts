@@ -62,7 +62,7 @@ async function found(url: string | undefined, ...args: readonly string[]): Promi
 /** Says in the data folder that the service under test is the one of this machine. */
 function makeOwn(): void {
   mkdirSync(cli.dataDir, { recursive: true })
-  announceRunning(cli.dataDir, service.baseUrl)
+  announceRunning(cli.dataDir, { baseUrl: service.baseUrl, appUrl: 'http://127.0.0.1:4343' })
 }
 
 async function through(meddling: Meddling, ...args: readonly string[]): Promise<Report['findings']> {
@@ -239,7 +239,7 @@ describe('the URL', () => {
     const host = await freeHost()
     expect(await found(`http://${host}/v1`)).toMatchObject([{ code: 'refused', what: `nothing listens at ${host}` }])
     mkdirSync(cli.dataDir, { recursive: true })
-    announceRunning(cli.dataDir, `http://${host}/v1`)
+    announceRunning(cli.dataDir, { baseUrl: `http://${host}/v1`, appUrl: `http://${host}` })
     expect(await found(undefined)).toMatchObject([
       { code: 'refused', fix: `npx svc-router start --data ${cli.dataDir}` },
     ])

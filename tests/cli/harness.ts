@@ -1,10 +1,12 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { ProofDigests } from '../../src/accounts/ports.ts'
 import type { CliPorts, Program, RunningApp, Terminal } from '../../src/cli/ports.ts'
 import { run } from '../../src/cli/run.ts'
 import { withPorts } from '../../src/config/config.ts'
 import { systemClock } from '../../src/domain/clock.ts'
+import type { SignInProof } from '../../src/domain/identity.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
@@ -26,6 +28,8 @@ export class Harness {
   readonly store = new MemoryStore()
   readonly billing = new MemoryBillingStore(this.store)
   readonly records: RequestRecord[] = []
+  /** Links that were made, as they are kept. */
+  readonly proofs: (SignInProof & { readonly digests: ProofDigests })[] = []
   hasStore = true
   /** Whether the database of the data folder is used instead of the store in memory. */
   isStoreReal = false
@@ -103,6 +107,7 @@ export class Harness {
             billing: store.billing,
             proveQuotas: () => this.proof(),
             requests,
+            proofs: store,
             close: () => store.close(),
           }
         }
@@ -121,6 +126,12 @@ export class Harness {
                   .filter((record) => accountId === undefined || record.accountId === accountId)
                   .slice(0, limit),
               ),
+          },
+          proofs: {
+            addProof: (proof, digests) => {
+              this.proofs.push({ ...proof, digests })
+              return Promise.resolve()
+            },
           },
           close: () => {
             this.seen.push('close')

@@ -119,7 +119,7 @@ describe('each agent is started with arguments and environment alone', () => {
   test('the first key is taken for the service of this machine, and for no other', async () => {
     mkdirSync(cli.dataDir)
     writeFileSync(join(cli.dataDir, 'first-key'), `${service.key}\n`)
-    announceRunning(cli.dataDir, service.baseUrl)
+    announceRunning(cli.dataDir, { baseUrl: service.baseUrl, appUrl: 'http://127.0.0.1:4343' })
     cli.env = { PATH: bin }
     expect((await cli.say('run', 'codex')).code).toBe(0)
     expect(cli.programs[0]!.env).toEqual({ SVC_ROUTER_API_KEY: service.key })
@@ -154,7 +154,7 @@ describe('nothing is started where it could not work, and one sentence says why'
   test('the service does not run', async () => {
     cli.env = { PATH: bin, SVC_ROUTER_API_KEY: service.key }
     mkdirSync(cli.dataDir)
-    announceRunning(cli.dataDir, 'http://127.0.0.1:9/v1')
+    announceRunning(cli.dataDir, { baseUrl: 'http://127.0.0.1:9/v1', appUrl: 'http://127.0.0.1:4343' })
     const { code, err } = await cli.say('run', 'codex')
     expect(code).toBe(5)
     expect(err).toBe(

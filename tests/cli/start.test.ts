@@ -26,7 +26,7 @@ test('the first start shows the key once, keeps it for this user alone, and prin
   expect(out).toContain('ready      http://127.0.0.1:8787/v1')
   expect(out).toContain('simulated-alpha, simulated-beta, simulated-gamma')
   expect(out).toContain(`-H "authorization: Bearer $(cat ${keyFile()})"`)
-  expect(cli.seen).toEqual(['open', 'close', 'start', 'stop'])
+  expect(cli.seen).toEqual(['open', 'close', 'start', 'open', 'close', 'stop'])
 })
 
 test('the printed curl is one that a shell takes apart as meant', async () => {
@@ -64,6 +64,26 @@ test('a kept key that does not work any more is not recommended', async () => {
   const { out } = await cli.say('start')
   expect(out).toContain('npx svc-router keys create')
   expect(out).toContain('Bearer $SVC_ROUTER_API_KEY')
+})
+
+test('a link signs in to the local account of the web app, kept as a digest and good for 15 minutes', async () => {
+  const { out } = await cli.say('start')
+  const [, origin, token = ''] = /^ {4}(http:\/\/\S+)\/sign-in\/link\?token=(\S+)$/m.exec(out) ?? []
+  expect([origin, token.length]).toEqual(['http://127.0.0.1:8788', 43])
+  const [proof] = cli.proofs
+  expect(proof).toMatchObject({ purpose: 'sign_in', address: null, accountId: cli.store.accounts[0]!.id })
+  expect(proof!.expiresAtMs - proof!.createdAtMs).toBe(15 * 60_000)
+  expect(proof!.digests.code).toBeNull()
+  expect(JSON.stringify(proof)).not.toContain(token)
+})
+
+test('sign-in-link makes such a link for any account, where the service runs', async () => {
+  await cli.say('accounts', 'create', 'team-a')
+  const { code, out, err } = await cli.say('sign-in-link', '--account', 'team-a')
+  expect(code).toBe(0)
+  expect(out).toMatch(/^http:\/\/127\.0\.0\.1:8788\/sign-in\/link\?token=[\w-]{43}$/)
+  expect(err).toContain('does not run yet')
+  expect(cli.proofs[0]!.accountId).toBe(cli.store.accounts[0]!.id)
 })
 
 test('with --json the one line on standard output is data, with the port that was chosen', async () => {

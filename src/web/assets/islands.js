@@ -22,3 +22,26 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
     }, saidMs)
   })
 }
+
+// Passkeys: the browser asks for a touch, and what it answers is sent like any other form.
+for (const form of document.querySelectorAll('form[data-passkey]')) {
+  if (window.PublicKeyCredential?.parseRequestOptionsFromJSON === undefined) continue
+  form.hidden = false
+  form.addEventListener('submit', async (event) => {
+    const { answer } = form.elements
+    if (answer.value !== '') return
+    event.preventDefault()
+    const options = JSON.parse(form.dataset.options)
+    try {
+      const credential =
+        form.dataset.passkey === 'get'
+          ? await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) })
+          : await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) })
+      answer.value = JSON.stringify(credential.toJSON())
+      form.submit()
+    } catch {
+      // Nobody touched anything, or there is none for this site: the page stays as it is, and says so.
+      form.querySelector('button').textContent = 'No passkey was used. Try again'
+    }
+  })
+}

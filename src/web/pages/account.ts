@@ -1,9 +1,14 @@
 import { html } from 'hono/html'
-import type { Session } from '../../domain/identity.ts'
+import { effectiveState, maxListedKeys } from '../../accounts/keys.ts'
 import { listSessions } from '../../accounts/sessions.ts'
+import { maxEmailsPerAccount } from '../../accounts/sign-in.ts'
+import type { StoredKey } from '../../domain/accounts.ts'
+import type { AccountEmail, Session } from '../../domain/identity.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
+import { passkeyCard } from './passkeys.ts'
+import { quotaBar } from '../quota-bar.ts'
 import type { Route } from '../route.ts'
-import { writeAgo } from '../time.ts'
+import { writeAgo, writeNumber } from '../time.ts'
 import type { AccountVisit, SignedIn } from '../visit.ts'
 
 export const accountRoutes: readonly Route[] = [
@@ -13,16 +18,105 @@ export const accountRoutes: readonly Route[] = [
 async function showAccount(visit: AccountVisit): Promise<Response> {
   const { parts, signedIn } = visit
   const { account } = signedIn
-  const sessions = await listSessions(parts.identity, account.id)
+  const nowMs = parts.clock.nowMs()
+  const [passkeys, sessions, emails, keys, uses, upstreams, usage] = await Promise.all([
+    parts.identity.store.listPasskeys(account.id),
+    listSessions(parts.identity, account.id),
+    parts.identity.store.listEmails(account.id),
+    parts.control.store.listKeys(account.id, maxListedKeys),
+    parts.lastUses(account.id),
+    parts.control.store.listUpstreams(account.id),
+    parts.usageOf(account),
+  ])
   const plan = parts.plans.find(({ id }) => id === account.planId)
   return page(visit, {
     title: 'Account',
-    lead: html`${account.name} is on the plan <strong>${plan?.name ?? account.planId}</strong>.`,
-    body: html`<section class="card">
-      <h2>Signed-in browsers</h2>
-      ${sessionList(sessions, signedIn, parts.clock.nowMs())}
-    </section>`,
+    lead: account.name,
+    body: html`${
+        account.suspended
+          ? html`<p class="warning">This account is suspended: its keys are refused. Ask whoever runs the service.</p>`
+          : ''
+      }
+      <div class="cards">
+        <section class="card">
+          <h2>Plan: ${plan?.name ?? account.planId}</h2>
+          ${usage === undefined ? html`<p class="problem">This plan does not exist any more.</p>` : quotaBar(usage, nowMs)}
+          ${plan === undefined ? '' : html`<p class="faint">${plan.premium ? 'With' : 'Without'} the premium profiles.</p>`}
+          <p><a href="/billing/upgrade">See the plans</a></p>
+        </section>
+        ${keyCard(keys, uses, nowMs)}
+        <section class="card">
+          <h2>Providers</h2>
+          <p>
+            ${
+              upstreams.length === 0
+                ? 'No model provider of your own is connected yet.'
+                : html`<strong>${upstreams.length}</strong> of your own ${upstreams.length === 1 ? 'is' : 'are'}
+                    connected.`
+            }
+          </p>
+          <p>
+            <a href="/account/upstreams">${upstreams.length === 0 ? 'Connect a provider' : 'See your providers'}</a>
+          </p>
+        </section>
+      </div>
+      <section class="card">
+        <h2>Email addresses</h2>
+        ${emailList(emails, signedIn)}
+      </section>
+      ${passkeyCard(visit, passkeys)}
+      <section class="card">
+        <h2>Signed-in browsers</h2>
+        ${sessionList(sessions, signedIn, nowMs)}
+      </section>`,
   })
+}
+
+function keyCard(keys: readonly StoredKey[], uses: ReadonlyMap<string, number>, nowMs: number): Html {
+  const working = keys.filter((key) => ['active', 'retiring'].includes(effectiveState(key, nowMs)))
+  const lastUseMs = Math.max(0, ...uses.values())
+  return html`<section class="card">
+    <h2>Keys</h2>
+    <p>
+      ${
+        working.length === 0
+          ? 'No key works now.'
+          : html`<strong>${writeNumber(working.length)}</strong> key${working.length === 1 ? '' : 's'}
+              work${working.length === 1 ? 's' : ''}
+              now${lastUseMs === 0 ? ', not used yet' : html`, last used ${writeAgo(lastUseMs, nowMs)}`}.`
+      }
+    </p>
+    <p><a href="/account/keys">${working.length === 0 ? 'Make a key' : 'See your keys'}</a></p>
+  </section>`
+}
+
+function emailList(emails: readonly AccountEmail[], signedIn: SignedIn): Html {
+  const canRemove = emails.length > 1
+  return html`${
+    emails.length === 0
+      ? html`<p class="empty">None yet. With one you can sign in from any browser, and recover a lost key.</p>`
+      : html`<ul class="rows">
+          ${emails.map(
+            ({ address }) =>
+              html`<li>
+                <span>${address}</span>
+                ${
+                  canRemove
+                    ? html`<form method="post" action="/account/emails/remove">
+                        ${csrfInput(signedIn)}<input type="hidden" name="address" value="${address}" />
+                        <button class="quiet">Remove<span class="unseen"> ${address}</span></button>
+                      </form>`
+                    : ''
+                }
+              </li>`,
+          )}
+        </ul>`
+  }
+  ${
+    emails.length < maxEmailsPerAccount
+      ? html`<p><a class="button secondary" href="/account/emails">Add an address</a></p>`
+      : ''
+  }`
 }
 
 function sessionList(sessions: readonly Session[], signedIn: SignedIn, nowMs: number): Html {

@@ -1,0 +1,44 @@
+// npm run screenshots [FOLDER]: pictures of every page in light and dark, on a desk and on a phone, by the real service.
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Service } from '../tests/service.ts'
+import { startChromium } from '../tests/web/chromium.ts'
+import { byName, everyPage, fillAccount, signIn } from '../tests/web/every-page.ts'
+
+const folder = process.argv[2] ?? '.cache/screenshots'
+const sizes = [
+  { name: 'desk', width: 1280, height: 800 },
+  { name: 'phone', width: 320, height: 640 },
+] as const
+
+mkdirSync(folder, { recursive: true })
+const browser = await startChromium()
+try {
+  for (const colorScheme of ['light', 'dark'] as const) for (const size of sizes) await photograph(colorScheme, size)
+  console.log(`${everyPage.length * 4} pictures in ${folder}`)
+} finally {
+  await browser.close()
+}
+
+/** Every page once, of a service of its own: how many letters it sends is limited. */
+async function photograph(
+  colorScheme: 'light' | 'dark',
+  { name, width, height }: (typeof sizes)[number],
+): Promise<void> {
+  const service = await Service.start()
+  try {
+    await fillAccount(service)
+    for (const signedIn of [false, true]) {
+      const context = await browser.newContext({ colorScheme, viewport: { width, height } })
+      const page = await context.newPage()
+      if (signedIn) await signIn(page, service, byName(service))
+      for (const state of everyPage.filter((each) => each.signedIn === signedIn)) {
+        await state.show(page, byName(service))
+        await page.screenshot({ path: join(folder, `${state.name}-${name}-${colorScheme}.png`), fullPage: true })
+      }
+      await context.close()
+    }
+  } finally {
+    await service.stop()
+  }
+}

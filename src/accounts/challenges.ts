@@ -1,0 +1,29 @@
+import { isSameDigest, mintToken, tokenDigest } from '../domain/tokens.ts'
+import type { IdentityPlane } from './identity.ts'
+
+/** How long somebody has to touch their key. */
+export const challengeLifeMs = 5 * 60_000
+const shape = /^(\d{13,15})\.[\w-]{43}\.([\w-]{43})$/
+
+/**
+ * A challenge for a passkey to sign, bound to what it is for. It carries its own end and proof that it is ours, so that
+ * showing a page writes nothing. In base64url, as browsers take it.
+ */
+export function mintChallenge(plane: IdentityPlane, purpose: string): string {
+  const head = `${Math.floor(plane.clock.nowMs()) + challengeLifeMs}.${mintToken(plane.random).reveal()}`
+  return Buffer.from(`${head}.${macOf(plane, purpose, head)}`).toString('base64url')
+}
+
+/** Uses a challenge up; false where it is not ours, for something else, over, or was used before. */
+export async function takeChallenge(plane: IdentityPlane, purpose: string, challenge: string): Promise<boolean> {
+  const text = Buffer.from(challenge, 'base64url').toString('latin1')
+  const [, expires = '', mac = ''] = shape.exec(text) ?? []
+  const right = macOf(plane, purpose, text.slice(0, -mac.length - 1))
+  if (mac === '' || !isSameDigest(mac, right)) return false
+  const nowMs = plane.clock.nowMs()
+  return nowMs < Number(expires) && plane.store.useChallenge(mac, Number(expires), nowMs)
+}
+
+function macOf(plane: IdentityPlane, purpose: string, head: string): string {
+  return tokenDigest(`challenge ${purpose}`, head, plane.pepper)
+}

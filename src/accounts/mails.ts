@@ -1,0 +1,29 @@
+import type { ProofPurpose } from '../domain/identity.ts'
+import type { Secret } from '../domain/secret.ts'
+import type { Mail } from './ports.ts'
+
+/** What each letter with a code is about. It says nothing of whether there is an account: it may go to anybody. */
+const purposes = {
+  sign_in: { subject: 'Sign in to svc-router', what: 'sign in to svc-router' },
+  set_up: { subject: 'Set up your svc-router account', what: 'set up your svc-router account' },
+  recover: { subject: 'Recover your svc-router key', what: 'get a new svc-router key' },
+  add_email: {
+    subject: 'Add this address to your svc-router account',
+    what: 'add this address to a svc-router account',
+  },
+} as const satisfies Readonly<Record<ProofPurpose, { readonly subject: string; readonly what: string }>>
+
+/** The letter with a code, and with a link where the code alone would be less comfortable and no less safe. */
+export function writeProofMail(to: string, purpose: ProofPurpose, code: Secret, link: Secret | undefined): Mail {
+  const { subject, what } = purposes[purpose]
+  const lines = [
+    `Your code to ${what}:`,
+    '',
+    `    ${code.reveal()}`,
+    '',
+    ...(link === undefined ? [] : ['Or open this link and press the button there:', '', `    ${link.reveal()}`, '']),
+    'It works once, within 10 minutes. Nobody of svc-router ever asks you for it.',
+    'If this was not you, do nothing: without the code nothing happens.',
+  ]
+  return { to, subject, text: `${lines.join('\n')}\n` }
+}

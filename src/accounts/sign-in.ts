@@ -1,0 +1,74 @@
+import type { Account } from '../domain/accounts.ts'
+import { idMinter } from '../domain/ids.ts'
+import type { AccountEmail, Passkey, SignInProof } from '../domain/identity.ts'
+import { recordOf, type ControlPlane } from './control-plane.ts'
+import type { IdentityPlane } from './identity.ts'
+import type { IdentityStore } from './ports.ts'
+
+/** Addresses of one account. */
+export const maxEmailsPerAccount = 5
+/** Passkeys of one account. */
+export const maxPasskeysPerAccount = 10
+
+/** The account that a proof leads to; undefined where nobody has the address that it proved. */
+export async function findProvenAccount(plane: IdentityPlane, proof: SignInProof): Promise<Account | undefined> {
+  if (proof.accountId !== null) return plane.store.findAccount(proof.accountId)
+  if (proof.address === null) return undefined
+  const email = await plane.store.findEmail(proof.address)
+  return email === undefined ? undefined : plane.store.findAccount(email.accountId)
+}
+
+/**
+ * The account of an address that was just proven; made where nobody has it. Of two that come at once one makes it, and
+ * both are let in to the same one.
+ */
+export async function setUpAccount(
+  plane: IdentityPlane,
+  address: string,
+  planId: string,
+): Promise<{ readonly account: Account; readonly isNew: boolean }> {
+  const nowMs = Math.floor(plane.clock.nowMs())
+  const id = idMinter('acc_', () => nowMs, plane.random)()
+  // No part of the address: names are shown to operators and written down.
+  const name = `account ${id.slice(-nameCharacters)}`
+  const account: Account = { id, name, planId, suspended: false, createdAtMs: nowMs }
+  // Nobody is signed in yet: the service itself makes it for whoever proved the address.
+  const record = recordOf({ ...plane, actor: { kind: 'system' } }, { type: 'account.created', accountId: id, planId })
+  if (await plane.store.addAccountWithEmail(account, address, record)) return { account, isNew: true }
+  const email = await plane.store.findEmail(address)
+  const existing = email === undefined ? undefined : await plane.store.findAccount(email.accountId)
+  if (existing === undefined) throw new Error('an address that is taken belongs to nobody')
+  return { account: existing, isNew: false }
+}
+
+/** What changes of who may sign in work with. */
+type SignInPlane = ControlPlane<IdentityStore>
+
+/** Adds an address that was just proven to the account that asked; false where another has it, or there are too many. */
+export function addProvenEmail(plane: SignInPlane, accountId: string, address: string): Promise<boolean> {
+  const record = recordOf(plane, { type: 'email.added', accountId })
+  const email: AccountEmail = { address, accountId, createdAtMs: record.atMs }
+  return plane.store.addEmail(email, maxEmailsPerAccount, record)
+}
+
+/** Takes an address from an account; false where it has no such one. */
+export function removeEmail(plane: SignInPlane, accountId: string, address: string): Promise<boolean> {
+  return plane.store.removeEmail(accountId, address, recordOf(plane, { type: 'email.removed', accountId }))
+}
+
+/** Adds a passkey that was just proven; false where it is known already, or there are too many. */
+export function addPasskey(
+  plane: SignInPlane,
+  passkey: Omit<Passkey, 'createdAtMs' | 'lastUsedAtMs'>,
+): Promise<boolean> {
+  const record = recordOf(plane, { type: 'passkey.added', accountId: passkey.accountId })
+  const added = { ...passkey, createdAtMs: record.atMs, lastUsedAtMs: null }
+  return plane.store.addPasskey(added, maxPasskeysPerAccount, record)
+}
+
+/** Takes a passkey from an account; false where it has none of that id. */
+export function removePasskey(plane: SignInPlane, accountId: string, passkeyId: string): Promise<boolean> {
+  return plane.store.removePasskey(accountId, passkeyId, recordOf(plane, { type: 'passkey.removed', accountId }))
+}
+
+const nameCharacters = 6

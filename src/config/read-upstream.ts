@@ -1,0 +1,109 @@
+import { regionShape } from '../domain/cloud-credentials.ts'
+import { formatIds, type FormatId } from '../domain/format-id.ts'
+import { Secret } from '../domain/secret.ts'
+import { checkCredential, fillBaseUrl, needsRegion, vendorUrl, type Place } from '../providers/place.ts'
+import { spokenBy, type Vendor } from '../providers/registry.ts'
+import { findPreset } from './presets.ts'
+import { holdsSecret } from './secret-shapes.ts'
+import { isProviderUrl } from './settings.ts'
+
+/** The longest name of a model. */
+export const maxModelCharacters = 200
+
+/** What somebody says of a provider that they connect; what is undefined was not said. */
+export interface GivenUpstream {
+  readonly provider: string
+  readonly model: string | undefined
+  readonly baseUrl: string | undefined
+  readonly region: string | undefined
+  readonly format: string | undefined
+  readonly authHeader: string | undefined
+}
+
+/** The same, checked; the base URL is complete once the credential is known. */
+export interface CheckedUpstream {
+  readonly provider: string
+  readonly preset: Vendor
+  readonly model: string
+  readonly baseUrl: string | null
+  readonly region: string | undefined
+  readonly format: FormatId | null
+  readonly authHeader: string | null
+}
+
+/** What can be wrong with it, for whoever asked to put into a sentence of its own. */
+export type UpstreamProblem =
+  | 'provider_unknown'
+  | 'model_missing'
+  | 'base_url_missing'
+  | 'base_url_malformed'
+  | 'base_url_secret'
+  | 'format_unknown'
+  | 'auth_header_malformed'
+  | 'region_malformed'
+  | 'region_missing'
+  | 'credential_missing'
+  | 'credential_malformed'
+
+/** An upstream that cannot be connected as it was said. `preset` is the provider's, where it is known. */
+export class UpstreamUnreadable extends Error {
+  override readonly name = 'UpstreamUnreadable'
+  readonly problem: UpstreamProblem
+  readonly preset: Vendor | undefined
+  /** For a malformed credential: what is wrong with it and how it is had. Neither repeats any of it. */
+  readonly detail: { readonly problem: string; readonly fix: string } | undefined
+
+  constructor(problem: UpstreamProblem, preset?: Vendor, detail?: { readonly problem: string; readonly fix: string }) {
+    super(problem)
+    this.problem = problem
+    this.preset = preset
+    this.detail = detail
+  }
+}
+
+/** Checks everything but the credential. @throws UpstreamUnreadable */
+export function readUpstream(given: GivenUpstream): CheckedUpstream {
+  const { provider, model, region } = given
+  const preset = findPreset(provider)
+  if (preset === undefined) throw new UpstreamUnreadable('provider_unknown')
+  const refuse = (problem: UpstreamProblem): never => {
+    throw new UpstreamUnreadable(problem, preset)
+  }
+  if (model === undefined || model === '' || model.length > maxModelCharacters) return refuse('model_missing')
+  const baseUrl = given.baseUrl ?? null
+  const wrong = baseUrlProblem(preset, baseUrl)
+  if (wrong !== undefined) refuse(wrong)
+  const format = formatIds.find((known) => known === given.format)
+  if (given.format !== undefined && format === undefined) refuse('format_unknown')
+  const authHeader = given.authHeader?.toLowerCase() ?? null
+  if (authHeader !== null && !/^[a-z0-9-]{1,64}$/.test(authHeader)) refuse('auth_header_malformed')
+  if (region !== undefined && !regionShape.test(region)) refuse('region_malformed')
+  return { provider, preset, model, baseUrl, region, format: format ?? null, authHeader }
+}
+
+function baseUrlProblem(preset: Vendor, baseUrl: string | null): UpstreamProblem | undefined {
+  if (baseUrl === null) return preset.baseUrl === null ? 'base_url_missing' : undefined
+  if (!isProviderUrl(baseUrl)) return 'base_url_malformed'
+  return holdsSecret(baseUrl) ? 'base_url_secret' : undefined
+}
+
+/**
+ * The base URL, with its region and project where the provider has them, and the credential as it is kept; the base URL is
+ * null where the preset's own is used as it stands. @throws UpstreamUnreadable
+ */
+export function withCredential(
+  { preset, baseUrl, region, format }: CheckedUpstream,
+  credential: Secret | undefined,
+): { readonly baseUrl: string | null; readonly credential: Secret | undefined } {
+  if (credential === undefined && preset.credential === 'required')
+    throw new UpstreamUnreadable('credential_missing', preset)
+  const checked = credential === undefined ? undefined : checkCredential(preset.signing, credential.reveal())
+  if (checked !== undefined && 'problem' in checked)
+    throw new UpstreamUnreadable('credential_malformed', preset, checked)
+  const place: Place = { ...checked?.place, ...(region !== undefined && { region }) }
+  const kept = checked === undefined ? undefined : new Secret(checked.text)
+  const template = baseUrl ?? vendorUrl({ ...preset, ...spokenBy(preset, format ?? undefined) }, place.region)
+  if (template === null || !template.includes('{')) return { baseUrl, credential: kept }
+  if (needsRegion(template) && place.region === undefined) throw new UpstreamUnreadable('region_missing', preset)
+  return { baseUrl: fillBaseUrl(template, place), credential: kept }
+}

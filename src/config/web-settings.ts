@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import { env, group, shaped, text, whole } from './settings.ts'
+
+/** Where the web app listens. */
+export const appListen = group({
+  host: text('a host name or address', 255).optional().describe('Default: that of listen.'),
+  port: whole(0, 65_535)
+    .optional()
+    .describe("Default: the one behind the API's, such as 8788. 0 lets the system choose."),
+  trusted_proxies: whole(0, 10)
+    .optional()
+    .describe(
+      'Proxies of yours in front of the app: so many entries at the end of X-Forwarded-For are believed. Default 0.',
+    ),
+})
+  .optional()
+  .describe('Where the web app is served: account, keys, sign-in.')
+
+/** How letters are sent. */
+export const mail = group({
+  host: text('a host name or address', 255).describe('The mail server.'),
+  port: whole(1, 65_535).optional().describe('Default 587, and 465 with security: tls.'),
+  security: z
+    .enum(['starttls', 'tls', 'none'], { error: 'expected starttls, tls or none' })
+    .optional()
+    .describe('Default starttls. none is for a server on this machine.'),
+  user: text('a user name', 255).optional().describe('Where the server asks who sends.'),
+  password_env: env('The variable with its password.').optional(),
+  from: shaped(
+    /^[^\r\n<>]{0,100}<?[^\s<>@]+@[^\s<>@]+>?$/,
+    'a sender such as "svc-router <no-reply@example.com>"',
+  ).describe('Whom letters are from.'),
+})
+  .optional()
+  .describe('Sends sign-in codes by SMTP. Without it local mode shows them on a page, and production sends none.')

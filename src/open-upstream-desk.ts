@@ -1,0 +1,85 @@
+import { addUpstream } from './accounts/upstreams.ts'
+import type { ControlPlane } from './accounts/control-plane.ts'
+import type { Config } from './config/config.ts'
+import { findPreset, presetNames } from './config/presets.ts'
+import {
+  maxModelCharacters,
+  readUpstream,
+  UpstreamUnreadable,
+  withCredential,
+  type UpstreamProblem,
+} from './config/read-upstream.ts'
+import { sealingKeys } from './config/sealing-keys.ts'
+import { formatIds } from './domain/format-id.ts'
+import type { RandomBytes } from './domain/random.ts'
+import type { Providers } from './open-providers.ts'
+import { createVault } from './providers/vault.ts'
+import type { OfferedProvider, UpstreamDesk, UpstreamFault, UpstreamField, UpstreamForm } from './web/upstream-desk.ts'
+
+/** What the page that connects providers works with: the presets, what checks and seals, and what tries them. */
+export function openUpstreamDesk(config: Config, providers: Providers, random: RandomBytes): UpstreamDesk {
+  const vault = createVault({ ...sealingKeys(config.secrets), random })
+  return {
+    providers: presetNames.map(offered),
+    formats: formatIds,
+    test: (upstream) => providers.test(upstream),
+    async connect(control: ControlPlane, accountId: string, form: UpstreamForm) {
+      try {
+        const draft = readDraft(form)
+        const { id } = await addUpstream(control, accountId, draft, (owner, of, secret) =>
+          vault.seal(owner, of, secret),
+        )
+        return { id }
+      } catch (error) {
+        if (error instanceof UpstreamUnreadable) return faultOf(error)
+        throw error
+      }
+    },
+  }
+}
+
+function offered(id: string): OfferedProvider {
+  const preset = findPreset(id)
+  if (preset === undefined) throw new Error('a preset without a row')
+  const { name, exampleModel, baseUrl, credential } = preset
+  return { id, name, exampleModel, needsBaseUrl: baseUrl === null, credential }
+}
+
+function readDraft(form: UpstreamForm) {
+  const said = (text: string): string | undefined => (text === '' ? undefined : text)
+  const checked = readUpstream({
+    provider: form.provider,
+    model: said(form.model),
+    baseUrl: said(form.base_url),
+    region: said(form.region),
+    format: said(form.format),
+    authHeader: said(form.auth_header),
+  })
+  const { provider, model, format, authHeader } = checked
+  return { provider, model, format, authHeader, ...withCredential(checked, form.credential) }
+}
+
+function faultOf({ problem, preset, detail }: UpstreamUnreadable): UpstreamFault {
+  const name = preset?.name ?? 'This provider'
+  const faults: Readonly<Record<UpstreamProblem, readonly [UpstreamField, string]>> = {
+    provider_unknown: ['provider', 'Choose a provider of the list.'],
+    model_missing: [
+      'model',
+      `Name a model as the provider calls it, such as ${preset?.exampleModel ?? 'my-model'}; at most ${maxModelCharacters} characters.`,
+    ],
+    base_url_missing: ['base_url', `${name} needs the address of its API.`],
+    base_url_malformed: ['base_url', 'That is not an http or https address without user name and fragment.'],
+    base_url_secret: [
+      'base_url',
+      'This holds something like a credential, and addresses are shown. Put it into its own field.',
+    ],
+    format_unknown: ['format', 'Choose a format of the list.'],
+    auth_header_malformed: ['auth_header', 'That is not the name of a header. Usual is authorization.'],
+    region_malformed: ['region', 'That is not the name of a region. One looks like us-east-1.'],
+    region_missing: ['region', `${name} needs a region, such as us-east-1.`],
+    credential_missing: ['credential', `${name} needs a credential.`],
+    credential_malformed: ['credential', `It ${detail?.problem ?? 'is none'}: ${detail?.fix ?? 'give another'}.`],
+  }
+  const [field, sentence] = faults[problem]
+  return { field, sentence }
+}

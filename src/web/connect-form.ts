@@ -1,0 +1,78 @@
+import { html } from 'hono/html'
+import { field, type Field } from './field.ts'
+import { csrfInput, type Html } from './layout.ts'
+import type { UpstreamFault, UpstreamField } from './upstream-desk.ts'
+import type { AccountVisit } from './visit.ts'
+
+/** The form that connects a provider: what most need, and the rest folded away unless it is wrong. */
+export function connectForm(visit: AccountVisit, fault: UpstreamFault | undefined): Html {
+  const { parts, form, signedIn } = visit
+  const { providers, formats } = parts.upstreams
+  // What was typed is shown again where it was not taken, but for an address that may hold a credential.
+  const typed = (name: UpstreamField): string =>
+    fault === undefined || (name === 'base_url' && fault.field === name) ? '' : form.text(name)
+  const text = (it: Omit<Field, 'value' | 'problem'> & { readonly name: UpstreamField }): Html =>
+    field({ ...it, value: typed(it.name), problem: fault?.field === it.name ? fault.sentence : undefined })
+  const isRare = fault !== undefined && ['base_url', 'region', 'format', 'auth_header'].includes(fault.field)
+  return html`<form method="post" action="/account/upstreams">
+    ${csrfInput(signedIn)}
+    ${select({
+      name: 'provider',
+      label: 'Provider',
+      options: providers.map(({ id, name, needsBaseUrl }) => ({
+        value: id,
+        label: needsBaseUrl ? `${name} (needs its address)` : name,
+      })),
+      chosen: typed('provider'),
+      problem: fault?.field === 'provider' ? fault.sentence : undefined,
+    })}
+    ${text({ name: 'model', label: 'Model', hint: `As the provider calls it, such as ${providers[0]?.exampleModel ?? 'my-model'}.`, maxCharacters: 200 })}
+    ${field({
+      name: 'credential',
+      label: 'Credential',
+      hint: 'An API key, or the JSON of a cloud key in one line. Sealed at once, never shown again.',
+      type: 'password',
+      optional: true,
+      maxCharacters: 8192,
+      problem: fault?.field === 'credential' ? fault.sentence : undefined,
+    })}
+    <details ${isRare || typed('base_url') !== '' ? 'open' : ''}>
+      <summary>Address, region, format</summary>
+      <div class="panel">
+        ${text({ name: 'base_url', label: 'Address of its API', hint: 'Needed for a server of your own and for Azure.', type: 'url', optional: true, maxCharacters: 1000 })}
+        ${text({ name: 'region', label: 'Region', hint: 'Where the provider has regions.', optional: true, maxCharacters: 60 })}
+        ${select({
+          name: 'format',
+          label: 'Format',
+          options: [{ value: '', label: 'The usual one' }, ...formats.map((id) => ({ value: id, label: id }))],
+          chosen: typed('format'),
+          problem: fault?.field === 'format' ? fault.sentence : undefined,
+        })}
+        ${text({ name: 'auth_header', label: 'Header of the credential', hint: 'Usually authorization.', optional: true, maxCharacters: 64 })}
+      </div>
+    </details>
+    <p class="after"><button>Connect</button></p>
+  </form>`
+}
+
+interface Select {
+  readonly name: string
+  readonly label: string
+  readonly options: readonly { readonly value: string; readonly label: string }[]
+  readonly chosen: string
+  readonly problem: string | undefined
+}
+
+function select({ name, label, options, chosen, problem }: Select): Html {
+  return html`<div class="field">
+    <label for="${name}">${label}</label>
+    ${problem === undefined ? '' : html`<span class="wrong" id="${name}-wrong">${problem}</span>`}
+    <select
+      id="${name}"
+      name="${name}"
+      ${problem === undefined ? '' : html`aria-invalid="true" aria-describedby="${name}-wrong"`}
+    >
+      ${options.map(({ value, label: shown }) => html`<option value="${value}" ${value === chosen ? 'selected' : ''}>${shown}</option>`)}
+    </select>
+  </div>`
+}

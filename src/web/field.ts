@@ -1,0 +1,61 @@
+import { html } from 'hono/html'
+import type { Html } from './layout.ts'
+
+/** One field of a form with its label, what helps to fill it in, and what is wrong with what was. */
+export interface Field {
+  readonly name: string
+  readonly label: string
+  readonly hint?: string | Html
+  readonly problem?: string | undefined
+  readonly value?: string | undefined
+  readonly type?: 'text' | 'email' | 'url' | 'password'
+  readonly autocomplete?: 'email' | 'one-time-code' | 'off'
+  /** For six digits. */
+  readonly isCode?: boolean
+  readonly optional?: boolean
+  readonly maxCharacters?: number
+}
+
+/** Writes a field: the hint and the problem are read out with it. */
+export function field(it: Field): Html {
+  const { name, label, hint, problem, value = '', type = 'text', autocomplete = 'off' } = it
+  const described = [hint === undefined ? '' : `${name}-hint`, problem === undefined ? '' : `${name}-wrong`]
+  return html`<div class="field">
+    <label for="${name}">${label}${it.optional === true ? html` <span class="faint">(optional)</span>` : ''}</label>
+    ${hint === undefined ? '' : html`<span class="hint" id="${name}-hint">${hint}</span>`}
+    ${problem === undefined ? '' : html`<span class="wrong" id="${name}-wrong">${problem}</span>`}
+    <input
+      id="${name}"
+      name="${name}"
+      type="${type}"
+      value="${value}"
+      autocomplete="${autocomplete}"
+      maxlength="${it.maxCharacters ?? 300}"
+      ${it.isCode === true ? html`class="code" inputmode="numeric"` : html`autocapitalize="off" spellcheck="false"`}
+      ${it.optional === true ? '' : 'required'}
+      ${described.join('') === '' ? '' : html`aria-describedby="${described.join(' ').trim()}"`}
+      ${problem === undefined ? '' : html`aria-invalid="true"`}
+    />
+  </div>`
+}
+
+/** One of several choices, as a radio button. */
+export interface Choice {
+  readonly value: string
+  readonly label: string
+  readonly hint?: string
+}
+
+/** Writes a question with its choices; the first is chosen unless another is said. */
+export function choices(name: string, question: string, options: readonly Choice[], chosen = options[0]?.value): Html {
+  return html`<fieldset>
+    <legend>${question}</legend>
+    ${options.map(
+      ({ value, label, hint }) =>
+        html`<label class="choice"
+          ><input type="radio" name="${name}" value="${value}" ${value === chosen ? 'checked' : ''} />
+          <span>${label}${hint === undefined ? '' : html`<span class="hint">${hint}</span>`}</span></label
+        >`,
+    )}
+  </fieldset>`
+}

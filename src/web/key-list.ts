@@ -1,0 +1,97 @@
+import { html } from 'hono/html'
+import { effectiveState } from '../accounts/keys.ts'
+import type { StoredKey } from '../domain/accounts.ts'
+import { choices } from './field.ts'
+import { csrfInput, type Html } from './layout.ts'
+import { writeAgo, writeDay, writeMinute, writeNumber } from './time.ts'
+import type { SignedIn } from './visit.ts'
+
+/** Revoked keys that are shown, the latest first. */
+const maxShownRevoked = 50
+
+const overlaps = [
+  { value: '24h', label: 'Another 24 hours', hint: 'Time to change it everywhere.' },
+  { value: '1h', label: 'Another hour' },
+  { value: '7d', label: 'Another 7 days' },
+  { value: 'now', label: 'Not at all', hint: 'For a key that somebody else may have.' },
+]
+
+/** An account's keys: those that work with what can be done to them, and what was revoked below. */
+export function keyList(
+  keys: readonly StoredKey[],
+  uses: ReadonlyMap<string, number>,
+  signedIn: SignedIn,
+  nowMs: number,
+): Html {
+  const isRevoked = (key: StoredKey): boolean => effectiveState(key, nowMs) === 'revoked'
+  const kept = keys.filter((key) => !isRevoked(key))
+  const revoked = keys.filter(isRevoked)
+  return html`<section class="card">
+      <h2>Your keys</h2>
+      ${
+        kept.length === 0
+          ? html`<p class="empty">No key works now. Make one above: it takes a name and one click.</p>`
+          : html`<ul class="rows">
+              ${kept.map((key) => keyRow(key, uses.get(key.id), signedIn, nowMs))}
+            </ul>`
+      }
+    </section>
+    ${revoked.length === 0 ? '' : revokedList(revoked)}`
+}
+
+function keyRow(key: StoredKey, usedAtMs: number | undefined, signedIn: SignedIn, nowMs: number): Html {
+  const state = effectiveState(key, nowMs)
+  return html`<li>
+    <div>
+      <strong>${key.name}</strong> ${stateTag(key, state)}<br />
+      <code>${key.hint}</code><br />
+      <span class="faint"
+        >made ${writeDay(key.createdAtMs)} ·
+        ${usedAtMs === undefined ? 'not used lately' : html`last used ${writeAgo(usedAtMs, nowMs)}`}</span
+      >
+    </div>
+    <div class="actions">${state === 'active' ? rotateForm(key, signedIn) : ''} ${revokeForm(key, signedIn)}</div>
+  </li>`
+}
+
+function stateTag(key: StoredKey, state: ReturnType<typeof effectiveState>): Html {
+  if (state === 'retiring') return html`<span class="tag warn">ends ${writeMinute(key.endsAtMs ?? 0)}</span>`
+  if (state === 'active') return html`<span class="tag good">active</span>`
+  return html`<span class="tag bad">${state}</span>`
+}
+
+function rotateForm(key: StoredKey, signedIn: SignedIn): Html {
+  return html`<details>
+    <summary>Rotate<span class="unseen"> ${key.name}</span></summary>
+    <form class="panel" method="post" action="/account/keys/${key.id}/rotate">
+      ${csrfInput(signedIn)} ${choices('overlap', `How long does the old ${key.name} go on working?`, overlaps)}
+      <button>Make the new key</button>
+    </form>
+  </details>`
+}
+
+function revokeForm(key: StoredKey, signedIn: SignedIn): Html {
+  return html`<details>
+    <summary>Revoke<span class="unseen"> ${key.name}</span></summary>
+    <form class="panel" method="post" action="/account/keys/${key.id}/revoke">
+      ${csrfInput(signedIn)}
+      <p>Whoever uses it is refused within a second, for ever.</p>
+      <button class="danger">Revoke ${key.name}</button>
+    </form>
+  </details>`
+}
+
+function revokedList(revoked: readonly StoredKey[]): Html {
+  return html`<details>
+    <summary>${writeNumber(revoked.length)} revoked key${revoked.length === 1 ? '' : 's'}</summary>
+    <ul class="rows panel">
+      ${revoked.slice(0, maxShownRevoked).map(
+        (key) =>
+          html`<li>
+            <span>${key.name} <code>${key.hint}</code></span>
+            <span class="faint">ended ${writeDay(key.revokedAtMs ?? key.endsAtMs ?? key.createdAtMs)}</span>
+          </li>`,
+      )}
+    </ul>
+  </details>`
+}

@@ -1,0 +1,116 @@
+import { html } from 'hono/html'
+import { createKey, revokeEveryKey } from '../../accounts/keys.ts'
+import { continueProof } from '../../accounts/proofs.ts'
+import { AccountsError } from '../../accounts/refusals.ts'
+import { endSession, openSession } from '../../accounts/sessions.ts'
+import { findProvenAccount, setUpAccount } from '../../accounts/sign-in.ts'
+import type { Account } from '../../domain/accounts.ts'
+import type { SignInMethod, SignInProof } from '../../domain/identity.ts'
+import type { Secret } from '../../domain/secret.ts'
+import { describeBrowser } from '../browser-name.ts'
+import { csrfTokenFor } from '../csrf.ts'
+import { page } from '../layout.ts'
+import { withNotice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import { showKeyOnce } from '../key-once.ts'
+import { sessionCookie } from '../session-cookie.ts'
+import { controlOf } from '../control.ts'
+import type { AccountVisit, Visit } from '../visit.ts'
+
+const firstKeyName = 'first key'
+const recoveredKeyName = 'recovered key'
+
+interface Wishes {
+  /** Where to go on to; empty for the account's page. */
+  readonly next: string
+  /** For a recovery: whether the keys of before are to end. */
+  readonly revokeOld: boolean
+}
+
+/** What becomes of somebody whose code or link was right. */
+export async function arrive(visit: Visit, proof: SignInProof, { next, revokeOld }: Wishes): Promise<Response> {
+  const { parts } = visit
+  if (proof.purpose === 'set_up' && proof.address !== null) {
+    const { account, isNew } = await setUpAccount(parts.identity, proof.address, parts.defaultPlan)
+    const { visit: inside, cookie } = await enter(visit, account, proof.address === null ? 'link' : 'email')
+    return isNew ? showFirstKey(inside, cookie) : redirect(withNotice('/account', 'had-account'), [cookie])
+  }
+  const account = await findProvenAccount(parts.identity, proof)
+  if (account === undefined) return offerAccount(visit, proof)
+  const { visit: inside, cookie } = await enter(visit, account, proof.address === null ? 'link' : 'email')
+  if (proof.purpose === 'recover') return recover(inside, cookie, revokeOld)
+  return redirect(next === '' ? withNotice('/account', 'signed-in') : next, [cookie])
+}
+
+/** A new session, whatever the browser had before: that one ends. */
+export async function enter(
+  visit: Visit,
+  account: Account,
+  method: SignInMethod,
+): Promise<{ visit: AccountVisit; cookie: string }> {
+  const { parts, signedIn: before, userAgent } = visit
+  if (before !== undefined) await endSession(parts.identity, before.account.id, before.session.id)
+  const { token, session } = await openSession(parts.identity, account.id, {
+    method,
+    agent: describeBrowser(userAgent),
+  })
+  const signedIn = { session, account, csrfToken: csrfTokenFor(token) }
+  return { visit: { ...visit, signedIn }, cookie: sessionCookie(token, parts.appUrl.startsWith('https:')) }
+}
+
+async function showFirstKey(visit: AccountVisit, cookie: string): Promise<Response> {
+  const { key } = await createKey(controlOf(visit), visit.signedIn.account.id, firstKeyName)
+  return showKey(visit, cookie, key, {
+    title: 'Your first key',
+    lead: 'Your account is ready. This key is shown once: copy it now and keep it where secrets are kept.',
+  })
+}
+
+async function recover(visit: AccountVisit, cookie: string, revokeOld: boolean): Promise<Response> {
+  const control = controlOf(visit)
+  const { id } = visit.signedIn.account
+  const revoked = revokeOld ? await revokeEveryKey(control, id) : 0
+  try {
+    const { key } = await createKey(control, id, recoveredKeyName)
+    const lead =
+      revoked === 0
+        ? 'This key is shown once: copy it now. Your other keys are as they were.'
+        : `This key is shown once: copy it now. ${revoked === 1 ? 'The other key is' : `The ${revoked} others are`} revoked for ever.`
+    return await showKey(visit, cookie, key, { title: 'Your new key', lead })
+  } catch (error) {
+    if (!(error instanceof AccountsError && error.code === 'key_limit')) throw error
+    return redirect(withNotice('/account/keys', 'key-limit'), [cookie])
+  }
+}
+
+async function showKey(
+  visit: AccountVisit,
+  cookie: string,
+  key: Secret,
+  { title, lead }: { title: string; lead: string },
+): Promise<Response> {
+  const body = html`${showKeyOnce(key, visit.parts.baseUrl)}
+    <p class="actions">
+      <a class="button" href="/account">To your account</a>
+      <a class="button secondary" href="/account/keys">All keys</a>
+    </p>`
+  const response = await page({ ...visit, query: new URLSearchParams() }, { title, lead, body })
+  response.headers.append('Set-Cookie', cookie)
+  return response
+}
+
+/** The address is proven, so nothing is given away by saying that nobody has it. */
+async function offerAccount(visit: Visit, proof: SignInProof): Promise<Response> {
+  if (proof.address === null) return redirect('/sign-in')
+  const token = await continueProof(visit.parts.identity, proof.address)
+  return page(visit, {
+    title: 'No account has this address yet',
+    lead: html`Nobody signs in with <strong>${proof.address}</strong>. If you have an account under another address, use
+      that one.`,
+    narrow: true,
+    body: html`<form method="post" action="/sign-in/link">
+        <input type="hidden" name="token" value="${token.reveal()}" /><button>Set up an account with it</button>
+      </form>
+      <p class="side"><a href="/sign-in">Use another address</a></p>`,
+  })
+}

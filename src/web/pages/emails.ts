@@ -1,0 +1,124 @@
+import { html } from 'hono/html'
+import { startProof, tryCode } from '../../accounts/proofs.ts'
+import { addProvenEmail, maxEmailsPerAccount, removeEmail } from '../../accounts/sign-in.ts'
+import { readEmailAddress, type SignInProof } from '../../domain/identity.ts'
+import { MailError } from '../../domain/mail-error.ts'
+import { identityOf } from '../control.ts'
+import { field } from '../field.ts'
+import { csrfInput, page } from '../layout.ts'
+import { withNotice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import { PageRefusal } from '../refusals.ts'
+import type { Route } from '../route.ts'
+import type { AccountVisit } from '../visit.ts'
+import { mailFailed, outboxHint, tooOften } from './proof-forms.ts'
+
+export const emailRoutes: readonly Route[] = [
+  { method: 'GET', path: '/account/emails', access: 'account', handle: (visit) => askForAddress(visit) },
+  { method: 'POST', path: '/account/emails', access: 'account', handle: sendCode },
+  { method: 'POST', path: '/account/emails/remove', access: 'account', handle: remove },
+  { method: 'GET', path: '/account/emails/:proofId', access: 'account', handle: showCode },
+  { method: 'POST', path: '/account/emails/:proofId', access: 'account', handle: takeCode },
+]
+
+function askForAddress(visit: AccountVisit, problem?: string): Promise<Response> {
+  const { form, signedIn, parts } = visit
+  if (parts.sendMail === undefined)
+    return page(visit, {
+      title: 'Add an address',
+      lead: 'This service sends no mail yet, so an address could not be proven. Ask whoever runs it.',
+      narrow: true,
+      body: html`<p><a class="button" href="/account">Back</a></p>`,
+    })
+  return page(visit, {
+    title: 'Add an address',
+    lead: 'We send a code there. With it the address can sign in to this account and recover its keys.',
+    narrow: true,
+    status: problem === undefined ? 200 : 422,
+    problem: problem === undefined ? undefined : 'Please correct what is marked below.',
+    body: html`<form method="post" action="/account/emails">
+        ${csrfInput(signedIn)}
+        ${field({
+          name: 'email',
+          label: 'Email address',
+          type: 'email',
+          autocomplete: 'email',
+          value: form.text('email'),
+          problem,
+        })}
+        <p class="actions"><button>Send the code</button> <a href="/account">Back</a></p>
+      </form>
+      <div class="side">${outboxHint(visit)}</div>`,
+  })
+}
+
+async function sendCode(visit: AccountVisit): Promise<Response> {
+  const { parts, form, signedIn, address: peer } = visit
+  const { sendMail, identity, appUrl, limiters, clock } = parts
+  if (sendMail === undefined) return askForAddress(visit)
+  const address = readEmailAddress(form.text('email'))
+  if (address === undefined)
+    return askForAddress(visit, 'That is not an email address. It looks like name@example.com.')
+  limiters.letters.take(peer)
+  try {
+    const started = await startProof({ ...identity, sendMail, appUrl }, address, 'add_email', signedIn.account.id)
+    if ('retryAtMs' in started) return askForAddress(visit, tooOften(started.retryAtMs - clock.nowMs()))
+    return redirect(`/account/emails/${started.proof.id}`)
+  } catch (error) {
+    if (error instanceof MailError) return askForAddress(visit, mailFailed)
+    throw error
+  }
+}
+
+async function showCode(visit: AccountVisit): Promise<Response> {
+  return codePage(visit, await ownProof(visit))
+}
+
+async function takeCode(visit: AccountVisit): Promise<Response> {
+  const { parts, form, signedIn, address: peer } = visit
+  parts.limiters.tries.take(peer)
+  const proof = await ownProof(visit)
+  const tried = await tryCode(parts.identity, proof.id, form.text('code'))
+  if (tried === 'wrong') return codePage(visit, proof, 'That is not the code. Look again, or ask for a new one.')
+  if (tried === 'over') return askForAddress(visit, 'That code is over. Ask for a new one.')
+  if (!(await addProvenEmail(identityOf(visit), signedIn.account.id, tried.address ?? '')))
+    return askForAddress(visit, `This address belongs to an account already, or this one has ${maxEmailsPerAccount}.`)
+  return redirect(withNotice('/account', 'email-added'))
+}
+
+function codePage(visit: AccountVisit, proof: SignInProof, problem?: string): Promise<Response> {
+  return page(visit, {
+    title: 'Type in the code',
+    lead: html`If <strong>${proof.address ?? ''}</strong> takes letters, a code of six digits is on its way. It works
+      for 10 minutes.`,
+    narrow: true,
+    status: problem === undefined ? 200 : 422,
+    problem: problem === undefined ? undefined : 'The code was not right.',
+    body: html`<form method="post" action="/account/emails/${proof.id}">
+        ${csrfInput(visit.signedIn)}
+        ${field({ name: 'code', label: 'Code', autocomplete: 'one-time-code', isCode: true, maxCharacters: 12, problem })}
+        <button>Add the address</button>
+      </form>
+      <div class="side">
+        <p>No letter? <a href="/account/emails">Ask for another</a>.</p>
+        ${outboxHint(visit)}
+      </div>`,
+  })
+}
+
+/** The proof that this account asked for; any other is not there. */
+async function ownProof({ parts, params, signedIn }: AccountVisit): Promise<SignInProof> {
+  const proof = await parts.identity.store.findProof(params['proofId'] ?? '')
+  if (proof?.purpose !== 'add_email' || proof.accountId !== signedIn.account.id) throw new PageRefusal('not_found')
+  return proof
+}
+
+/** The last one stays: without it nobody could sign in by email or recover a key. */
+async function remove(visit: AccountVisit): Promise<Response> {
+  const { parts, form, signedIn } = visit
+  const { id } = signedIn.account
+  const address = form.text('address')
+  const emails = await parts.identity.store.listEmails(id)
+  if (emails.length < 2 || !(await removeEmail(identityOf(visit), id, address))) throw new PageRefusal('not_found')
+  return redirect(withNotice('/account', 'email-removed'))
+}

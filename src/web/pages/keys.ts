@@ -1,0 +1,145 @@
+import { html } from 'hono/html'
+import {
+  createKey,
+  defaultOverlap,
+  effectiveState,
+  findOwnKey,
+  maxKeysPerAccount,
+  maxListedKeys,
+  revokeEveryKey,
+  revokeKey,
+  rotateKey,
+} from '../../accounts/keys.ts'
+import { AccountsError, maxNameCharacters, type AccountsRefusal } from '../../accounts/refusals.ts'
+import { rotationOverlapsMs, type RotationOverlap } from '../../domain/keys.ts'
+import type { Secret } from '../../domain/secret.ts'
+import { controlOf } from '../control.ts'
+import { field } from '../field.ts'
+import { keyList } from '../key-list.ts'
+import { showKeyOnce } from '../key-once.ts'
+import { csrfInput, page, type Html } from '../layout.ts'
+import { withNotice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import type { Route } from '../route.ts'
+import { writeMinute } from '../time.ts'
+import type { AccountVisit } from '../visit.ts'
+
+export const keyRoutes: readonly Route[] = [
+  { method: 'GET', path: '/account/keys', access: 'account', handle: (visit) => showKeys(visit) },
+  { method: 'POST', path: '/account/keys', access: 'account', handle: create },
+  { method: 'POST', path: '/account/keys/revoke-all', access: 'account', handle: revokeAll },
+  { method: 'POST', path: '/account/keys/:keyId/rotate', access: 'account', handle: rotate },
+  { method: 'POST', path: '/account/keys/:keyId/revoke', access: 'account', handle: revoke },
+]
+
+/** What is said where the control plane refuses. Any other refusal is none of this page. */
+const refusals: Partial<Readonly<Record<AccountsRefusal, string>>> = {
+  name_invalid: `A name has 1 to ${maxNameCharacters} visible characters.`,
+  key_limit: `The account has ${maxKeysPerAccount} keys, which is the most. Revoke one first.`,
+  key_not_active: 'Only an active key can be rotated. Make a new one instead.',
+  key_revoked_before: 'This key was revoked before.',
+}
+
+interface Trouble {
+  readonly sentence: string
+  readonly isName: boolean
+}
+
+async function showKeys(visit: AccountVisit, trouble?: Trouble): Promise<Response> {
+  const { parts, signedIn, form } = visit
+  const { id } = signedIn.account
+  const nowMs = parts.clock.nowMs()
+  const [keys, uses] = await Promise.all([parts.control.store.listKeys(id, maxListedKeys), parts.lastUses(id)])
+  const hasWorking = keys.some((key) => effectiveState(key, nowMs) !== 'revoked')
+  return page(visit, {
+    title: 'Keys',
+    lead: 'Each key spends from the same plan. Give each app and each machine one of its own, so that one can end without the others.',
+    status: trouble === undefined ? 200 : 422,
+    problem: trouble?.sentence,
+    body: html`<section class="card">
+        <h2>New key</h2>
+        <form method="post" action="/account/keys">
+          ${csrfInput(signedIn)}
+          ${field({
+            name: 'name',
+            label: 'Name',
+            hint: 'For you alone, such as laptop or billing-worker.',
+            value: trouble?.isName === true ? form.text('name') : '',
+            problem: trouble?.isName === true ? trouble.sentence : undefined,
+            maxCharacters: maxNameCharacters,
+          })}
+          <button>Create key</button>
+        </form>
+      </section>
+      ${keyList(keys, uses, signedIn, nowMs)} ${hasWorking ? revokeAllForm(visit) : ''}`,
+  })
+}
+
+function revokeAllForm({ signedIn }: AccountVisit): Html {
+  return html`<details>
+    <summary>Revoke every key…</summary>
+    <div class="panel">
+      <p>Every app that uses a key of this account is refused within a second, for ever. Make new keys afterwards.</p>
+      <form method="post" action="/account/keys/revoke-all">
+        ${csrfInput(signedIn)}<button class="danger">Revoke every key</button>
+      </form>
+    </div>
+  </details>`
+}
+
+async function create(visit: AccountVisit): Promise<Response> {
+  return orTrouble(visit, async () => {
+    const { key, stored } = await createKey(controlOf(visit), visit.signedIn.account.id, visit.form.text('name'))
+    return showNewKey(visit, key, `The key “${stored.name}” is shown this once: copy it now.`)
+  })
+}
+
+async function rotate(visit: AccountVisit): Promise<Response> {
+  const { form } = visit
+  const { id } = await ownKey(visit)
+  const overlap = form.choice('overlap', Object.keys(rotationOverlapsMs) as RotationOverlap[]) ?? defaultOverlap
+  return orTrouble(visit, async () => {
+    const { key, stored, endsAtMs } = await rotateKey(controlOf(visit), id, overlap)
+    const old =
+      overlap === 'now' ? 'The old one is refused already.' : html`The old one works until ${writeMinute(endsAtMs)}.`
+    return showNewKey(visit, key, html`The new key of “${stored.name}” is shown this once: copy it now. ${old}`)
+  })
+}
+
+async function revoke(visit: AccountVisit): Promise<Response> {
+  const { id } = await ownKey(visit)
+  return orTrouble(visit, async () => {
+    await revokeKey(controlOf(visit), id)
+    return redirect(withNotice('/account/keys', 'key-revoked'))
+  })
+}
+
+async function revokeAll(visit: AccountVisit): Promise<Response> {
+  await revokeEveryKey(controlOf(visit), visit.signedIn.account.id)
+  return redirect(withNotice('/account/keys', 'keys-revoked'))
+}
+
+/** Another account's key is as unknown here as one that never was. */
+function ownKey({ parts, params, signedIn }: AccountVisit) {
+  return findOwnKey(parts.control, signedIn.account.id, params['keyId'] ?? '')
+}
+
+async function orTrouble(visit: AccountVisit, work: () => Promise<Response>): Promise<Response> {
+  try {
+    return await work()
+  } catch (error) {
+    const sentence = error instanceof AccountsError ? refusals[error.code] : undefined
+    if (sentence === undefined) throw error
+    const isName = error instanceof AccountsError && error.code === 'name_invalid'
+    return showKeys(visit, { sentence, isName })
+  }
+}
+
+function showNewKey(visit: AccountVisit, key: Secret, lead: string | Html): Promise<Response> {
+  return page(visit, {
+    title: 'Your new key',
+    lead,
+    body: html`${showKeyOnce(key, visit.parts.baseUrl)}
+      <p><a class="button" href="/account/keys">I have copied it</a></p>`,
+  })
+}

@@ -1,0 +1,122 @@
+import { html } from 'hono/html'
+import { addPasskey, maxPasskeysPerAccount, removePasskey } from '../../accounts/sign-in.ts'
+import type { Passkey } from '../../domain/identity.ts'
+import { describeBrowser } from '../browser-name.ts'
+import { identityOf } from '../control.ts'
+import { csrfInput, page, type Html } from '../layout.ts'
+import { withNotice } from '../notices.ts'
+import { checkRegistration, checkSignIn, passkeySite, registrationOptions, signInOptions } from '../passkeys.ts'
+import { ownPath, redirect } from '../redirect.ts'
+import { PageRefusal } from '../refusals.ts'
+import type { Route } from '../route.ts'
+import { writeAgo } from '../time.ts'
+import type { AccountVisit, Visit } from '../visit.ts'
+import { enter } from './arrival.ts'
+
+export const passkeyRoutes: readonly Route[] = [
+  { method: 'POST', path: '/sign-in/passkey', access: 'public', handle: signIn },
+  { method: 'POST', path: '/account/passkeys', access: 'account', handle: register },
+  { method: 'POST', path: '/account/passkeys/remove', access: 'account', handle: remove },
+]
+
+/** The button of the sign-in page; shown by script, because browsers ask for passkeys by script alone. */
+export function passkeySignIn(visit: Visit, next: string): Html | '' {
+  const site = passkeySite(visit)
+  if (site === undefined) return ''
+  return html`<form
+    method="post"
+    action="/sign-in/passkey"
+    data-passkey="get"
+    data-options="${signInOptions(visit, site.id)}"
+    hidden
+  >
+    ${csrfInput(visit.signedIn)}<input type="hidden" name="answer" />
+    ${next === '' ? '' : html`<input type="hidden" name="next" value="${next}" />`}
+    <button class="secondary">Sign in with a passkey</button>
+  </form>`
+}
+
+/** What the account page says of passkeys. */
+export function passkeyCard(visit: AccountVisit, passkeys: readonly Passkey[]): Html {
+  const { parts, signedIn } = visit
+  const site = passkeySite(visit)
+  const nowMs = parts.clock.nowMs()
+  return html`<section class="card">
+    <h2>Passkeys</h2>
+    ${
+      passkeys.length === 0
+        ? html`<p class="empty">None yet. With one you sign in by a touch instead of a letter.</p>`
+        : html`<ul class="rows">
+            ${passkeys.map(
+              ({ id, name, lastUsedAtMs }) =>
+                html`<li>
+                  <div>
+                    <strong>${name}</strong><br />
+                    <span class="faint"
+                      >${lastUsedAtMs === null ? 'not used yet' : html`used ${writeAgo(lastUsedAtMs, nowMs)}`}</span
+                    >
+                  </div>
+                  <form method="post" action="/account/passkeys/remove">
+                    ${csrfInput(signedIn)}<input type="hidden" name="passkey" value="${id}" />
+                    <button class="quiet">Remove<span class="unseen"> ${name}</span></button>
+                  </form>
+                </li>`,
+            )}
+          </ul>`
+    }
+    ${
+      site === undefined
+        ? html`<p class="faint">
+            Browsers keep passkeys for names, not for addresses: open this app by its name, such as localhost.
+          </p>`
+        : html`<form
+            method="post"
+            action="/account/passkeys"
+            data-passkey="create"
+            data-options="${registrationOptions(visit, site.id, signedIn.account, passkeys)}"
+            hidden
+          >
+            ${csrfInput(signedIn)}<input type="hidden" name="answer" />
+            <button class="secondary">Add a passkey</button>
+          </form>`
+    }
+  </section>`
+}
+
+async function signIn(visit: Visit): Promise<Response> {
+  const { parts, form, address } = visit
+  parts.limiters.tries.take(address)
+  const passkey = await checkSignIn(visit, form.text('answer'))
+  const account = passkey === undefined ? undefined : await parts.identity.store.findAccount(passkey.accountId)
+  if (account === undefined) return refuse(visit, 'This passkey does not sign in here', '/sign-in')
+  const { cookie } = await enter(visit, account, 'passkey')
+  return redirect(ownPath(form.text('next'), withNotice('/account', 'signed-in')), [cookie])
+}
+
+async function register(visit: AccountVisit): Promise<Response> {
+  const { form, signedIn, userAgent } = visit
+  const { account } = signedIn
+  const made = await checkRegistration(visit, account, form.text('answer'))
+  if (made === undefined) return refuse(visit, 'The passkey was not added', '/account')
+  const passkey = { ...made, accountId: account.id, name: describeBrowser(userAgent) }
+  const added = await addPasskey(identityOf(visit), passkey)
+  return added
+    ? redirect(withNotice('/account', 'passkey-added'))
+    : refuse(visit, 'The passkey was not added', '/account')
+}
+
+async function remove(visit: AccountVisit): Promise<Response> {
+  if (!(await removePasskey(identityOf(visit), visit.signedIn.account.id, visit.form.text('passkey'))))
+    throw new PageRefusal('not_found')
+  return redirect(withNotice('/account', 'passkey-removed'))
+}
+
+function refuse(visit: Visit, title: string, back: string): Promise<Response> {
+  return page(visit, {
+    title,
+    lead: `It took too long, is known already, is not for this site, or there are ${maxPasskeysPerAccount}. Nothing was changed.`,
+    narrow: true,
+    status: 422,
+    body: html`<p><a class="button" href="${back}">Try again</a></p>`,
+  })
+}

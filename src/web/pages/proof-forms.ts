@@ -1,0 +1,94 @@
+import { html } from 'hono/html'
+import { startProof } from '../../accounts/proofs.ts'
+import { readEmailAddress, type ProofPurpose } from '../../domain/identity.ts'
+import { MailError } from '../../domain/mail-error.ts'
+import { field } from '../field.ts'
+import { csrfInput, page, type Html } from '../layout.ts'
+import { ownPath, redirect } from '../redirect.ts'
+import type { Visit } from '../visit.ts'
+import { passkeySignIn } from './passkeys.ts'
+
+/** A page that asks for an email address. */
+export interface AddressPage {
+  readonly path: string
+  readonly purpose: ProofPurpose
+  readonly title: string
+  readonly lead: string
+  readonly button: string
+  readonly below: Html
+}
+
+/** Shows the page, with what is wrong where something is. */
+export function showAddressPage(visit: Visit, it: AddressPage, problem?: string): Promise<Response> {
+  const { parts, form, query, signedIn } = visit
+  const next = ownPath(query.get('next') ?? form.text('next'), '')
+  const status = problem === undefined ? 200 : 422
+  if (parts.sendMail === undefined)
+    return page(visit, {
+      title: it.title,
+      narrow: true,
+      body: html`<p class="warning">
+          This service sends no mail yet. Whoever runs it can give you a link that signs you in.
+        </p>
+        <p class="faint">
+          For them: set <code>mail</code> in the configuration, or run <code>svc-router sign-in-link</code>.
+        </p>`,
+    })
+  return page(visit, {
+    title: it.title,
+    lead: it.lead,
+    narrow: true,
+    status,
+    problem: problem === undefined ? undefined : 'Please correct what is marked below.',
+    body: html`<form method="post" action="${it.path}">
+        ${csrfInput(signedIn)} ${next === '' ? '' : html`<input type="hidden" name="next" value="${next}" />`}
+        ${field({
+          name: 'email',
+          label: 'Email address',
+          type: 'email',
+          autocomplete: 'email',
+          value: form.text('email'),
+          problem,
+        })}
+        <button>${it.button}</button>
+      </form>
+      ${it.purpose === 'sign_in' ? passkeySignIn(visit, next) : ''}
+      <div class="side">${it.below} ${outboxHint(visit)}</div>`,
+  })
+}
+
+/** Sends the code and goes on to where it is typed in; the same for every address. */
+export async function sendCode(visit: Visit, it: AddressPage): Promise<Response> {
+  const { parts, form, address: peer } = visit
+  const { sendMail, identity, appUrl, limiters, clock } = parts
+  if (sendMail === undefined) return showAddressPage(visit, it)
+  const address = readEmailAddress(form.text('email'))
+  if (address === undefined)
+    return showAddressPage(visit, it, 'That is not an email address. It looks like name@example.com.')
+  limiters.letters.take(peer)
+  try {
+    const started = await startProof({ ...identity, sendMail, appUrl }, address, it.purpose)
+    if ('retryAtMs' in started) return showAddressPage(visit, it, tooOften(started.retryAtMs - clock.nowMs()))
+    const next = ownPath(form.text('next'), '')
+    return redirect(`/sign-in/code/${started.proof.id}${next === '' ? '' : `?next=${encodeURIComponent(next)}`}`)
+  } catch (error) {
+    if (error instanceof MailError) return showAddressPage(visit, it, mailFailed)
+    throw error
+  }
+}
+
+/** What is said where the mail server does not take the letter. */
+export const mailFailed = 'The letter could not be sent just now. Check the address, or try again in a minute.'
+
+/** What is said where an address was asked for too often; whether or not an account has it. */
+export function tooOften(waitMs: number): string {
+  const minutes = Math.max(1, Math.ceil(waitMs / 60_000))
+  const wait = minutes > 90 ? `${Math.ceil(minutes / 60)} hours` : `${minutes} minute${minutes === 1 ? '' : 's'}`
+  return `Too many codes were asked for this address. Try again in ${wait}.`
+}
+
+/** Where the letters are that were not sent. */
+export function outboxHint({ parts, isFromThisMachine }: Visit): Html | '' {
+  if (parts.outbox === undefined || !isFromThisMachine) return ''
+  return html`<p>No mail server is set: letters wait in the <a href="/dev/outbox">local outbox</a>.</p>`
+}

@@ -1,0 +1,44 @@
+import { html } from 'hono/html'
+import { redirect } from '../redirect.ts'
+import type { Route } from '../route.ts'
+import { sendCode, showAddressPage, type AddressPage } from './proof-forms.ts'
+
+const signIn: AddressPage = {
+  path: '/sign-in',
+  purpose: 'sign_in',
+  title: 'Sign in',
+  lead: 'There is no password. We send a code to your email address.',
+  button: 'Send the code',
+  below: html`<p>No account yet? <a href="/account/setup">Set one up</a>, it takes a minute.</p>
+    <p>Lost your key? <a href="/account/recover">Recover it</a>.</p>`,
+}
+const setUp: AddressPage = {
+  path: '/account/setup',
+  purpose: 'set_up',
+  title: 'Set up your account',
+  lead: 'Enter your email address, type in the code that we send, and your first key is there.',
+  button: 'Send the code',
+  below: html`<p>Already have an account? <a href="/sign-in">Sign in</a>.</p>`,
+}
+const recover: AddressPage = {
+  path: '/account/recover',
+  purpose: 'recover',
+  title: 'Recover your key',
+  lead: 'Keys are kept as digests: nobody can show an old one again. Prove your email address and get a new one.',
+  button: 'Send the code',
+  below: html`<p>
+    You choose with the code whether your old keys go on working. Somebody else has one? Have them revoked.
+  </p>`,
+}
+
+/** The three pages that ask for an address. Somebody who is signed in needs none to set up. */
+export const signInRoutes: readonly Route[] = [signIn, setUp, recover].flatMap((it): Route[] => [
+  {
+    method: 'GET',
+    path: it.path,
+    access: 'public',
+    handle: (visit) =>
+      visit.signedIn !== undefined && it !== recover ? redirect('/account') : showAddressPage(visit, it),
+  },
+  { method: 'POST', path: it.path, access: 'public', handle: (visit) => sendCode(visit, it) },
+])

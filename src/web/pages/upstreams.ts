@@ -1,0 +1,135 @@
+import { html } from 'hono/html'
+import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
+import { maxUpstreamsPerAccount, removeUpstream } from '../../accounts/upstreams.ts'
+import type { Upstream } from '../../domain/accounts.ts'
+import { Secret } from '../../domain/secret.ts'
+import type { UpstreamTest } from '../../domain/upstream.ts'
+import { controlOf } from '../control.ts'
+import { csrfInput, page, type Html } from '../layout.ts'
+import { withNotice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import { PageRefusal } from '../refusals.ts'
+import type { Route } from '../route.ts'
+import { writeTest } from '../test-words.ts'
+import { connectForm } from '../connect-form.ts'
+import type { UpstreamFault } from '../upstream-desk.ts'
+import type { AccountVisit } from '../visit.ts'
+
+export const upstreamRoutes: readonly Route[] = [
+  { method: 'GET', path: '/account/upstreams', access: 'account', handle: (visit) => showUpstreams(visit) },
+  { method: 'POST', path: '/account/upstreams', access: 'account', handle: connect },
+  { method: 'POST', path: '/account/upstreams/:upstreamId/test', access: 'account', handle: test },
+  { method: 'POST', path: '/account/upstreams/:upstreamId/remove', access: 'account', handle: remove },
+]
+
+const refusals: Partial<Readonly<Record<AccountsRefusal, UpstreamFault>>> = {
+  upstream_limit: {
+    field: 'provider',
+    sentence: `The account has ${maxUpstreamsPerAccount} providers, which is the most. Remove one first.`,
+  },
+  credential_invalid: {
+    field: 'credential',
+    sentence: 'It is too long or has characters that no credential has. Give it as one line, without quotes.',
+  },
+}
+
+interface Shown {
+  readonly fault?: UpstreamFault
+  readonly tested?: { readonly id: string; readonly result: UpstreamTest }
+}
+
+async function showUpstreams(visit: AccountVisit, { fault, tested }: Shown = {}): Promise<Response> {
+  const { parts, signedIn } = visit
+  const upstreams = await parts.control.store.listUpstreams(signedIn.account.id)
+  return page(visit, {
+    title: 'Providers',
+    lead: 'Your own credentials for model providers. They are sealed before they are kept, serve this account alone, and are never shown again.',
+    status: fault === undefined ? 200 : 422,
+    problem:
+      fault === undefined ? undefined : 'The provider is not connected yet. Please correct what is marked below.',
+    body: html`<section class="card">
+        <h2>Connected</h2>
+        ${
+          upstreams.length === 0
+            ? html`<p class="empty">None yet. Connect one below, and your requests go there first.</p>`
+            : html`<ul class="rows">
+                ${upstreams.map((upstream) => row(visit, upstream, tested?.id === upstream.id ? tested.result : undefined))}
+              </ul>`
+        }
+      </section>
+      <section class="card">
+        <h2>Connect a provider</h2>
+        ${connectForm(visit, fault)}
+      </section>`,
+  })
+}
+
+function row({ parts, signedIn }: AccountVisit, upstream: Upstream, result: UpstreamTest | undefined): Html {
+  const name = parts.upstreams.providers.find(({ id }) => id === upstream.provider)?.name ?? upstream.provider
+  const what = `${name} ${upstream.model}`
+  return html`<li>
+    <div>
+      <strong>${name}</strong> <code>${upstream.model}</code><br />
+      <span class="faint"
+        >${maskedCredential(upstream)}${upstream.baseUrl === null ? '' : html` · ${upstream.baseUrl}`}</span
+      >
+      ${result === undefined ? '' : writeTest(result)}
+    </div>
+    <div class="actions">
+      <form method="post" action="/account/upstreams/${upstream.id}/test">
+        ${csrfInput(signedIn)}<button class="secondary">Test<span class="unseen"> ${what}</span></button>
+      </form>
+      <details>
+        <summary>Remove<span class="unseen"> ${what}</span></summary>
+        <form class="panel" method="post" action="/account/upstreams/${upstream.id}/remove">
+          ${csrfInput(signedIn)}
+          <p>Its credential is deleted. Requests go to the others.</p>
+          <button class="danger">Remove ${what}</button>
+        </form>
+      </details>
+    </div>
+  </li>`
+}
+
+function maskedCredential({ sealedCredential, credentialHint }: Upstream): string {
+  if (sealedCredential === null) return 'no credential'
+  return credentialHint === null ? 'credential ••••' : `credential ••••${credentialHint}`
+}
+
+async function connect(visit: AccountVisit): Promise<Response> {
+  const { parts, form, signedIn } = visit
+  const credential = form.text('credential')
+  const given = {
+    provider: form.text('provider'),
+    model: form.text('model'),
+    base_url: form.text('base_url'),
+    region: form.text('region'),
+    format: form.text('format'),
+    auth_header: form.text('auth_header'),
+    credential: credential === '' ? undefined : new Secret(credential),
+  }
+  try {
+    const connected = await parts.upstreams.connect(controlOf(visit), signedIn.account.id, given)
+    if ('field' in connected) return await showUpstreams(visit, { fault: connected })
+    return redirect(withNotice('/account/upstreams', 'provider-added'))
+  } catch (error) {
+    const fault = error instanceof AccountsError ? refusals[error.code] : undefined
+    if (fault === undefined) throw error
+    return showUpstreams(visit, { fault })
+  }
+}
+
+async function test(visit: AccountVisit): Promise<Response> {
+  const { parts, params, signedIn, address } = visit
+  const upstreams = await parts.control.store.listUpstreams(signedIn.account.id)
+  const upstream = upstreams.find(({ id }) => id === params['upstreamId'])
+  if (upstream === undefined) throw new PageRefusal('not_found')
+  parts.limiters.tries.take(address)
+  const result = await parts.upstreams.test(upstream)
+  return showUpstreams(visit, { tested: { id: upstream.id, result } })
+}
+
+async function remove(visit: AccountVisit): Promise<Response> {
+  await removeUpstream(controlOf(visit), visit.signedIn.account.id, visit.params['upstreamId'] ?? '')
+  return redirect(withNotice('/account/upstreams', 'provider-removed'))
+}

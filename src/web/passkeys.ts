@@ -1,0 +1,115 @@
+import {
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+  type AuthenticationResponseJSON,
+  type RegistrationResponseJSON,
+} from '@simplewebauthn/server'
+import { challengeLifeMs, mintChallenge, takeChallenge } from '../accounts/challenges.ts'
+import type { Account } from '../domain/accounts.ts'
+import type { Passkey } from '../domain/identity.ts'
+import { parseObject } from '../domain/json.ts'
+import { originOf } from './hosts.ts'
+import type { Visit } from './visit.ts'
+
+const productName = 'svc-router'
+/** Ed25519, ECDSA with P-256, RSA (COSE). */
+const algorithms = [-8, -7, -257]
+const signInPurpose = 'sign in'
+
+/** For which site passkeys are made here; undefined where browsers allow none: an address is no site, nor is plain http. */
+export function passkeySite({ headers, parts }: Visit): { readonly id: string; readonly origin: string } | undefined {
+  const origin = originOf(headers.get('host') ?? '', parts.appUrl)
+  const { hostname, protocol } = new URL(origin)
+  if (/^[\d.]+$|:/.test(hostname)) return undefined
+  return protocol === 'https:' || hostname === 'localhost' ? { id: hostname, origin } : undefined
+}
+
+/** What a browser is asked to sign in with, as JSON. */
+export function signInOptions(visit: Visit, siteId: string): string {
+  return JSON.stringify({
+    challenge: mintChallenge(visit.parts.identity, signInPurpose),
+    rpId: siteId,
+    allowCredentials: [],
+    userVerification: 'required',
+    timeout: challengeLifeMs,
+  })
+}
+
+/** What a browser is asked to make, as JSON. `known` are the account's, which need no second one. */
+export function registrationOptions(visit: Visit, siteId: string, account: Account, known: readonly Passkey[]): string {
+  return JSON.stringify({
+    challenge: mintChallenge(visit.parts.identity, registrationPurpose(account.id)),
+    rp: { id: siteId, name: productName },
+    user: { id: Buffer.from(account.id).toString('base64url'), name: account.name, displayName: account.name },
+    pubKeyCredParams: algorithms.map((alg) => ({ type: 'public-key', alg })),
+    authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+    excludeCredentials: known.map(({ id, transports }) => ({ type: 'public-key', id, transports })),
+    attestation: 'none',
+    timeout: challengeLifeMs,
+  })
+}
+
+/** The passkey that signed, used up with its challenge; undefined where anything about it is not right. */
+export async function checkSignIn(visit: Visit, answer: string): Promise<Passkey | undefined> {
+  const { identity, clock } = visit.parts
+  const site = passkeySite(visit)
+  const response = parseObject(answer) as AuthenticationResponseJSON | undefined
+  if (site === undefined || typeof response?.id !== 'string') return undefined
+  const passkey = await identity.store.findPasskey(response.id)
+  if (passkey === undefined) return undefined
+  const verified = await orNothing(() =>
+    verifyAuthenticationResponse({
+      response,
+      expectedChallenge: (challenge) => takeChallenge(identity, signInPurpose, challenge),
+      expectedOrigin: site.origin,
+      expectedRPID: site.id,
+      requireUserVerification: true,
+      credential: {
+        id: passkey.id,
+        publicKey: Uint8Array.from(Buffer.from(passkey.publicKey, 'base64url')),
+        counter: passkey.counter,
+      },
+    }),
+  )
+  if (verified?.verified !== true) return undefined
+  await identity.store.usePasskey(passkey.id, verified.authenticationInfo.newCounter, clock.nowMs())
+  return passkey
+}
+
+/** The passkey that was just made; undefined where anything about it is not right. */
+export async function checkRegistration(
+  visit: Visit,
+  account: Account,
+  answer: string,
+): Promise<Pick<Passkey, 'id' | 'publicKey' | 'counter' | 'transports'> | undefined> {
+  const site = passkeySite(visit)
+  const response = parseObject(answer) as RegistrationResponseJSON | undefined
+  if (site === undefined || response === undefined) return undefined
+  const { identity } = visit.parts
+  const verified = await orNothing(() =>
+    verifyRegistrationResponse({
+      response,
+      expectedChallenge: (challenge) => takeChallenge(identity, registrationPurpose(account.id), challenge),
+      expectedOrigin: site.origin,
+      expectedRPID: site.id,
+      requireUserVerification: true,
+      supportedAlgorithmIDs: algorithms,
+    }),
+  )
+  if (verified?.verified !== true) return undefined
+  const { id, publicKey, counter, transports = [] } = verified.registrationInfo.credential
+  return { id, publicKey: Buffer.from(publicKey).toString('base64url'), counter, transports }
+}
+
+function registrationPurpose(accountId: string): string {
+  return `register ${accountId}`
+}
+
+/** The library throws at what a browser would never send, and at what is not for us: neither is let in, and neither is our fault. */
+async function orNothing<Value>(verify: () => Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await verify()
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,39 @@
+import { BoundedMap } from '../domain/bounded-map.ts'
+import type { Clock } from '../domain/clock.ts'
+import { PageRefusal } from './refusals.ts'
+
+/** Addresses counted at once; the one counted longest ago is forgotten first. */
+const maxAddresses = 20_000
+
+/** Counts what one address does, in fixed windows. */
+export class RateLimiter {
+  readonly #most: number
+  readonly #windowMs: number
+  readonly #clock: Pick<Clock, 'nowMs'>
+  readonly #counts = new BoundedMap<string, { window: number; count: number }>(maxAddresses)
+
+  constructor(most: number, windowMs: number, clock: Pick<Clock, 'nowMs'>) {
+    this.#most = most
+    this.#windowMs = windowMs
+    this.#clock = clock
+  }
+
+  /** Counts one. @throws PageRefusal `too_many` */
+  take(address: string): void {
+    const name = networkOf(address)
+    const window = Math.floor(this.#clock.nowMs() / this.#windowMs)
+    const known = this.#counts.get(name)
+    const count = known?.window === window ? known.count + 1 : 1
+    this.#counts.setLast(name, { window, count })
+    if (count > this.#most) throw new PageRefusal('too_many')
+  }
+}
+
+/** Of an IPv6 address the half that is one customer's: the other half is theirs to choose. */
+function networkOf(address: string): string {
+  if (!address.includes(':') || address.startsWith('::ffff:')) return address
+  const [head = '', tail] = address.split('::')
+  const before = head.split(':').filter((part) => part !== '')
+  const missing = tail === undefined ? 0 : 8 - before.length - tail.split(':').filter((part) => part !== '').length
+  return [...before, ...Array<string>(Math.max(0, missing)).fill('0'), ...(tail ?? '').split(':')].slice(0, 4).join(':')
+}

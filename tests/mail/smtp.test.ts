@@ -1,0 +1,95 @@
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { SMTPServer } from 'smtp-server'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { ServiceEvent } from '../../src/domain/events.ts'
+import { MailError } from '../../src/domain/mail-error.ts'
+import { Secret } from '../../src/domain/secret.ts'
+import { openSmtp } from '../../src/mail/smtp.ts'
+
+const password = 'made-up-password-of-mail'
+const letter = { to: 'somebody@example.com', subject: 'A letter', text: 'code 123456\n' }
+
+let received: string[]
+let rejects: boolean
+let server: SMTPServer
+beforeEach(async () => {
+  received = []
+  rejects = false
+  server = new SMTPServer({
+    secure: false,
+    disabledCommands: ['STARTTLS'],
+    authOptional: false,
+    allowInsecureAuth: true,
+    onAuth: (auth, _, done) => done(auth.password === password ? null : new Error('no'), { user: auth.username }),
+    onRcptTo: ({ address }, _, done) =>
+      done(rejects ? Object.assign(new Error(`no such person: ${address}`), { responseCode: 550 }) : undefined),
+    onData: (stream, _, done) => {
+      let text = ''
+      stream.setEncoding('utf8')
+      stream.on('data', (chunk: string) => (text += chunk))
+      stream.on('end', () => {
+        received.push(text)
+        done()
+      })
+    },
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+})
+afterEach(() => new Promise<void>((resolve) => server.close(resolve)))
+
+const settings = (more: object = {}) => ({
+  host: '127.0.0.1',
+  port: (server.server.address() as AddressInfo).port,
+  security: 'none' as const,
+  user: 'svc-router',
+  password: new Secret(password),
+  from: 'svc-router <no-reply@example.com>',
+  ...more,
+})
+
+test('a letter arrives as plain text, from whom it is said', async () => {
+  const smtp = openSmtp(settings(), () => {})
+  await smtp.send(letter)
+  smtp.close()
+  expect(received.length).toBe(1)
+  expect(received[0]).toContain('<no-reply@example.com>')
+  expect(received[0]).toContain('To: somebody@example.com')
+  expect(received[0]).toContain('Content-Type: text/plain')
+  expect(received[0]).toContain('code 123456')
+})
+
+test.each([
+  ['a wrong password', { password: new Secret('another') }, /^(535|EAUTH)$/],
+  ['nobody there', { port: 1 }, /^(ECONNREFUSED|ESOCKET|ECONNECTION)$/],
+  ['a server that offers no TLS where it is wanted', { security: 'starttls' as const }, /^(ETLS|\d{3}|ESOCKET)$/],
+])('%s is told by a code, with nothing of the letter, the address or the password', async (_, more, reason) => {
+  const events: ServiceEvent[] = []
+  const smtp = openSmtp(settings(more), (event) => void events.push(event))
+  const error = await smtp.send(letter).catch((thrown: unknown) => thrown)
+  smtp.close()
+  expect(error).toBeInstanceOf(MailError)
+  expect((error as MailError).reason).toMatch(reason)
+  expect(events).toEqual([{ event: 'mail_failing', reason: (error as MailError).reason }])
+  expect(received).toEqual([])
+})
+
+test('a refused address is not repeated', async () => {
+  rejects = true
+  const events: ServiceEvent[] = []
+  const smtp = openSmtp(settings(), (event) => void events.push(event))
+  await expect(smtp.send(letter)).rejects.toThrow(/^550$/)
+  smtp.close()
+  expect(JSON.stringify(events)).not.toContain('somebody')
+})
+
+test('a server that says nothing is given up in seconds', async () => {
+  const silent = createServer(() => {})
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  const smtp = openSmtp(settings({ port: (silent.address() as AddressInfo).port }), () => {})
+  const startedAtMs = performance.now()
+  await expect(smtp.send(letter)).rejects.toThrow(MailError)
+  expect(performance.now() - startedAtMs).toBeLessThan(9_000)
+  smtp.close()
+  await new Promise((resolve) => silent.close(resolve))
+})

@@ -1,0 +1,279 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { AxeResults } from 'axe-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Service } from '../service.ts'
+import { Visitor } from './browser-less.ts'
+import { hasChromium, startChromium } from './chromium.ts'
+import { byName, everyPage, fillAccount, lastLetter, signIn } from './every-page.ts'
+
+const stepMs = 10_000
+
+/** What of a refusal these journeys follow. */
+interface Refused {
+  readonly error: { readonly accountSetupUrl: string; readonly keyRecoveryUrl: string }
+}
+const suite = hasChromium('The web app') ? describe : describe.skip
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+let browser: Browser
+let service: Service
+let context: BrowserContext
+let page: Page
+/** What a page must never do: ask elsewhere, break its own policy, or fail. */
+let faults: string[] = []
+
+async function open(options: Parameters<Browser['newContext']>[0] = {}): Promise<void> {
+  context = await browser.newContext(options)
+  context.setDefaultTimeout(stepMs)
+  page = await context.newPage()
+  page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
+  page.on('pageerror', (error) => void faults.push(error.message))
+  page.on('request', (request) => {
+    if (new URL(request.url()).port !== new URL(service.config.appUrl).port)
+      faults.push(`asked elsewhere: ${request.url()}`)
+  })
+}
+
+const statusOf = async (key: string): Promise<number> =>
+  (await service.chat({}, { authorization: `Bearer ${key}` })).status
+const shownKey = async (): Promise<string> => (await page.locator('#new-key').textContent())?.trim() ?? ''
+
+suite('in a browser', () => {
+  beforeAll(async () => {
+    browser = await startChromium()
+  })
+  afterAll(() => browser.close())
+  beforeEach(async () => {
+    service = await Service.start()
+    faults = []
+  })
+  afterEach(async () => {
+    await context.close()
+    await service.stop()
+    // Refusals of forms are said in the console by their status.
+    expect(faults.filter((fault) => !/status of 4(04|10|22)/.test(fault))).toEqual([])
+  })
+
+  test('first key: from the link of an error to a working key, without an account before', async () => {
+    await open()
+    const refused = await service.post('/chat/completions', {}, { authorization: '' })
+    const { accountSetupUrl } = ((await refused.json()) as Refused).error
+    await page.goto(accountSetupUrl)
+    await page.getByLabel('Email address').fill('new@example.com')
+    await page.getByRole('button', { name: 'Send the code' }).click()
+    await page.getByLabel('Code').fill((await lastLetter(page, service.config.appUrl)).code)
+    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByRole('heading', { name: 'Your first key' }).waitFor()
+    expect(await statusOf(await shownKey())).toBe(200)
+    await page.getByRole('link', { name: 'To your account' }).click()
+    await page.getByText('1 of 500 requests').waitFor()
+  })
+
+  test('recovery: a revoked key, its link, a code, and the next key works', async () => {
+    await open()
+    const { store, account, key } = service
+    await service.addEmail('owner@example.com')
+    const [stored] = await store.listKeys(account.id, 1)
+    await service.revoke(stored!.id)
+    await expect.poll(() => statusOf(key), { timeout: 3000 }).toBe(401)
+    const refused = await service.chat()
+    const { keyRecoveryUrl } = ((await refused.json()) as Refused).error
+    await page.goto(keyRecoveryUrl)
+    await page.getByLabel('Email address').fill('owner@example.com')
+    await page.getByRole('button', { name: 'Send the code' }).click()
+    await page.getByLabel('Code').fill((await lastLetter(page, service.config.appUrl)).code)
+    await page.getByRole('button', { name: 'Get a new key' }).click()
+    await page.getByRole('heading', { name: 'Your new key' }).waitFor()
+    expect(await statusOf(await shownKey())).toBe(200)
+  })
+
+  test('rotation: two clicks, and the old key is over where no overlap was wanted', async () => {
+    await open()
+    await signIn(page, service)
+    await page.goto(`${service.config.appUrl}/account/keys`)
+    await page.locator('summary', { hasText: 'Rotate' }).click()
+    await page.getByLabel('Not at all').check()
+    await page.getByRole('button', { name: 'Make the new key' }).click()
+    await page.getByRole('heading', { name: 'Your new key' }).waitFor()
+    const next = await shownKey()
+    expect(await statusOf(next)).toBe(200)
+    await expect.poll(() => statusOf(service.key), { timeout: 3000 }).toBe(401)
+  })
+
+  test('a copy button copies the whole key, and says so', async () => {
+    await open({ permissions: ['clipboard-read', 'clipboard-write'] })
+    await signIn(page, service)
+    await page.goto(`${service.config.appUrl}/account/keys`)
+    await page.getByLabel('Name').fill('copied')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('button', { name: 'Copy', exact: true }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(await shownKey())
+  })
+
+  test('a passkey is added, signs in without a letter, cannot be replayed, and is removed', async () => {
+    await open()
+    const origin = byName(service)
+    const devtools = await context.newCDPSession(page)
+    await devtools.send('WebAuthn.enable')
+    await devtools.send('WebAuthn.addVirtualAuthenticator', {
+      options: {
+        protocol: 'ctap2',
+        transport: 'internal',
+        hasResidentKey: true,
+        hasUserVerification: true,
+        isUserVerified: true,
+        automaticPresenceSimulation: true,
+      },
+    })
+    const answers: string[] = []
+    page.on('request', (request) => {
+      if (request.url().endsWith('/sign-in/passkey'))
+        answers.push(new URLSearchParams(request.postData() ?? '').get('answer')!)
+    })
+    await signIn(page, service, origin)
+    await page.getByRole('button', { name: 'Add a passkey' }).click()
+    await page.getByText('The passkey is added').waitFor()
+    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.getByText('You are signed in').waitFor()
+    const sessions = await service.store.listSessions(service.account.id)
+    expect(sessions.map(({ method }) => method)).toEqual(['passkey'])
+
+    expect(answers.length).toBe(1)
+    const replayed = await new Visitor(origin).post('/sign-in/passkey', { answer: answers[0]! })
+    expect(replayed.status).toBe(422)
+    expect((await service.store.listSessions(service.account.id)).length).toBe(1)
+
+    await page.getByRole('button', { name: /^Remove Chrome/ }).click()
+    await page.getByText('The passkey is removed').waitFor()
+    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.getByText('This passkey does not sign in here').waitFor()
+  })
+
+  test('without script everything is there but the copy buttons', async () => {
+    await open({ javaScriptEnabled: false })
+    await page.goto(`${service.config.appUrl}/account/setup`)
+    await page.getByLabel('Email address').fill('no-script@example.com')
+    await page.getByRole('button', { name: 'Send the code' }).click()
+    await page.getByLabel('Code').fill((await lastLetter(page, service.config.appUrl)).code)
+    await page.getByRole('button', { name: 'Go on' }).click()
+    expect(await statusOf(await shownKey())).toBe(200)
+    expect(await page.getByRole('button', { name: 'Copy' }).count()).toBe(0)
+    await page.getByRole('link', { name: 'All keys' }).click()
+    await page.locator('summary', { hasText: /^Revoke first key/ }).click()
+    await page.getByRole('button', { name: 'Revoke first key' }).click()
+    await page.getByText('The key is revoked').waitFor()
+  })
+
+  test('with the keyboard alone: skip link, a code, a key made, rotated and revoked', async () => {
+    await open()
+    await page.goto(`${service.config.appUrl}/sign-in`)
+    await page.keyboard.press('Tab')
+    expect(await focused()).toBe('Skip to content')
+    await page.keyboard.press('Enter')
+    await tabTo('email')
+    await page.keyboard.type('keys@example.com')
+    await page.keyboard.press('Enter')
+    await page.getByLabel('Code').waitFor()
+    await tabTo('code')
+    await page.keyboard.type((await lastLetter(page, service.config.appUrl)).code)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'No account has this address yet' }).waitFor()
+    await tabTo('Set up an account with it')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Your first key' }).waitFor()
+    await tabTo('All keys')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Your keys' }).waitFor()
+    await tabTo('name')
+    await page.keyboard.type('typed')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Your new key' }).waitFor()
+    await tabTo('I have copied it')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Your keys' }).waitFor()
+    await tabTo('Rotate typed')
+    await page.keyboard.press('Enter')
+    await tabTo('Make the new key')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Your new key' }).waitFor()
+    await tabTo('I have copied it')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Your keys' }).waitFor()
+    await tabTo('Revoke typed')
+    await page.keyboard.press('Enter')
+    await tabTo('Revoke typed', 'BUTTON')
+    await page.keyboard.press('Enter')
+    await page.getByText('The key is revoked').waitFor()
+  })
+
+  test('what looks for faults finds them: a field without a label, pale text, something too wide', async () => {
+    await open({ viewport: { width: 320, height: 640 } })
+    await page.goto(`${service.config.appUrl}/sign-in`)
+    await page.evaluate(
+      `document.querySelector('label').remove();
+       const pale = document.createElement('p');
+       pale.textContent = 'pale';
+       pale.style.cssText = 'color: #ddd; background: #fff; width: 400px';
+       document.querySelector('main').append(pale)`,
+    )
+    const found = await violations()
+    expect(found.some((each) => each.startsWith('label:'))).toBe(true)
+    expect(found.some((each) => each.startsWith('color-contrast:'))).toBe(true)
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeGreaterThan(0)
+  })
+
+  test.each(['light', 'dark'] as const)(
+    'axe finds nothing on any page, and 320 pixels lose nothing, in %s',
+    async (colorScheme) => {
+      await fillAccount(service)
+      for (const signedIn of [false, true]) {
+        await open({ colorScheme, viewport: { width: 320, height: 640 } })
+        const origin = byName(service)
+        if (signedIn) await signIn(page, service, origin)
+        for (const state of everyPage.filter((each) => each.signedIn === signedIn)) {
+          await state.show(page, origin)
+          expect(await violations(), `${state.name} in ${colorScheme}`).toEqual([])
+          const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+          expect(overflow, `${state.name} at 320 px`).toBeLessThanOrEqual(0)
+          expect(await page.locator('h1').count(), `${state.name} has one heading`).toBe(1)
+        }
+        if (!signedIn) await context.close()
+      }
+    },
+    120_000,
+  )
+})
+
+/** The rules that a page breaks, with the elements that do. */
+async function violations(): Promise<string[]> {
+  await page.evaluate(axeSource)
+  const options = { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }
+  const results = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`)
+  return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`)
+}
+
+/** What has the focus, as somebody who only listens knows it. */
+function focused(): Promise<string> {
+  return page.evaluate<string>(
+    `(document.activeElement?.name || document.activeElement?.textContent || '').replace(/\\s+/g, ' ').trim()`,
+  )
+}
+
+/** Presses Tab until the wanted one has the focus; it must be visible that it has. */
+async function tabTo(wanted: string, tag?: string): Promise<void> {
+  for (let presses = 0; presses < 40; presses++) {
+    const isThere = (await focused()) === wanted
+    if (isThere && (tag === undefined || (await page.evaluate('document.activeElement.tagName')) === tag)) {
+      const outline = await page.evaluate<string>('getComputedStyle(document.activeElement).outlineStyle')
+      expect(outline, `${wanted} shows that it has the focus`).not.toBe('none')
+      return
+    }
+    await page.keyboard.press('Tab')
+  }
+  throw new Error(`the keyboard does not reach ${wanted}`)
+}

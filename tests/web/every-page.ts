@@ -1,0 +1,145 @@
+import type { Page } from 'playwright-core'
+import { createSignInLink } from '../../src/accounts/proofs.ts'
+import type { Service } from '../service.ts'
+
+/** A page in one of its states, and how a browser comes to see it. */
+export interface PageState {
+  readonly name: string
+  /** Whether somebody must be signed in, with keys, providers and two addresses. */
+  readonly signedIn: boolean
+  show(page: Page, origin: string): Promise<void>
+}
+
+const nobody = (name: string, show: PageState['show']): PageState => ({ name, signedIn: false, show })
+const somebody = (name: string, show: PageState['show']): PageState => ({ name, signedIn: true, show })
+const at =
+  (path: string): PageState['show'] =>
+  async (page, origin) =>
+    void (await page.goto(`${origin}${path}`))
+
+async function askForCode(page: Page, origin: string, path: string, email = 'somebody@example.com'): Promise<void> {
+  await page.goto(`${origin}${path}`)
+  await page.getByLabel('Email address').fill(email)
+  await page.getByRole('button', { name: 'Send the code' }).click()
+  await page.getByLabel('Code').waitFor()
+}
+
+/** The code and the link of the last letter. */
+export async function lastLetter(page: Page, origin: string): Promise<{ code: string; link: string }> {
+  const text = await (await page.request.get(`${origin}/dev/outbox`)).text()
+  const [, code = ''] = /^\s+(\d{6})$/m.exec(text) ?? []
+  const [, link = ''] = /href="([^"]+\/sign-in\/link\?token=[\w-]+)"/.exec(text) ?? []
+  return { code, link }
+}
+
+/** Every page of the app in every state that looks different. Pages added later get their rows here. */
+export const everyPage: readonly PageState[] = [
+  nobody('sign-in', at('/sign-in')),
+  nobody('sign-in-wrong-address', async (page, origin) => {
+    await page.goto(`${origin}/sign-in`)
+    await page.getByLabel('Email address').fill('nobody..at.all@example.com')
+    await page.getByRole('button', { name: 'Send the code' }).click()
+    await page.getByText('That is not an email address').waitFor()
+  }),
+  nobody('sign-in-signed-out', at('/sign-in?done=signed-out')),
+  nobody('set-up', at('/account/setup')),
+  nobody('recover', at('/account/recover')),
+  nobody('code', (page, origin) => askForCode(page, origin, '/account/setup', 'code@example.com')),
+  nobody('code-wrong', async (page, origin) => {
+    await askForCode(page, origin, '/sign-in', 'wrong-code@example.com')
+    await page.getByLabel('Code').fill('12')
+    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByText('That is not the code').waitFor()
+  }),
+  nobody('code-recover', (page, origin) => askForCode(page, origin, '/account/recover', 'recover@example.com')),
+  nobody('link', async (page, origin) => {
+    await askForCode(page, origin, '/sign-in', 'link@example.com')
+    await page.goto((await lastLetter(page, origin)).link)
+  }),
+  nobody('link-over', at('/sign-in/link?token=none')),
+  nobody('no-account', async (page, origin) => {
+    await askForCode(page, origin, '/sign-in', 'unknown@example.com')
+    await page.getByLabel('Code').fill((await lastLetter(page, origin)).code)
+    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByText('No account has this address yet').waitFor()
+  }),
+  nobody('first-key', async (page, origin) => {
+    await askForCode(page, origin, '/account/setup', `first-key-${Date.now()}@example.com`)
+    await page.getByLabel('Code').fill((await lastLetter(page, origin)).code)
+    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByText('Your first key').waitFor()
+    await page.context().clearCookies()
+  }),
+  nobody('not-found', at('/nothing-here')),
+  nobody('outbox', at('/dev/outbox')),
+  somebody('account', at('/account')),
+  somebody('account-notice', at('/account?done=signed-in')),
+  somebody('emails', at('/account/emails')),
+  somebody('emails-code', async (page, origin) => {
+    await page.goto(`${origin}/account/emails`)
+    await page.getByLabel('Email address').fill('third@example.com')
+    await page.getByRole('button', { name: 'Send the code' }).click()
+    await page.getByLabel('Code').waitFor()
+  }),
+  somebody('keys', at('/account/keys')),
+  somebody('keys-rotate', async (page, origin) => {
+    await page.goto(`${origin}/account/keys`)
+    await page.locator('summary', { hasText: 'Rotate' }).first().click()
+  }),
+  somebody('keys-all-open', async (page, origin) => {
+    await page.goto(`${origin}/account/keys`)
+    for (const summary of await page.locator('summary').all()) await summary.click()
+  }),
+  somebody('keys-nameless', async (page, origin) => {
+    await page.goto(`${origin}/account/keys`)
+    await page.getByLabel('Name').fill('   ')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('A name has 1 to 100').first().waitFor()
+  }),
+  somebody('new-key', async (page, origin) => {
+    await page.goto(`${origin}/account/keys`)
+    await page.getByLabel('Name').fill('from the browser')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('Your new key').waitFor()
+  }),
+  somebody('billing', at('/billing')),
+  somebody('plans', at('/billing/upgrade')),
+  somebody('providers', at('/account/upstreams')),
+  somebody('providers-fault', async (page, origin) => {
+    await page.goto(`${origin}/account/upstreams`)
+    await page.getByLabel('Provider').selectOption('custom')
+    await page.getByLabel('Model').fill('my-model')
+    await page.getByRole('button', { name: 'Connect' }).click()
+    await page.getByText('needs the address of its API').waitFor()
+  }),
+  somebody('providers-tested', async (page, origin) => {
+    await page.goto(`${origin}/account/upstreams`)
+    await page.getByRole('button', { name: /^Test/ }).first().click()
+    await page.getByRole('status').waitFor()
+  }),
+]
+
+/** Gives the service's account what makes its pages full, and a link that signs in to it. */
+export async function fillAccount(service: Service): Promise<void> {
+  for (const address of ['somebody@example.com', 'somebody.else@example.com']) await service.addEmail(address)
+  await service.connectOwn('sk-made-up-credential-of-a-test-9fQk')
+  const { stored } = await service.addNamedKey('billing-worker')
+  await service.rotateLater(stored.id)
+  const gone = await service.addNamedKey('old laptop')
+  await service.revoke(gone.stored.id)
+  for (let request = 0; request < 3; request++) await service.chat()
+}
+
+/** The app under the name of this machine: browsers keep passkeys for names alone. */
+export function byName({ config }: Service): string {
+  return config.appUrl.replace('127.0.0.1', 'localhost')
+}
+
+/** Signs a page's browser in to the service's account. */
+export async function signIn(page: Page, service: Service, origin = service.config.appUrl): Promise<void> {
+  const plane = { ...service.plane, store: service.store }
+  const link = await createSignInLink(plane, service.account.id, origin)
+  await page.goto(link.reveal())
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: 'Account' }).waitFor()
+}

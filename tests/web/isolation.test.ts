@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
+import { openSession } from '../../src/accounts/sessions.ts'
+import { addPasskey } from '../../src/accounts/sign-in.ts'
+import { routes } from '../../src/web/routes.ts'
+import type { Service } from '../service.ts'
+import { startWeb, Visitor } from './browser-less.ts'
+
+/** What a route's parameter names, for every route that there is: a new one is added here, or the test fails. */
+type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId'
+
+let service: Service
+let intruder: Visitor
+let ids: Readonly<Record<Owned, string>>
+
+beforeAll(async () => {
+  ;({ service } = await startWeb())
+  const owner = await visitorOf(service.account.id)
+  intruder = await visitorOf((await service.addAccount('intruder', 'max')).account.id)
+  await service.connectOwn('sk-made-up-credential-of-the-owner')
+  const asked = await owner.post('/account/emails', { email: 'owner@example.com' })
+  const request = await requestUpgrade(
+    {
+      ...service.plane,
+      accounts: service.store,
+      store: service.store.billing,
+      plans: service.config.plans,
+      defaultPlan: 'free',
+      graceMs: 0,
+    },
+    service.account.id,
+    'pro',
+  )
+  const [session] = await service.store.listSessions(service.account.id)
+  const [key] = await service.store.listKeys(service.account.id, 1)
+  const [upstream] = await service.store.listUpstreams(service.account.id)
+  ids = {
+    keyId: key!.id,
+    sessionId: session!.id,
+    upstreamId: upstream!.id,
+    requestId: request.id,
+    proofId: asked.headers.get('location')!.split('/').at(-1)!,
+  }
+})
+afterAll(() => service.stop())
+
+async function visitorOf(accountId: string): Promise<Visitor> {
+  const plane = { ...service.plane, store: service.store }
+  const { token } = await openSession(plane, accountId, { method: 'link', agent: 'Tests' })
+  const visitor = new Visitor(service.config.appUrl)
+  visitor.cookie = `svc_session=${token.reveal()}`
+  return visitor
+}
+
+async function everythingOf(accountId: string): Promise<string> {
+  const { store } = service
+  return JSON.stringify([
+    await store.findAccount(accountId),
+    await store.listKeys(accountId, 100),
+    await store.listUpstreams(accountId),
+    await store.listSessions(accountId),
+    await store.listEmails(accountId),
+  ])
+}
+
+const named = routes.filter(({ access, path }) => access === 'account' && path.includes(':'))
+
+test.each(named.map((route) => [`${route.method} ${route.path}`, route] as const))(
+  'the ids of one account are unknown to another: %s',
+  async (_, { method, path }) => {
+    const before = await everythingOf(service.account.id)
+    const at = path.replaceAll(/:(\w+)/g, (_match, name: string) => {
+      expect(Object.keys(ids), 'a parameter whose owner is known').toContain(name)
+      return ids[name as Owned]
+    })
+    const fields = { code: '000000', overlap: 'now' }
+    const response = method === 'GET' ? await intruder.get(at) : await intruder.post(at, fields)
+    expect(response.status).toBe(404)
+    const text = await response.text()
+    for (const id of Object.values(ids)) expect(text).not.toContain(id)
+    expect(await everythingOf(service.account.id)).toBe(before)
+  },
+)
+
+test('what is named in a field is unknown to another account too', async () => {
+  await service.addEmail('a@example.com')
+  await service.addEmail('b@example.com')
+  expect((await intruder.post('/account/emails/remove', { address: 'a@example.com' })).status).toBe(404)
+  expect((await service.store.listEmails(service.account.id)).length).toBe(2)
+  const passkey = { name: 'x', publicKey: 'x', counter: 0, transports: [], accountId: service.account.id }
+  await addPasskey({ ...service.plane, store: service.store }, { ...passkey, id: 'owners-passkey' })
+  expect((await intruder.post('/account/passkeys/remove', { passkey: 'owners-passkey' })).status).toBe(404)
+  expect((await service.store.listPasskeys(service.account.id)).length).toBe(1)
+})
+
+test('no page of one account shows anything of another', async () => {
+  for (const { method, path, access } of routes) {
+    if (method !== 'GET' || access !== 'account' || path.includes(':')) continue
+    const text = await (await intruder.get(path)).text()
+    for (const secret of [...Object.values(ids), service.account.id, 'a@example.com', 'tester'])
+      expect(text, path).not.toContain(secret)
+  }
+})

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openSession } from '../../src/accounts/sessions.ts'
+import type { Service } from '../service.ts'
+import { startWeb, type Visitor } from './browser-less.ts'
+
+const canary = 'sk-canary-0000111122223333abcd'
+let service: Service
+let visitor: Visitor
+beforeAll(async () => {
+  ;({ service, visitor } = await startWeb())
+  const plane = { ...service.plane, store: service.store }
+  const { token } = await openSession(plane, service.account.id, { method: 'link', agent: 'Tests' })
+  visitor.cookie = `svc_session=${token.reveal()}`
+})
+afterAll(() => service.stop())
+
+const path = '/account/upstreams'
+const own = (): Record<string, string> => ({
+  provider: 'custom',
+  model: 'own-model',
+  base_url: service.providers[0]!.baseUrl,
+  format: 'openai-chat',
+  credential: canary,
+})
+
+describe('providers', () => {
+  test('one is connected, tested, used first and removed; its credential is sealed and shows only its end', async () => {
+    expect((await visitor.post(path, own())).headers.get('location')).toBe(`${path}?done=provider-added`)
+    const page = await (await visitor.get(path)).text()
+    expect(page).toContain('••••abcd')
+    expect(page).not.toContain('canary')
+    const [upstream] = await service.store.listUpstreams(service.account.id)
+    expect(JSON.stringify(upstream)).not.toContain('canary')
+
+    const tested = await (await visitor.post(`${path}/${upstream!.id}/test`)).text()
+    expect(tested).toContain('It answered.')
+    await expect
+      .poll(async () => (await service.chat()).headers.get('x-svc-router-upstream'), { timeout: 3000 })
+      .toBe(upstream!.id)
+
+    service.providers[0]!.script([{ do: 'status', status: 401 }])
+    const rejected = await (await visitor.post(`${path}/${upstream!.id}/test`)).text()
+    expect(rejected).toContain('did not take the credential')
+
+    await visitor.post(`${path}/${upstream!.id}/remove`)
+    expect(await service.store.listUpstreams(service.account.id)).toEqual([])
+    expect((await visitor.post(`${path}/${upstream!.id}/remove`)).status).toBe(404)
+  })
+
+  test.each([
+    [{ provider: 'opnai' }, 'Choose a provider of the list'],
+    [{ model: '' }, 'Name a model as the provider calls it'],
+    [{ base_url: '' }, 'needs the address of its API'],
+    [{ base_url: 'ftp://x' }, 'That is not an http or https address'],
+    [{ base_url: `https://x.example/v1?key=${canary}` }, 'holds something like a credential'],
+    [{ format: 'soap' }, 'Choose a format of the list'],
+    [{ auth_header: 'no header' }, 'That is not the name of a header'],
+    [{ region: '!' }, 'That is not the name of a region'],
+    [{ provider: 'openai', base_url: '', credential: '' }, 'OpenAI needs a credential'],
+    [{ credential: `${canary} two words` }, 'characters that no credential has'],
+    [
+      { provider: 'vertex', base_url: '', credential: `{"type":"${canary}"}` },
+      'not the JSON key of a Google service account',
+    ],
+  ])('what is wrong is said at its field, and never the credential: %o', async (change, sentence) => {
+    const response = await visitor.post(path, { ...own(), ...change })
+    const text = await response.text()
+    expect(response.status).toBe(422)
+    expect(text).toContain(sentence)
+    expect(text).toContain('aria-invalid="true"')
+    expect(text).not.toContain('canary')
+    expect(await service.store.listUpstreams(service.account.id)).toEqual([])
+  })
+})
