@@ -3,6 +3,7 @@ import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { openSession } from '../../src/accounts/sessions.ts'
 import { addPasskey } from '../../src/accounts/sign-in.ts'
 import { routes } from '../../src/web/routes.ts'
+import { systemClock } from '../../src/domain/clock.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
@@ -22,6 +23,7 @@ beforeAll(async () => {
   const request = await requestUpgrade(
     {
       ...service.plane,
+      clock: systemClock(),
       accounts: service.store,
       store: service.store.billing,
       plans: service.config.plans,
