@@ -18,6 +18,8 @@ export interface Conversation {
   readonly tools: readonly Tool[]
   /** Whether the caller attached `svc-router:fusion` (spec 1.5); its parameters as sent, `type` included. */
   readonly fusionTool?: JsonObject
+  /** Whether `tool_choice` names that tool. */
+  readonly isFusionForced?: boolean
   readonly toolChoice?: ToolChoice
   readonly parallelToolCalls?: boolean
   readonly outputFormat?: OutputFormat
@@ -47,6 +49,8 @@ export interface Hints {
   readonly references?: readonly string[]
   /** Responses only: whether `compaction` items stand in the input, which are ours or a provider's. */
   readonly compactions?: boolean
+  /** Responses only: whether fusions of earlier answers stand in the input as items, which no backend knows. */
+  readonly fusionEchoes?: boolean
   /** Responses only: whether reasoning stands in the input that is only named by its id. */
   readonly bareReasoning?: boolean
   /** Fields that were used and that only the caller's own format can say; refused where a request is translated. */
@@ -183,8 +187,22 @@ export type AnswerEvent =
       readonly namespace?: string
     }
   | { readonly type: 'call_arguments'; readonly index: number; readonly text: string }
+  /** A call that the service itself has made and answered, shown where the caller's format can; no backend says it. */
+  | ServiceCall
+  /** What the service says of how the answer came about, for its member `svc_router`; before `finish`. */
+  | { readonly type: 'report'; readonly report: JsonObject }
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: FinishReason }
+
+/** `arguments` and `output` are JSON texts; `output` is absent where `error` says why. */
+export interface ServiceCall {
+  readonly type: 'service_call'
+  /** `mcp_call` is what every client knows, `native` an item of our own type. */
+  readonly shape: 'mcp_call' | 'native'
+  readonly arguments: string
+  readonly output?: string
+  readonly error?: string
+}
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 

@@ -68,6 +68,7 @@ export const errorCatalog = {
   invalid_json: { ...invalid, message: 'The body is not valid JSON{where}. Send one JSON object.' },
   invalid_request: { ...invalid, message: '{problem}' },
   unsupported_parameter: { ...invalid, message: '{problem}' },
+  reserved_tool_name: { ...invalid, message: 'The tool name {name} belongs to {type}. Choose another one.' },
   previous_response_not_found: {
     ...invalid,
     message:

@@ -43,8 +43,8 @@ export type Degradation =
   | 'cost_cap'
   | 'deadline'
 
-/** What a sub-call is for. */
-export type CallRole = 'panel' | 'refill' | 'hedge' | 'judge' | 'repair' | 'swap' | 'synthesis' | 'fallback'
+/** What a sub-call is for; `outer` is a turn of the model that has the fusion tool. */
+export type CallRole = 'panel' | 'refill' | 'hedge' | 'judge' | 'repair' | 'swap' | 'synthesis' | 'fallback' | 'outer'
 
 /**
  * How a call ended. `empty`: nothing was said; `refused`: the model would not; `unsayable`: its format cannot say what

@@ -12,6 +12,9 @@ export interface BodyParts {
   readonly relays: (id: ClientFormatId) => RelayRules
 }
 
+/** Relays nothing: for requests that are not sent on as their caller wrote them. */
+export const translatedOnly: BodyParts['relays'] = () => ({ fits: () => false })
+
 /** A body that was written before the first attempt, for one backend. */
 export interface WrittenBody {
   readonly backend: Backend

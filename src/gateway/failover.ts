@@ -2,6 +2,7 @@ import type { Clock } from '../domain/clock.ts'
 import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
+import { fusionDepthHeader } from '../domain/profiles.ts'
 import { UpstreamError, type Attempt } from '../domain/upstream.ts'
 import { AttemptRun } from './attempt.ts'
 import { attemptOf, noteAttempt } from './attempt-end.ts'
@@ -100,8 +101,7 @@ export class Failover {
     this.#started += 1
     health.attempted(backend.id)
     try {
-      const { id: requestId, format, passedHeaders } = this.#request
-      await run.open({ body, stream, requestId, headers: backend.format === format ? passedHeaders : undefined })
+      await run.open({ body, stream, requestId: this.#request.id, headers: headersFor(backend, this.#request) })
     } catch (error) {
       this.#end(run, error)
       if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') throw error
@@ -171,4 +171,13 @@ export class Failover {
       words: { profile, seconds },
     })
   }
+}
+
+/** What goes with the body: what says how to read it, and how many fusions it is part of, so that no further one begins. */
+function headersFor(
+  backend: Backend,
+  { format, passedHeaders, fusionDepth }: ModelRequest,
+): readonly string[] | undefined {
+  const passed = backend.format === format ? passedHeaders : undefined
+  return fusionDepth === undefined ? passed : [...(passed ?? []), fusionDepthHeader, String(fusionDepth)]
 }

@@ -13,12 +13,12 @@ import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import type { ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import { authenticate, type AuthenticationParts } from './authenticate.ts'
-import { assertSayable, assertServed } from './backend-body.ts'
+import { assertSayable, assertServed, translatedOnly } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
 import { Course, type CourseParts } from './course.ts'
-import { withFusionNotes, type FusionNotes } from './fusion-notes.ts'
-import { FusionSlots } from './fusion-slots.ts'
-import { FusedAnswer, fusionMembers, type FusedAnswerOf, type FusedAnswerParts } from './fused-answer.ts'
+import type { FusedAnswerParts } from './fused-answer.ts'
+import { Fusing, isFusable, type Fuser, type FusionPool } from './fusing.ts'
+import type { FusionNotes } from './fusion-notes.ts'
 import type { Keeping } from './keeping.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
@@ -71,22 +71,20 @@ interface ServedTurn {
   readonly previousResponseId: string | undefined
 }
 
-/** Who deliberates about it, and how. */
-type FusionOf = Pick<FusedAnswerOf, 'backends' | 'defaults' | 'pinned' | 'remember'>
-
 /** The data plane: who asks, what they may have, and how they are answered. */
 export class Gateway {
   readonly #parts: GatewayParts
   readonly #course: CourseParts & FusedAnswerParts
+  readonly #fusing: Fusing
   readonly #nowSeconds = (): number => Math.floor(this.#parts.clock.nowMs() / 1000)
 
   readonly #running = new Bag<Course>()
-  readonly #fusions = new FusionSlots()
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
     const health = new BackendsHealth(parts.clock, parts.random)
     this.#course = { ...parts, health, budget: new RetryBudget() }
+    this.#fusing = new Fusing({ ...parts, ...this.#course })
   }
 
   /** Who is asking, by either of the headers `authorization` and `x-api-key`. @throws ServiceError of the authentication rows of contract 3.3 */
@@ -144,36 +142,27 @@ export class Gateway {
     const keeping = stored?.keeping(accountId, request, conversation, full?.resolved)
     const previousResponseId = given.previousResponseId ?? read.hints.previousResponseId
     const turn = { profile, request, conversation, backends, keeping, previousResponseId }
-    return profile.id === fusionId ? this.#answerFused(principal, turn, sink) : this.#serve(principal, turn, sink)
+    const mayFuse = isFusable(profile, conversation)
+    return mayFuse ? this.#answerFused(principal, turn, sink) : this.#serve(principal, turn, sink)
   }
 
-  /** A turn of `svc-router/fusion`: deliberated, or where it is not, by whoever wrote before, with what was found then. */
+  /** A turn in which several models may have a part. */
   async #answerFused(principal: Principal, turn: ServedTurn, sink: AnswerSink): Promise<void> {
-    const { formats, relays, notes } = this.#parts
-    const { request, conversation, backends, profile } = turn
-    const { accountId, plan } = principal
-    const members = fusionMembers(request, conversation, backends, this.#course)
-    const recalled = notes?.recall(accountId, conversation)
-    const pinned = recalled?.pinned
-    if (members !== undefined) {
-      using _slot = this.#fusions.take(accountId, plan)
-      const remember = notes?.keeperOf(accountId, request, conversation)
-      return await this.#serve(principal, turn, sink, { backends: members, defaults: profile.fusion, pinned, remember })
+    const pool = async (): Promise<FusionPool> => {
+      const defaults = this.#parts.profiles.find(({ id }) => id === fusionId)?.fusion
+      return { backends: await this.#backendsOf(fusionId, principal.accountId), defaults }
     }
-    if (pinned === undefined) return this.#serve(principal, turn, sink)
-    const continued = { ...turn, backends: pinnedFirst(backends, pinned) }
-    const noted = await withFusionNotes(request, relays(request.format), recalled?.memo)
-    if (noted === undefined) return this.#serve(principal, continued, sink)
-    const told = formats(noted.format).readRequest(noted.body)
-    return this.#serve(principal, { ...continued, request: noted, conversation: told }, sink)
+    using plan = await this.#fusing.plan(principal, turn, pool)
+    return await this.#serve(principal, { ...turn, ...plan.turn }, sink, plan.fuser)
   }
 
   /** Admits a request that is known to be well and has it answered. */
-  async #serve(principal: Principal, turn: ServedTurn, sink: AnswerSink, fusion?: FusionOf): Promise<void> {
+  async #serve(principal: Principal, turn: ServedTurn, sink: AnswerSink, fuser?: Fuser): Promise<void> {
     const { mintId, log } = this.#parts
     const { profile, request, conversation, backends, keeping, previousResponseId } = turn
     const { accountId, keyId, plan } = principal
-    const written = assertSayable(request, conversation, backends, this.#parts)
+    const bodies = fuser === undefined ? this.#parts : { ...this.#parts, relays: translatedOnly }
+    const written = assertSayable(request, conversation, backends, bodies)
     const { id, format } = request
     const units = profile.quotaUnits
     const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
@@ -190,7 +179,7 @@ export class Gateway {
       mintId,
     }
     const totalMs = totalMsOf(request, backends)
-    const fused = fusion && new FusedAnswer(this.#course, { request, context, totalMs, ...fusion })
+    const fused = fuser?.(request, context, totalMs)
     const of = { request, context, backends, admission, units, sink, totalMs, keeping, fused }
     const course = new Course(this.#course, of, written)
     this.#running.add(course)
@@ -253,12 +242,6 @@ export class Gateway {
     if ((profile.embeddings !== undefined) !== (format === embeddingsFormatId)) throw wrongEndpoint(profile, profiles)
     return profile
   }
-}
-
-/** The backends in their order, the one that wrote before in front: whether it is usable is seen when it is asked. */
-function pinnedFirst(backends: readonly Backend[], id: string): readonly Backend[] {
-  const pinned = backends.find((backend) => backend.id === id)
-  return pinned === undefined ? backends : [pinned, ...backends.filter((backend) => backend !== pinned)]
 }
 
 /** How long the whole request may take: the caller's own limit, or the longest of its backends (contract 5.5). */

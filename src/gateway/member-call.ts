@@ -1,18 +1,15 @@
-import { asError } from '../domain/bugs.ts'
 import type { AnswerEvent } from '../domain/conversation.ts'
 import { fusionDepthHeader } from '../domain/profiles.ts'
 import { UpstreamError, type Attempt } from '../domain/upstream.ts'
-import type { AnswerContext, AnswerWriter } from '../formats/format.ts'
+import type { AnswerContext } from '../formats/format.ts'
 import { unsealConversation } from '../formats/sealed.ts'
+import { AnswerEvents } from './answer-events.ts'
 import { AttemptRun } from './attempt.ts'
 import { attemptOf, noteAttempt } from './attempt-end.ts'
 import type { FailoverParts } from './failover.ts'
 import type { ModelAnswer, SubCall } from './fusion/ports.ts'
 import { openLane } from './open-lane.ts'
 import type { Backend } from './ports.ts'
-
-/** Reads of one answer that wait to be taken before the backend is told to pause: of 64 KiB at most each (contract 5.6). */
-const maxWaiting = 4
 
 /** One sub-call of a fusion, and where its end is noted. */
 export interface MemberCallOf {
@@ -48,10 +45,7 @@ class MemberCall implements Disposable {
   readonly #of: MemberCallOf
   readonly #signal: AbortSignal
   readonly #run: AttemptRun
-  readonly #waiting: (readonly AnswerEvent[])[] = []
-  #wake: PromiseWithResolvers<void> | undefined
-  #isOver = false
-  #failure: Error | undefined
+  readonly #events = new AnswerEvents()
   #isRecorded = false
   readonly #cut = (): void => {
     this.#run.stop(new UpstreamError('cancelled'))
@@ -66,7 +60,7 @@ class MemberCall implements Disposable {
     const lane = openLane({
       context: { ...of.context, conversation: call.conversation },
       backend,
-      client: { writeAnswer: () => this.#writer() },
+      client: { writeAnswer: () => this.#events.writer },
       backendFormat: parts.formats(backend.format),
       relay: undefined,
     })
@@ -88,72 +82,23 @@ class MemberCall implements Disposable {
       const headers = [fusionDepthHeader, String(depth)]
       await this.#run.open({ body, stream, requestId: context.requestId, headers })
     } catch (error) {
-      this.#fail(error)
+      this.#record(error)
+      this.#events.fail(error)
       noteAttempt(parts, { backend: backend.id, requestId: context.requestId }, error)
       throw error
     }
     noteAttempt(parts, { backend: backend.id, requestId: context.requestId })
-    this.#run.flowTo({
-      write: () => {},
-      ended: () => {
-        this.#record()
-        this.#end()
-      },
-      broke: (error) => this.#fail(error),
-    })
+    this.#events.flowFrom(this.#run, (error) => this.#record(error))
   }
 
   /** What arrived together next; undefined behind the last. @throws UpstreamError */
-  async next(): Promise<readonly AnswerEvent[] | undefined> {
-    for (;;) {
-      const events = this.#waiting.shift()
-      if (events !== undefined) {
-        if (this.#waiting.length < maxWaiting) this.#run.resume()
-        return events
-      }
-      if (this.#failure !== undefined) throw this.#failure
-      if (this.#isOver) return undefined
-      this.#wake = Promise.withResolvers()
-      await this.#wake.promise
-    }
+  next(): Promise<readonly AnswerEvent[] | undefined> {
+    return this.#events.next()
   }
 
   [Symbol.dispose](): void {
     this.#signal.removeEventListener('abort', this.#cut)
     this.#run.stop(new UpstreamError('cancelled'))
-  }
-
-  #writer(): AnswerWriter {
-    const take = (events: readonly AnswerEvent[]): void => {
-      this.#waiting.push(events)
-      if (this.#waiting.length >= maxWaiting) this.#run.pause()
-      this.#wake?.resolve()
-    }
-    const nothing = (): string => ''
-    return {
-      writeEvents: (events) => {
-        take(events)
-        return ''
-      },
-      writeWhole: (events) => {
-        take(events)
-        return {}
-      },
-      writeEnd: nothing,
-      writeKeepAlive: nothing,
-      writeFailure: nothing,
-    }
-  }
-
-  #fail(error: unknown): void {
-    this.#failure ??= asError(error)
-    this.#record(error)
-    this.#end()
-  }
-
-  #end(): void {
-    this.#isOver = true
-    this.#wake?.resolve()
   }
 
   #record(error?: unknown): void {

@@ -63,6 +63,8 @@ const letters: Readonly<Record<AnswerEvent['type'], string>> = {
   call: 'c',
   call_arguments: 'a',
   annotation: 'x',
+  service_call: 'i',
+  report: 'i',
   usage: 'u',
   finish: 'd',
 }

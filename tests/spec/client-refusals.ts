@@ -109,6 +109,19 @@ export const clientRefusals: readonly RefusalRow[] = [
   },
   {
     ...refused,
+    code: 'reserved_tool_name',
+    param: 'tools',
+    provoke: (service) =>
+      ask(service, {
+        path: '/responses',
+        body: {
+          ...response,
+          tools: [{ type: 'svc-router:fusion' }, { type: 'function', name: 'svc_router_fusion', parameters: {} }],
+        },
+      }),
+  },
+  {
+    ...refused,
     code: 'previous_response_not_found',
     param: 'previous_response_id',
     provoke: (service) => ask(service, { path: '/responses', body: { ...response, previous_response_id: 'resp_1' } }),

@@ -1,5 +1,6 @@
 import type { Conversation, Hints, Json, JsonObject, OutputFormat, Sampling } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
+import { fusionToolType } from '../../domain/profiles.ts'
 import {
   arrayField,
   booleanField,
@@ -45,6 +46,7 @@ export function readRequest(body: JsonObject): Conversation {
     hints: readHints(body),
   }
   if (fusionTool !== undefined) conversation.fusionTool = fusionTool
+  if (objectField(body, 'tool_choice')?.['type'] === fusionToolType) conversation.isFusionForced = true
   const config = objectField(body, 'output_config')
   // `output_format` is what it was called before.
   const outputFormat = readOutputFormat(config?.['format'] ?? body['output_format'])

@@ -26,6 +26,7 @@ export class MessagesWriter implements AnswerWriter {
   #begun = false
   #usage: Usage | undefined
   #reason: FinishReason = 'stop'
+  #report: JsonObject | undefined
 
   constructor(context: AnswerContext) {
     this.#context = context
@@ -54,7 +55,8 @@ export class MessagesWriter implements AnswerWriter {
   writeEnd(): string {
     const opening = this.#begun ? '' : this.#begin()
     const delta = { stop_reason: writeStopReason(this.#reason, this.#calls.size), stop_sequence: null }
-    return opening + frame('message_delta', { delta, usage: writeUsage(this.#usage) }) + frame('message_stop', {})
+    const end = { delta, usage: writeUsage(this.#usage), ...this.#said }
+    return opening + frame('message_delta', end) + frame('message_stop', {})
   }
 
   writeFailure(failure: StreamFailure): string {
@@ -85,7 +87,12 @@ export class MessagesWriter implements AnswerWriter {
       stop_reason: reason,
       stop_sequence: null,
       usage: writeUsage(this.#usage),
+      ...this.#said,
     }
+  }
+
+  get #said(): JsonObject {
+    return this.#report === undefined ? {} : { svc_router: this.#report }
   }
 
   /** Puts what the event says into its block. */
@@ -116,8 +123,12 @@ export class MessagesWriter implements AnswerWriter {
       case 'finish':
         this.#reason = event.reason
         break
+      case 'report':
+        this.#report = event.report
+        break
       case 'start':
       case 'usage':
+      case 'service_call':
     }
   }
 

@@ -14,7 +14,7 @@ import {
   wrongType,
 } from '../fields.ts'
 import { readOutputFormat } from '../openai/read-output-format.ts'
-import { addTools, type DeclaredTools, readToolChoice } from '../openai/read-tools.ts'
+import { addTools, type DeclaredTools, isFusionChoice, readToolChoice } from '../openai/read-tools.ts'
 import { hintNames, openaiHintNames, samplingNames } from './fields.ts'
 import { readMessages } from './read-messages.ts'
 
@@ -38,6 +38,7 @@ export function readRequest(body: JsonObject): Conversation {
   if (declared.fusionTool !== undefined) conversation.fusionTool = declared.fusionTool
   const toolChoice = readToolChoice(body['tool_choice'])
   if (toolChoice !== undefined) conversation.toolChoice = toolChoice
+  if (isFusionChoice(body['tool_choice'])) conversation.isFusionForced = true
   const parallelToolCalls = booleanField(body, 'parallel_tool_calls')
   if (parallelToolCalls !== undefined) conversation.parallelToolCalls = parallelToolCalls
   const outputFormat = readOutputFormat(body['response_format'], 'response_format')

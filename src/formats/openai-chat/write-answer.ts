@@ -29,6 +29,8 @@ export class ChatWriter implements AnswerWriter {
   readonly #calls = new Map<number, OpenCall>()
   #begun = false
   #usage: Usage | undefined
+  /** The member `svc_router` as JSON text with the comma before it; empty where there is nothing to say. */
+  #report = ''
 
   constructor(context: AnswerContext) {
     const { conversation, createdAt } = context
@@ -46,6 +48,7 @@ export class ChatWriter implements AnswerWriter {
     let out = ''
     for (const event of events) {
       if (event.type === 'usage') this.#usage = event.usage
+      else if (event.type === 'report') this.#report = `,"svc_router":${JSON.stringify(event.report)}`
       else if (event.type !== 'start') out += this.#begin(event) + this.#writeEvent(event)
     }
     return out
@@ -58,7 +61,7 @@ export class ChatWriter implements AnswerWriter {
   writeEnd(): string {
     if (!this.#context.conversation.streamUsage || this.#usage === undefined) return done
     const usage = JSON.stringify(writeUsage(this.#usage))
-    return `${this.#head}],"usage":${usage}}\n\n${done}`
+    return `${this.#head}],"usage":${usage}${this.#report}}\n\n${done}`
   }
 
   writeFailure(failure: StreamFailure): string {
@@ -97,6 +100,8 @@ export class ChatWriter implements AnswerWriter {
         return this.#finish(event.reason)
       case 'start':
       case 'usage':
+      case 'report':
+      case 'service_call':
       case 'reasoning_end':
         return ''
     }
@@ -133,7 +138,10 @@ export class ChatWriter implements AnswerWriter {
       // Clients parse the arguments, and an empty text is not JSON.
       else if (call.isEmpty && call.kind === 'function') out += this.#argumentsChunk(index, 'function', '{}')
     }
-    return `${out}${this.#head}{"index":0,"delta":{},"logprobs":null,"finish_reason":"${reason}"}${this.#tail}`
+    const last = `${out}${this.#head}{"index":0,"delta":{},"logprobs":null,"finish_reason":"${reason}"}`
+    // Readers that did not ask for usage get no chunk behind this one.
+    const isLast = this.#report !== '' && !this.#context.conversation.streamUsage
+    return isLast ? `${last}]${this.#report}}\n\n` : last + this.#tail
   }
 
   #argumentsChunk(index: number, kind: 'function' | 'custom', text: string): string {

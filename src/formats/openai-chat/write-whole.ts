@@ -14,7 +14,7 @@ interface GatheredCall {
 export function writeWhole(events: readonly AnswerEvent[], id: string, context: AnswerContext): JsonObject {
   const { createdAt, conversation } = context
   const gathered = new GatheredAnswer(events)
-  const { logprobs, reason, usage } = gathered
+  const { logprobs, reason, usage, report } = gathered
   return {
     id,
     created: createdAt,
@@ -29,6 +29,7 @@ export function writeWhole(events: readonly AnswerEvent[], id: string, context: 
       },
     ],
     ...(usage !== undefined && { usage: writeUsage(usage) }),
+    ...(report !== undefined && { svc_router: report }),
   }
 }
 
@@ -39,6 +40,7 @@ class GatheredAnswer {
   reasoning = ''
   reason: FinishReason = 'stop'
   usage: Usage | undefined
+  report: JsonObject | undefined
   readonly logprobs: Json[] = []
   readonly annotations: Json[] = []
   readonly calls = new Map<number, GatheredCall>()
@@ -79,7 +81,11 @@ class GatheredAnswer {
       case 'finish':
         this.reason = event.reason
         break
+      case 'report':
+        this.report = event.report
+        break
       case 'start':
+      case 'service_call':
       case 'reasoning_end':
         break
     }

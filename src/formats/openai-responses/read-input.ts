@@ -1,9 +1,11 @@
 import type { AssistantPart, Json, JsonObject, ToolTurn, Turn } from '../../domain/conversation.ts'
 import { invalidRequest } from '../../domain/errors.ts'
 import { isObject } from '../../domain/json.ts'
+import { fusionToolType } from '../../domain/profiles.ts'
 import { arrayField, isArray, requiredString, stringField, wrongType } from '../fields.ts'
 import { readAssistantParts, readInputParts } from '../openai/read-parts.ts'
 import { addTools, type DeclaredTools } from '../openai/read-tools.ts'
+import { digestFusion, isFusionEcho } from './fusion-echo.ts'
 import { isBareReasoning } from './stored-items.ts'
 
 /** The turns of an input, and the ids of the items in it that stand elsewhere (`item_reference`). */
@@ -11,6 +13,7 @@ export interface ReadInput {
   readonly turns: readonly Turn[]
   readonly references: readonly string[]
   readonly compactions?: boolean
+  readonly fusionEchoes?: boolean
   readonly bareReasoning?: boolean
 }
 
@@ -37,6 +40,7 @@ class InputReader implements ReadInput {
   readonly turns: Turn[] = []
   readonly references: string[] = []
   compactions = false
+  fusionEchoes = false
   bareReasoning = false
   readonly #declared: DeclaredTools
   /** The parts of the model's turn that is still open. */
@@ -68,6 +72,9 @@ class InputReader implements ReadInput {
       case 'compaction':
         this.compactions = true
         return
+      case 'mcp_call':
+      case fusionToolType:
+        return this.#readServiceCall(item)
       case 'additional_tools':
         return addTools(this.#declared, arrayField(item, 'tools', place) ?? [], `${place}tools`)
       default:
@@ -90,6 +97,14 @@ class InputReader implements ReadInput {
     if (isBareReasoning(item)) this.bareReasoning = true
     if (typeof sealed === 'string' && sealed !== '') this.#assistant().push({ type: 'reasoning', text, sealed })
     else if (text !== '') this.#assistant().push({ type: 'reasoning', text })
+  }
+
+  /** A fusion of an earlier answer; a call of anybody else's server is passed over. */
+  #readServiceCall(item: JsonObject): void {
+    if (!isFusionEcho(item)) return
+    this.fusionEchoes = true
+    const text = digestFusion(item)
+    if (text !== undefined) this.#assistant().push({ type: 'text', text })
   }
 
   #readCall(item: JsonObject, place: string, kind: 'function' | 'custom'): void {

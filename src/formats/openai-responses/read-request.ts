@@ -12,7 +12,7 @@ import {
   stringFields,
 } from '../fields.ts'
 import { readOutputFormat } from '../openai/read-output-format.ts'
-import { addTools, type DeclaredTools, readToolChoice } from '../openai/read-tools.ts'
+import { addTools, type DeclaredTools, isFusionChoice, readToolChoice } from '../openai/read-tools.ts'
 import { hintNames, includeLogprobs, includeSealed, penaltyNames, samplingNames } from './fields.ts'
 import { readInput, type ReadInput } from './read-input.ts'
 
@@ -36,6 +36,7 @@ export function readRequest(body: JsonObject): Conversation {
   if (declared.fusionTool !== undefined) conversation.fusionTool = declared.fusionTool
   const toolChoice = readToolChoice(body['tool_choice'])
   if (toolChoice !== undefined) conversation.toolChoice = toolChoice
+  if (isFusionChoice(body['tool_choice'])) conversation.isFusionForced = true
   const parallelToolCalls = booleanField(body, 'parallel_tool_calls')
   if (parallelToolCalls !== undefined) conversation.parallelToolCalls = parallelToolCalls
   const outputFormat = readOutputFormat(text?.['format'], 'text.format')
@@ -74,6 +75,7 @@ function readHints(body: JsonObject, text: JsonObject | undefined, input: ReadIn
   if (verbosity !== undefined) hints.verbosity = verbosity
   if (input.references.length > 0) hints.references = input.references
   if (input.compactions === true) hints.compactions = true
+  if (input.fusionEchoes === true) hints.fusionEchoes = true
   if (input.bareReasoning === true) hints.bareReasoning = true
   const untranslatable = ['background', 'conversation', 'prompt'].filter((name) => isMeant(body[name]))
   if (untranslatable.length > 0) hints.untranslatable = untranslatable

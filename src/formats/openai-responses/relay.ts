@@ -3,6 +3,7 @@ import { errorFields } from '../error-fields.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import type { RelayRules, RequestChanges } from '../relay.ts'
+import { withoutFusions } from './fusion-echo.ts'
 import { responseIdFor } from './response-object.ts'
 import { isBareReasoning } from './stored-items.ts'
 import { takesTools } from './tool-types.ts'
@@ -20,9 +21,9 @@ export const openaiResponsesRelay: RelayRules = {
     if (body['store'] !== false) changes['store'] = 'false'
     const include = includeFor(body, conversation)
     if (include !== undefined) changes['include'] = include
-    if (conversation.hints.bareReasoning === true && dialect.replaysReasoning !== true) {
-      changes['input'] = withoutBareReasoning(body)
-    }
+    const { fusionEchoes, bareReasoning } = conversation.hints
+    const dropsBare = bareReasoning === true && dialect.replaysReasoning !== true
+    if (fusionEchoes === true || dropsBare) changes['input'] = asProvidersKnow(body, dropsBare)
     return changes
   },
 
@@ -95,8 +96,8 @@ function includeFor(body: JsonObject, { reasoning, hints }: Conversation): strin
   return JSON.stringify([...asked, sealedReasoning])
 }
 
-/** A provider that keeps nothing refuses reasoning that is only named. */
-function withoutBareReasoning(body: JsonObject): string {
-  const items = isArray(body['input']) ? body['input'] : []
-  return JSON.stringify(items.filter((item) => !isObject(item) || !isBareReasoning(item)))
+/** Without what only we know, and for a provider that keeps nothing without reasoning that is only named. */
+function asProvidersKnow(body: JsonObject, dropsBare: boolean): string {
+  const items = withoutFusions(isArray(body['input']) ? body['input'] : [])
+  return JSON.stringify(dropsBare ? items.filter((item) => !isObject(item) || !isBareReasoning(item)) : items)
 }

@@ -12,6 +12,8 @@ export interface ResponseState {
   readonly usage?: Usage
   readonly incompleteReason?: 'max_output_tokens' | 'content_filter'
   readonly error?: { readonly code: string; readonly message: string }
+  /** What we say of how it came about, if anything. */
+  readonly report?: JsonObject
 }
 
 /** The id of the answer to a request of ours: the same in every event, and under which it is kept (wire 7.1). */
@@ -39,6 +41,7 @@ export function responseObject(id: string, context: AnswerContext, state: Respon
     ...repeatSampling(conversation.sampling),
     ...repeatChoices(conversation),
     usage: state.usage === undefined ? null : writeUsage(state.usage),
+    ...(state.report !== undefined && { svc_router: state.report }),
   }
 }
 

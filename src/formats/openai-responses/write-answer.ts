@@ -1,4 +1,4 @@
-import type { AnswerEvent, FinishReason, Json, JsonObject, Usage } from '../../domain/conversation.ts'
+import type { AnswerEvent, FinishReason, Json, JsonObject, ServiceCall, Usage } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { CallIds } from '../call-ids.ts'
 import { errorFields } from '../error-fields.ts'
@@ -9,6 +9,7 @@ import { Frames } from './frames.ts'
 import { MessageItem } from './message-item.ts'
 import { ReasoningItem } from './reasoning-item.ts'
 import { responseIdFor, responseObject, type ResponseState } from './response-object.ts'
+import { writeServiceCall } from './service-call-item.ts'
 
 const done = 'data: [DONE]\n\n'
 
@@ -27,6 +28,7 @@ export class ResponsesWriter implements AnswerWriter {
   #begun = false
   #usage: Usage | undefined
   #reason: FinishReason = 'stop'
+  #report: JsonObject | undefined
 
   constructor(context: AnswerContext) {
     this.#context = context
@@ -82,7 +84,11 @@ export class ResponsesWriter implements AnswerWriter {
   }
 
   #endState(): ResponseState {
-    const end = { output: this.#output, ...(this.#usage !== undefined && { usage: this.#usage }) }
+    const end = {
+      output: this.#output,
+      ...(this.#usage !== undefined && { usage: this.#usage }),
+      ...(this.#report !== undefined && { report: this.#report }),
+    }
     if (this.#reason === 'length') return { ...end, status: 'incomplete', incompleteReason: 'max_output_tokens' }
     if (this.#reason === 'content_filter') return { ...end, status: 'incomplete', incompleteReason: 'content_filter' }
     return { ...end, status: 'completed', completedAt: this.#context.nowSeconds() }
@@ -114,6 +120,11 @@ export class ResponsesWriter implements AnswerWriter {
         if (event.text.trim() !== '') throw new UpstreamError('broken')
         return ''
       }
+      case 'service_call':
+        return this.#serviceCall(event)
+      case 'report':
+        this.#report = event.report
+        return ''
       case 'finish':
         return this.#finish(event.reason)
       case 'start':
@@ -148,6 +159,14 @@ export class ResponsesWriter implements AnswerWriter {
     if (sealed === undefined) return ''
     const { opening } = this.#openReasoning()
     return opening + this.#closeOpen('completed', sealed)
+  }
+
+  #serviceCall(call: ServiceCall): string {
+    const ending = this.#closeOpen('completed') + this.#closeCompleteCalls()
+    const index = this.#nextIndex++
+    const { frames, item } = writeServiceCall(this.#frames, index, this.#context.mintId(), call)
+    this.#output[index] = item
+    return ending + frames
   }
 
   #openCall(event: Extract<AnswerEvent, { readonly type: 'call' }>): string {

@@ -1,5 +1,5 @@
 import type { Json, JsonObject, Tool, ToolChoice } from '../../domain/conversation.ts'
-import { fusionToolType } from '../../domain/profiles.ts'
+import { fusionFunctionName, fusionToolType } from '../../domain/profiles.ts'
 import { isObject } from '../../domain/json.ts'
 import {
   arrayField,
@@ -88,6 +88,11 @@ export function readToolChoice(choice: Json | undefined): ToolChoice | undefined
   return namespace === undefined ? { type: 'tool', kind: type, name } : { type: 'tool', kind: type, name, namespace }
 }
 
+/** Whether `tool_choice` names our own server tool. */
+export function isFusionChoice(choice: Json | undefined): boolean {
+  return isObject(choice) && choice['type'] === fusionToolType
+}
+
 function readAllowed(choice: JsonObject): ToolChoice {
   const nested = choice['allowed_tools']
   const source = isObject(nested) ? nested : choice
@@ -99,6 +104,7 @@ function readAllowed(choice: JsonObject): ToolChoice {
     const inner = entry['function'] ?? entry['custom']
     const name = isObject(inner) ? inner['name'] : entry['name']
     if (typeof name === 'string') names.push(name)
+    else if (entry['type'] === fusionToolType) names.push(fusionFunctionName)
   }
   return { type: 'allowed', mode: source['mode'] === 'required' ? 'required' : 'auto', names }
 }

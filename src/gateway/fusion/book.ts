@@ -4,7 +4,7 @@ import { cautiousInputTokens, unsaidOutputTokens } from './measure.ts'
 import type { FusionMember } from './ports.ts'
 
 /** What a call may still have kept back for it. */
-interface Reservation {
+export interface Reservation {
   readonly role: CallRole
   readonly member: FusionMember
   readonly worstUsd: number

@@ -26,10 +26,13 @@ export function decideGate({ turns, sampling }: Conversation): GateDecision {
 
 /**
  * Refuses what no fused answer can give. `depth` is how many fusions this request is already inside of: there is no
- * fusion within fusion, also not through a second router. @throws ServiceError `unsupported_parameter`, `invalid_request`
+ * fusion within fusion, also not through a second router. `param` is what asks for it. @throws ServiceError `unsupported_parameter`, `invalid_request`
  */
-export function assertFusable({ sampling }: Conversation, depth: number): void {
-  if (depth > 0) throw invalidRequest('model', 'A fusion may not be part of another fusion. Name a model or profile.')
+export function assertFusable({ sampling }: Conversation, depth: number, param: 'model' | 'tools' = 'model'): void {
+  if (depth > 0) {
+    const instead = param === 'model' ? 'Name a model or profile.' : 'Send the request without the tool.'
+    throw invalidRequest(param, `A fusion may not be part of another fusion. ${instead}`)
+  }
   if ((sampling.choices ?? 1) > 1) throw unsupported('n', 'A fused answer is one answer: n must be 1.')
   if (sampling.logprobs === true || (sampling.topLogprobs ?? 0) > 0)
     throw unsupported('logprobs', 'A fused answer has no logprobs. Send the request without them.')

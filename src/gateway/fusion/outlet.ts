@@ -1,4 +1,4 @@
-import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation.ts'
+import type { AnswerEvent, FinishReason, JsonObject, Usage } from '../../domain/conversation.ts'
 import { cutPieces } from './cut-pieces.ts'
 import type { FusionPort } from './ports.ts'
 
@@ -7,6 +7,10 @@ export interface OutletOf {
   /** Aborted when the caller has left: nothing is said from then on. */
   readonly caller: AbortSignal
   readonly tellsProgress: boolean
+  /** Takes what is no answer yet; `emit` where absent. */
+  readonly tell?: (events: readonly AnswerEvent[]) => void
+  /** Whether it may be told behind content too, where an answer goes on after it. */
+  readonly tellsBetween?: boolean
 }
 
 /** The one way by which anything reaches the caller: start, progress, content, usage, finish, each in its order. */
@@ -30,14 +34,15 @@ export class Outlet {
 
   /** Opens the answer, before anything is known. */
   begin(): void {
-    void this.#emit([{ type: 'start' }])
+    this.#tell([{ type: 'start' }])
   }
 
   /** Says how far it is. */
   tell(text: string): void {
-    if (!this.#of.tellsProgress || this.#hasContent) return
+    const { tellsProgress, tellsBetween = false } = this.#of
+    if (!tellsProgress || (this.#hasContent && !tellsBetween)) return
     this.#isReasoning = true
-    void this.#emit([{ type: 'reasoning', text }])
+    this.#tell([{ type: 'reasoning', text }])
   }
 
   /** What the caller is to send back: said with the end of what was told, before the answer's first word. */
@@ -63,8 +68,9 @@ export class Outlet {
   }
 
   /** Ends an answer that is complete. */
-  end(usage: Usage, reason: FinishReason): void {
+  end(usage: Usage, reason: FinishReason, report?: JsonObject): void {
     const first = this.#endReasoning()
+    if (report !== undefined) first.push({ type: 'report', report })
     void this.#emit([...first, { type: 'usage', usage }, { type: 'finish', reason }])
   }
 
@@ -80,6 +86,13 @@ export class Outlet {
     this.#isReasoning = false
     this.#sealed = undefined
     return [{ type: 'reasoning_end', ...(sealed === undefined ? {} : { sealed }) }]
+  }
+
+  #tell(events: readonly AnswerEvent[]): void {
+    const { caller, tell, emit } = this.#of
+    if (caller.aborted) return
+    if (tell === undefined) void emit(events)
+    else tell(events)
   }
 
   #emit(events: readonly AnswerEvent[]): Promise<void> | undefined {

@@ -62,16 +62,20 @@ const readers: Readonly<Record<string, Reader>> = {
 
 const names = ['preset', 'max_latency_ms', ...Object.keys(readers)]
 
+/** The settings of a preset, or of what is usual where none is named. */
+type UsualSettings = (preset?: PresetName, maxLatencyMs?: number) => FusionSettings
+
 /**
  * The settings that a caller asked for: the tool's `parameters`, or nothing. A parameter that is null counts as not
- * said. @throws ServiceError `invalid_request` with `param` for an unknown name or an impossible value
+ * said; `usual` gives what holds where a caller says nothing. @throws ServiceError `invalid_request` with `param` for an unknown name or an impossible value
  */
 export function readFusionParameters(
   parameters: Json | undefined,
   stream: boolean,
   path = 'parameters',
+  usual: UsualSettings = (preset = defaultPreset, latencyMs) => settingsOf(preset, stream, latencyMs),
 ): FusionSettings {
-  if (parameters === undefined || parameters === null) return settingsOf(defaultPreset, stream)
+  if (parameters === undefined || parameters === null) return usual()
   if (!isObject(parameters)) throw invalidRequest(path, `${path} must be an object.`)
   for (const name of Object.keys(parameters)) if (!names.includes(name)) throw unknownParameter(name, path)
   const preset = presetOf(parameters, path)
@@ -79,7 +83,7 @@ export function readFusionParameters(
   const latencyMs = isSaid(latency)
     ? integer(latency, `${path}.max_latency_ms`, shortestLatencyMs, longestLatencyMs)
     : undefined
-  const draft: Draft<FusionSettings> = settingsOf(preset, stream, latencyMs)
+  const draft: Draft<FusionSettings> = { ...usual(preset, latencyMs) }
   for (const [name, read] of Object.entries(readers)) {
     const value = parameters[name]
     if (isSaid(value)) read(draft, value, `${path}.${name}`)
@@ -91,9 +95,9 @@ export function readFusionParameters(
   return draft
 }
 
-function presetOf(parameters: JsonObject, path: string): PresetName {
+function presetOf(parameters: JsonObject, path: string): PresetName | undefined {
   const value = parameters['preset']
-  if (!isSaid(value)) return defaultPreset
+  if (!isSaid(value)) return undefined
   const preset = typeof value === 'string' && Object.hasOwn(presetNames, value) ? presetNames[value] : undefined
   if (preset !== undefined) return preset
   throw invalidRequest(`${path}.preset`, `${path}.preset must be one of ${Object.keys(presets).join(', ')}.`)

@@ -15,6 +15,8 @@ export interface FusionRequest {
   readonly settings: FusionSettings
   /** The backend that answered this session before, so that its cache stays warm. */
   readonly pinned?: string
+  /** Where the calls of several fusions count together; one of its own where absent. */
+  readonly book?: Book
 }
 
 /** What all steps of one fusion share. Disposed of, it ends whatever is still under way. */
@@ -39,7 +41,7 @@ export class FusionRun implements Disposable {
     this.request = request
     this.port = port
     this.plan = planFusion(request)
-    this.book = new Book(settings.maxCostUsd)
+    this.book = request.book ?? new Book(settings.maxCostUsd)
     this.random = seededRandom(settings.seed === undefined ? drawSeed(port) : seedOf(settings.seed, conversation))
     this.startedMs = port.clock.nowMs()
     this.#caller = caller

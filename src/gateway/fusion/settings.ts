@@ -132,3 +132,12 @@ export function settingsFrom(
     ...(namesModels === undefined ? {} : { namesModels }),
   }
 }
+
+/** The same settings where there is no more time than `limitMs`: the phases shrink alike. */
+export function shortened(settings: FusionSettings, limitMs: number): FusionSettings {
+  const { totalMs, panelMs, judgeMs } = settings
+  if (limitMs >= totalMs) return settings
+  const factor = limitMs / totalMs
+  const part = (ms: number): number => Math.round(ms * factor)
+  return { ...settings, totalMs: part(totalMs), panelMs: part(panelMs), judgeMs: part(judgeMs) }
+}

@@ -46,10 +46,21 @@ export interface NotesOf {
 /** The writer's request with the notes behind the user's words; every line that others wrote is fenced. */
 export function withNotes(
   request: Conversation,
-  writer: FusionMember,
+  writer: Pick<FusionMember, 'contextWindow'>,
   { candidates, analysis, fence }: NotesOf,
 ): Conversation {
-  const pieces = [synthesisPrompt(fence.start, analysis !== undefined, request.tools.length > 0)]
+  const prompt = synthesisPrompt(fence.start, analysis !== undefined, request.tools.length > 0)
+  const notes = quoteNotes(request, writer, { candidates, analysis, fence })
+  return { ...request, turns: appendToUser(request.turns, `\n\n${[prompt, ...notes].join('\n\n')}`) }
+}
+
+/** The notes, piece by piece: the comparison and then the candidates, as much of them as the writer has room for. */
+export function quoteNotes(
+  request: Conversation,
+  writer: Pick<FusionMember, 'contextWindow'>,
+  { candidates, analysis, fence }: NotesOf,
+): string[] {
+  const pieces: string[] = []
   let room = roomForNotes(request, writer)
   if (analysis !== undefined) {
     const notes = cutText(notesOf(analysis), room)
@@ -62,7 +73,7 @@ export function withNotes(
     pieces.push(fence.quote(label, shown))
     room -= shown.length
   }
-  return { ...request, turns: appendToUser(request.turns, `\n\n${pieces.join('\n\n')}`) }
+  return pieces
 }
 
 /** The writer's request where nothing that was found can be trusted. */
@@ -70,7 +81,7 @@ export function withCaution(request: Conversation): Conversation {
   return { ...request, turns: appendToUser(request.turns, `\n\n${cautionPrompt}`) }
 }
 
-function roomForNotes(request: Conversation, { contextWindow }: FusionMember): number {
+function roomForNotes(request: Conversation, { contextWindow }: Pick<FusionMember, 'contextWindow'>): number {
   if (contextWindow === undefined) return maxNotesCharacters
   const answer = request.sampling.maxOutputTokens ?? unsaidOutputTokens
   const left = (contextWindow - cautiousInputTokens(request) - answer) * windowShare * charactersPerToken

@@ -101,6 +101,8 @@ class Passing {
     switch (event.type) {
       case 'start':
       case 'usage':
+      case 'report':
+      case 'service_call':
       case 'finish':
         return []
       case 'reasoning':

@@ -3,7 +3,7 @@ import type { Exchange } from './behave.ts'
 import { callId } from './chat.ts'
 import type { AnswerStamp } from './chat.ts'
 import { answerAs, wordsOf } from './model.ts'
-import type { SimulatedAnswer } from './model.ts'
+import type { SimulatedAnswer, SimulatedCall } from './model.ts'
 import { isObject, objectOf } from '../../domain/json.ts'
 import { countTokens } from './prompt.ts'
 import type { Prompt } from './prompt.ts'
@@ -39,15 +39,15 @@ export function unsignedStep(body: JsonObject): ScriptStep | undefined {
   return { do: 'status', status: 400, body: JSON.stringify({ error }) }
 }
 
-/** What this format makes of a body; `text` replaces what it would say. */
+/** What this format makes of a body; `text` and `calls` replace what it would say. */
 export function geminiAnswers(
   name: string,
   body: JsonObject,
-  text: string | undefined,
+  { text, calls }: { readonly text: string | undefined; readonly calls: readonly SimulatedCall[] | undefined },
   stamp: AnswerStamp,
 ): Pick<Exchange, 'stream' | 'whole' | 'frames' | 'errorFrame' | 'hugeFrame'> {
   const prompt = readPrompt(body)
-  const answer = answerAs(name, prompt, text)
+  const answer = answerAs(name, prompt, text, calls)
   return {
     stream: prompt.stream,
     whole: () => writeWhole(answer, prompt, stamp),

@@ -5,6 +5,11 @@ import { sampleOf } from './sample.ts'
 const longestEcho = 80
 const maxCities = 4
 const defaultCity = 'Paris'
+/** What a user speaks of, and the tool that is called for it. */
+const topics = [
+  [/\bweather\b/i, /weather/i],
+  [/\bconsult other models\b/i, /^svc_router_fusion$/],
+] as const
 
 /** What the simulated model says: text or calls, perhaps after reasoning. */
 export interface SimulatedAnswer {
@@ -25,19 +30,27 @@ export interface SimulatedCall {
   readonly arguments: string
 }
 
-/** Answers without chance: the same prompt has the same answer, and each says that it is simulated. `text` replaces what it would say. */
-export function answerAs(name: string, prompt: Prompt, text?: string): SimulatedAnswer {
+/**
+ * Answers without chance: the same prompt has the same answer, and each says that it is simulated. `text` and `scripted`
+ * calls replace what it would say.
+ */
+export function answerAs(
+  name: string,
+  prompt: Prompt,
+  text?: string,
+  scripted?: readonly SimulatedCall[],
+): SimulatedAnswer {
   const reasoning = prompt.reasons
     ? `**Simulated reasoning** The simulated model ${name} read the question and answers it.`
     : undefined
   const reasoningTokens = reasoning === undefined ? 0 : countTokens(reasoning)
-  const calls = text === undefined ? chooseCalls(prompt) : []
+  const calls = scripted ?? (text === undefined ? chooseCalls(prompt) : [])
   if (calls.length > 0) {
     const written = calls.reduce((sum, call) => sum + countTokens(call.name) + countTokens(call.arguments), 0)
-    const outputTokens = written + reasoningTokens
+    const outputTokens = written + reasoningTokens + countTokens(text ?? '')
     return {
       reasoning,
-      text: undefined,
+      text,
       calls,
       finish: 'tool_calls',
       inputTokens: prompt.inputTokens,
@@ -84,9 +97,11 @@ function chooseCalls(prompt: Prompt): SimulatedCall[] {
     return named === undefined || prompt.toolResults.length > 0 ? [] : callsOf(named, prompt)
   }
   if (prompt.toolResults.length > 0) return []
-  const asked = /\bweather\b/i.test(prompt.lastUserText) ? tools.find((tool) => /weather/i.test(tool.name)) : undefined
-  const chosen = asked ?? (toolChoice === 'required' ? tools[0] : undefined)
-  return chosen === undefined ? [] : callsOf(chosen, prompt)
+  const asked = topics.flatMap(([topic, name]) =>
+    topic.test(prompt.lastUserText) ? tools.filter((tool) => name.test(tool.name)).slice(0, 1) : [],
+  )
+  const chosen = asked.length === 0 && toolChoice === 'required' ? tools.slice(0, 1) : asked
+  return (prompt.parallel ? chosen : chosen.slice(0, 1)).flatMap((tool) => callsOf(tool, prompt))
 }
 
 function callsOf(tool: PromptTool, prompt: Prompt): SimulatedCall[] {
@@ -105,7 +120,10 @@ function callsOf(tool: PromptTool, prompt: Prompt): SimulatedCall[] {
 
 function argumentsOf(tool: PromptTool, city: string | undefined): unknown {
   const schema = { type: 'object', ...tool.parameters }
-  return sampleOf(schema, (property) => (/city|location|place|town|where|query/i.test(property) ? city : undefined))
+  return sampleOf(schema, (property) => {
+    if (property === 'question') return 'What do others say to this?'
+    return /city|location|place|town|where|query/i.test(property) ? city : undefined
+  })
 }
 
 /** The places named after `in`, `for` or `at`: `weather in Oslo and San Francisco`. */

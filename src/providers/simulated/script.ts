@@ -3,7 +3,7 @@ import { isObject } from '../../domain/json.ts'
 
 /** Every way in which a simulated provider can be told to behave (contract 5). */
 export const stepKinds = [
-  /** Answers well; with `text`, `length` or `words` something other than usual. */
+  /** Answers well; with `text`, `calls`, `length` or `words` something other than usual. */
   'answer',
   /** Refuses with `status` (default 500), `retryAfter`, `body`. */
   'status',
@@ -57,6 +57,8 @@ export interface ScriptStep {
   readonly delayAfterEvents?: number
   /** What is answered. */
   readonly text?: string
+  /** What is called: JSON of a list of `name` and `arguments`; `text` is said before it. */
+  readonly calls?: string
   /** An answer of that many bytes. */
   readonly length?: number
   /** An answer of that many words, each an event. */
@@ -80,6 +82,7 @@ const fields = {
   tokenDelayMs: 'number',
   delayAfterEvents: 'number',
   text: 'string',
+  calls: 'string',
   length: 'number',
   words: 'number',
 } as const satisfies Record<Exclude<keyof ScriptStep, 'do'>, string | readonly string[]>

@@ -5,7 +5,7 @@ import type { AnswerStamp } from './chat.ts'
 import { writeEmbeddings } from './embeddings.ts'
 import { geminiAnswers, isGeminiPath } from './gemini.ts'
 import { messageErrorBody, streamMessage, streamMessageError, writeMessage } from './messages.ts'
-import { answerAs } from './model.ts'
+import { answerAs, type SimulatedCall } from './model.ts'
 import { readChatPrompt, readMessagesPrompt, readResponsesPrompt } from './prompt.ts'
 import type { Prompt } from './prompt.ts'
 import { streamResponse, streamResponseError, writeResponse } from './responses.ts'
@@ -33,7 +33,7 @@ const speakers: Readonly<Record<string, Speaker>> = {
     errorBody: chatErrorBody,
     answers(name, body, step, stamp) {
       const prompt = readChatPrompt(body)
-      const answer = answerAs(name, prompt, textOf(step))
+      const answer = answerAs(name, prompt, textOf(step), callsOf(step))
       return {
         stream: prompt.stream,
         whole: () => writeChat(answer, prompt, stamp),
@@ -48,7 +48,7 @@ const speakers: Readonly<Record<string, Speaker>> = {
     errorBody: chatErrorBody,
     answers(name, body, step, stamp) {
       const prompt = readResponsesPrompt(body)
-      const answer = answerAs(name, prompt, textOf(step))
+      const answer = answerAs(name, prompt, textOf(step), callsOf(step))
       const sealed = { ...stamp, sealed: sealAs(name, stamp.id) }
       return {
         stream: prompt.stream,
@@ -65,7 +65,7 @@ const speakers: Readonly<Record<string, Speaker>> = {
       messageErrorBody(code === 'context_length_exceeded' ? 'invalid_request_error' : type, message),
     answers(name, body, step, stamp) {
       const prompt = readMessagesPrompt(body)
-      const answer = answerAs(name, prompt, textOf(step))
+      const answer = answerAs(name, prompt, textOf(step), callsOf(step))
       const sealed = { ...stamp, sealed: sealAs(name, stamp.id) }
       return {
         stream: prompt.stream,
@@ -95,7 +95,7 @@ const speakers: Readonly<Record<string, Speaker>> = {
 const gemini: Speaker = {
   ending: '',
   errorBody: chatErrorBody,
-  answers: (name, body, step, stamp) => geminiAnswers(name, body, textOf(step), stamp),
+  answers: (name, body, step, stamp) => geminiAnswers(name, body, { text: textOf(step), calls: callsOf(step) }, stamp),
 }
 
 /** Who answers a POST to that path; undefined where nobody does. */
@@ -112,6 +112,18 @@ function hugest(frames: Iterable<string>): string {
   let longest = ''
   for (const frame of frames) if (frame.length > longest.length) longest = frame
   return longest
+}
+
+/** What a step wants called instead of the usual. */
+function callsOf({ calls }: ScriptStep): SimulatedCall[] | undefined {
+  if (calls === undefined) return undefined
+  const list = JSON.parse(calls) as readonly { readonly name: string; readonly arguments: unknown }[]
+  return list.map((call) => ({
+    kind: 'function',
+    name: call.name,
+    namespace: undefined,
+    arguments: JSON.stringify(call.arguments),
+  }))
 }
 
 /** What a step wants said instead of the usual. */

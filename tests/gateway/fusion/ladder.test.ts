@@ -82,6 +82,8 @@ async function run({ n, answering, judge, synthesis, stream, fallback = hang }: 
         return synthesis
       case 'fallback':
         return fallback
+      case 'outer':
+        throw new Error('a fusion has no outer model')
     }
   }
   const world = new SimulatedModels(new SimulatedTime(), behave)

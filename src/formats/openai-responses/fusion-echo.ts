@@ -1,0 +1,62 @@
+import type { Json, JsonObject } from '../../domain/conversation.ts'
+import { isObject } from '../../domain/json.ts'
+import { fusionCallNames, fusionToolType } from '../../domain/profiles.ts'
+import { isArray } from '../fields.ts'
+
+/** Of what a later turn is told about a fusion of an earlier one: all of it, and each text in it. */
+const maxDigestCharacters = 2_400
+const maxTextCharacters = 400
+const maxTexts = 8
+
+/** Whether an item is a fusion that stood in an earlier answer of ours, which no provider knows. */
+export function isFusionEcho(item: JsonObject): boolean {
+  if (item['type'] === fusionToolType) return true
+  const { server_label: label, name } = fusionCallNames
+  return item['type'] === 'mcp_call' && item['server_label'] === label && item['name'] === name
+}
+
+/** What models are told of it: what was asked and what came of it, in a few words. Undefined where it says nothing that we would have said. */
+export function digestFusion(item: JsonObject): string | undefined {
+  const asked = texts(parse(item['arguments'])?.['questions'])
+  const result = parse(item['output'])
+  if (result === undefined || result['ran'] === false) return undefined
+  const pieces = ['Several models were asked']
+  if (asked.length > 0) pieces[0] += `: ${asked.map((question) => JSON.stringify(question)).join(', ')}`
+  const { verdict, analysis } = result
+  if (verdict === 'insufficient') pieces.push('None of their answers could be trusted')
+  const found = isObject(analysis) ? analysis : {}
+  const agreed = texts(found['consensus'])
+  if (agreed.length > 0) pieces.push(`They agreed on: ${agreed.join('; ')}`)
+  const topics = isArray(found['contradictions'])
+    ? texts(found['contradictions'].map((entry) => (isObject(entry) ? (entry['topic'] ?? null) : null)))
+    : []
+  if (topics.length > 0) pieces.push(`They disagreed about: ${topics.join('; ')}`)
+  return `[${pieces.join('. ').slice(0, maxDigestCharacters)}.]`
+}
+
+/** The items as a provider may have them: each fusion replaced by its digest, or left out where there is none. */
+export function withoutFusions(items: readonly Json[]): Json[] {
+  return items.flatMap((item) => {
+    if (!isObject(item) || !isFusionEcho(item)) return [item]
+    const text = digestFusion(item)
+    return text === undefined ? [] : [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] }]
+  })
+}
+
+function parse(text: Json | undefined): JsonObject | undefined {
+  if (typeof text !== 'string') return undefined
+  try {
+    const value = JSON.parse(text) as Json
+    return isObject(value) ? value : undefined
+  } catch {
+    // Somebody changed it: it counts as nothing.
+    return undefined
+  }
+}
+
+function texts(value: Json | undefined): string[] {
+  if (!isArray(value)) return []
+  return value
+    .slice(0, maxTexts)
+    .flatMap((text) => (typeof text === 'string' ? [text.slice(0, maxTextCharacters)] : []))
+}

@@ -1,0 +1,95 @@
+import type { Conversation } from '../../domain/conversation.ts'
+import { invalidRequest, ServiceError } from '../../domain/errors.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import type { FusedSurface } from '../fused-answer.ts'
+import type { Book, Reservation } from '../fusion/book.ts'
+import type { Fence } from '../fusion/fence.ts'
+import { membersOf } from '../fusion/members.ts'
+import type { Backend } from '../ports.ts'
+import { OuterAnswer } from './outer-answer.ts'
+import { OuterTurn } from './outer-turn.ts'
+import type { Telling } from './telling.ts'
+
+/** One turn of the model, and what broke it if anything did. */
+export interface Heard {
+  readonly heard: OuterAnswer
+  readonly error?: ServiceError | UpstreamError
+}
+
+/** The model that the caller asked: whichever of its backends answers, turn by turn. */
+export class OuterModel {
+  /** Whether it can call tools at all. */
+  readonly knowsTools: boolean
+  readonly #surface: FusedSurface
+  readonly #book: Book
+  readonly #telling: Telling
+  /** Whoever answered last first: its own reasoning means nothing to others. */
+  #backends: readonly Backend[]
+
+  constructor(surface: FusedSurface, backends: readonly Backend[], book: Book, telling: Telling) {
+    this.#surface = surface
+    this.#book = book
+    this.#telling = telling
+    const able = backends.filter(({ capabilities }) => capabilities?.tools !== false)
+    this.knowsTools = able.length > 0
+    this.#backends = able.length > 0 ? able : backends
+  }
+
+  /** Who answered last, or would be asked first, by id. */
+  get writer(): string {
+    return this.#backends[0]!.id
+  }
+
+  /** The smallest window that is known of any. */
+  get window(): Pick<Backend, 'contextWindow'> {
+    const windows = this.#backends.flatMap(({ contextWindow }) => contextWindow ?? [])
+    return windows.length === 0 ? {} : { contextWindow: Math.min(...windows) }
+  }
+
+  /** Asks for one turn, which is passed on as it comes. Rejects only with a bug. */
+  async hear(request: Conversation, fences: readonly Fence[]): Promise<Heard> {
+    const { context } = this.#surface
+    const keepsSeals = context.conversation.hints.sealedReasoning === true
+    const heard = new OuterAnswer(context.mintId, fences, keepsSeals)
+    const reservation = this.#reserve(request)
+    if (reservation === undefined) return { heard, error: tooDear() }
+    using turn = new OuterTurn(this.#surface, request, this.#backends)
+    this.#telling.turn()
+    try {
+      const backend = await turn.open()
+      this.#surface.answeredBy(backend, turn.retryCount)
+      this.#backends = [backend, ...this.#backends.filter((other) => other !== backend)]
+      for (let events = await turn.next(); events !== undefined; events = await turn.next())
+        await this.#telling.say(heard.take(events))
+      await this.#telling.say(heard.rest())
+      return { heard }
+    } catch (error) {
+      if (error instanceof UpstreamError || error instanceof ServiceError) return { heard, error }
+      throw error
+    } finally {
+      this.#close(reservation, turn, heard)
+    }
+  }
+
+  /** Keeps back what a turn of the dearest of them can cost; undefined where that is too much. */
+  #reserve(request: Conversation): Reservation | undefined {
+    const book = this.#book
+    const [first, ...others] = membersOf(this.#backends)
+    const dearest = others.reduce(
+      (before, member) => (book.worstUsd(member, request) > book.worstUsd(before, request) ? member : before),
+      first!,
+    )
+    return book.reserve('outer', dearest, book.worstUsd(dearest, request))
+  }
+
+  #close(reservation: Reservation, { usage, ms }: OuterTurn, { finish }: OuterAnswer): void {
+    const [member] = membersOf(this.#backends)
+    const status = finish !== undefined ? 'answered' : usage === undefined ? 'unreachable' : 'broken'
+    this.#book.close({ ...reservation, member: member! }, { status, ms, ...(usage === undefined ? {} : { usage }) })
+  }
+}
+
+function tooDear(): ServiceError {
+  const problem = 'parameters.max_cost_usd is too low for this. Send a higher one, or a shorter request.'
+  return invalidRequest('parameters.max_cost_usd', problem)
+}

@@ -1,0 +1,117 @@
+import type { Timer } from '../../domain/clock.ts'
+import type { AnswerEvent, Conversation, Usage } from '../../domain/conversation.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import { AnswerEvents } from '../answer-events.ts'
+import type { AttemptRun } from '../attempt.ts'
+import { attemptOf } from '../attempt-end.ts'
+import { translatedOnly } from '../backend-body.ts'
+import { estimateUsage } from '../estimate-tokens.ts'
+import { Failover } from '../failover.ts'
+import type { FusedSurface } from '../fused-answer.ts'
+import { openLane } from '../open-lane.ts'
+import type { Backend } from '../ports.ts'
+
+/** One turn of the model that answers, asked of one backend after the other until one begins (contract 5). */
+export class OuterTurn implements Disposable {
+  readonly #surface: FusedSurface
+  readonly #conversation: Conversation
+  readonly #failover: Failover
+  readonly #startedMs: number
+  #events = new AnswerEvents()
+  #run: AttemptRun | undefined
+  #usage: Usage | undefined
+  #recorded = 0
+  #idle: Timer | undefined
+  readonly #cut = (): void => {
+    const { current, attempts } = this.#failover
+    const isWaiting = this.#run === undefined && current !== undefined
+    const cancelled = new UpstreamError('cancelled')
+    current?.stop(cancelled)
+    this.#record()
+    // At once, so that the record of a caller that left has it.
+    if (isWaiting && attempts.length === this.#recorded)
+      this.#surface.record(attemptOf(current, this.#nowMs, cancelled))
+    this.#recorded = Number.POSITIVE_INFINITY
+  }
+
+  constructor(surface: FusedSurface, conversation: Conversation, backends: readonly Backend[]) {
+    const { parts, request, context, port } = surface
+    this.#surface = surface
+    this.#conversation = conversation
+    this.#startedMs = port.clock.nowMs()
+    const asked = { request: { ...request, passedHeaders: undefined }, conversation, backends, written: undefined }
+    this.#failover = new Failover({ ...parts, relays: translatedOnly }, asked, (backend) => {
+      // What a backend said before it failed is not part of the next one's answer.
+      this.#events = new AnswerEvents()
+      const { writer } = this.#events
+      return openLane({
+        context: { ...context, conversation },
+        backend,
+        client: { writeAnswer: () => writer },
+        backendFormat: parts.formats(backend.format),
+        relay: undefined,
+      })
+    })
+  }
+
+  /** How many backends failed before the one that answers. */
+  get retryCount(): number {
+    return this.#failover.retryCount
+  }
+
+  /** Milliseconds since it was asked. */
+  get ms(): number {
+    return Math.round(this.#nowMs - this.#startedMs)
+  }
+
+  /** What it took, estimated where nobody counted. */
+  get usage(): Usage | undefined {
+    if (this.#usage !== undefined || this.#run === undefined) return this.#usage
+    return this.#run.lane.usage ?? estimateUsage(this.#conversation, this.#run.lane.roughTokens)
+  }
+
+  /** Resolves with who answers when the first content is there. @throws ServiceError where nobody does, UpstreamError `cancelled` */
+  async open(): Promise<Backend> {
+    const { signal } = this.#surface
+    if (signal.aborted) throw new UpstreamError('cancelled')
+    signal.addEventListener('abort', this.#cut, { once: true })
+    try {
+      const run = await this.#failover.firstContent()
+      this.#run = run
+      this.#events.flowFrom(run, () => {})
+      return run.backend
+    } finally {
+      this.#failover.release()
+      this.#record()
+    }
+  }
+
+  /** What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence (contract 5.5) */
+  async next(): Promise<readonly AnswerEvent[] | undefined> {
+    const run = this.#run!
+    const { idleMs } = run.backend.timeouts
+    this.#idle = this.#surface.port.clock.after(idleMs, () => run.stop(new UpstreamError('timeout')))
+    try {
+      const events = await this.#events.next()
+      for (const event of events ?? []) if (event.type === 'usage') this.#usage = event.usage
+      return events
+    } finally {
+      this.#idle.cancel()
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#surface.signal.removeEventListener('abort', this.#cut)
+    this.#failover.current?.stop(new UpstreamError('cancelled'))
+  }
+
+  get #nowMs(): number {
+    return this.#surface.port.clock.nowMs()
+  }
+
+  #record(): void {
+    const { attempts } = this.#failover
+    for (const attempt of attempts.slice(this.#recorded)) this.#surface.record(attempt)
+    this.#recorded = Math.max(this.#recorded, attempts.length)
+  }
+}

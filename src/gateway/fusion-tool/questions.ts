@@ -1,0 +1,53 @@
+import type { Json } from '../../domain/conversation.ts'
+import { isObject } from '../../domain/json.ts'
+import { isArray } from '../../formats/fields.ts'
+
+const maxQuestionCharacters = 8_000
+const maxFocus = 8
+const maxFocusCharacters = 400
+/** Questions that one run answers together; more calls in one turn are not answered. */
+export const maxQuestions = 3
+
+/** What a run is about. */
+export interface Questions {
+  readonly questions: readonly string[]
+  readonly focus: readonly string[]
+}
+
+/** The arguments of one call as they are meant: a text alone is a question. Undefined where there is no question in them. */
+export function readCall(text: string): Questions | undefined {
+  const value = parse(text)
+  const given = isObject(value) ? value : { question: value }
+  const { question, focus } = given
+  if (typeof question !== 'string' || question.trim() === '') return undefined
+  const points = isArray(focus) ? focus : [focus]
+  return {
+    questions: [question.trim().slice(0, maxQuestionCharacters)],
+    focus: points
+      .flatMap((point) => (typeof point === 'string' && point.trim() !== '' ? [point.trim()] : []))
+      .slice(0, maxFocus)
+      .map((point) => point.slice(0, maxFocusCharacters)),
+  }
+}
+
+/** The calls of one turn as one run: each question once. */
+export function joinCalls(calls: readonly Questions[]): Questions {
+  const focus = [...new Set(calls.flatMap((call) => call.focus))].slice(0, maxFocus)
+  return { questions: [...new Set(calls.flatMap(({ questions }) => questions))].slice(0, maxQuestions), focus }
+}
+
+/** The same for runs that ask the same, however it is spaced. */
+export function keyOf({ questions, focus }: Questions): string {
+  return JSON.stringify([questions, focus])
+    .replace(/(?:\s|\\n)+/g, ' ')
+    .toLowerCase()
+}
+
+function parse(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    // A model that wrote no JSON: its call has no question.
+    return undefined
+  }
+}

@@ -1,0 +1,268 @@
+import type { Conversation, FinishReason, Turn } from '../../domain/conversation.ts'
+import type { FusionMemo } from '../../domain/fusion-memo.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import type { FusedEnd, FusedSurface } from '../fused-answer.ts'
+import { Book } from '../fusion/book.ts'
+import { digestOf } from '../fusion/digest.ts'
+import type { Fence } from '../fusion/fence.ts'
+import { membersOf } from '../fusion/members.ts'
+import { mergedPrompt } from '../fusion/prompts.ts'
+import type { Backend } from '../ports.ts'
+import type { Deferred, DeferredQuestions } from './deferred-questions.ts'
+import { failureText, fenceOf, findingsText, withFindings, withMemo } from './findings.ts'
+import type { OuterAnswer } from './outer-answer.ts'
+import { OuterModel, type Heard } from './outer-model.ts'
+import { outerRequest, type Presence } from './presented-tool.ts'
+import { joinCalls, maxQuestions, readCall } from './questions.ts'
+import type { FusionTool } from './read-tool.ts'
+import { Runs, type RunFound, type RunResult } from './runs.ts'
+import { Telling, type RunReason } from './telling.ts'
+
+/** Turns of the model in one answer; in the last one it has no tool of ours. */
+const maxTurns = 4
+/** Of the time for the whole request, the part in which runs may be begun. */
+const shareOfTime = 0.9
+
+export interface ToolAnswerOf {
+  readonly tool: FusionTool
+  /** Those that the caller asked, in their order: one of them gives the answer. */
+  readonly backends: readonly Backend[]
+  /** Those that deliberate. */
+  readonly members: readonly Backend[]
+  readonly accountId: string
+  readonly deferred: DeferredQuestions
+  /** Whether the user spoke last: what has to be deliberated about is so once for what a user says. */
+  readonly isUsersTurn: boolean
+  /** What a run of the same user's turn left, for a turn in which tools have answered. */
+  readonly memo: FusionMemo | undefined
+  readonly takeSlot: () => Disposable
+}
+
+/**
+ * Answers a request to which the caller attached the fusion tool: the model that was asked decides whether several are
+ * to be asked, and goes on in the same answer with what they found. A run that fails is a result like any other.
+ */
+export async function answerWithTool(surface: FusedSurface, of: ToolAnswerOf): Promise<FusedEnd> {
+  const answer = new ToolAnswer(surface, of)
+  try {
+    return await answer.answer()
+  } finally {
+    answer.close()
+  }
+}
+
+class ToolAnswer {
+  readonly #surface: FusedSurface
+  readonly #of: ToolAnswerOf
+  readonly #book: Book
+  readonly #runs: Runs
+  readonly #telling: Telling
+  readonly #model: OuterModel
+  readonly #startedMs: number
+  /** The caller's conversation, and what was found before the model was asked. */
+  #conversation: Conversation
+  /** What the model said since, with the results of its calls. */
+  readonly #since: Turn[] = []
+  readonly #fences: Fence[] = []
+  #isWithdrawn = false
+  #best: string | undefined
+  #mayRetry = true
+  /** What was asked beside tools of the caller and is answered here. */
+  #waiting: Deferred | undefined
+
+  constructor(surface: FusedSurface, of: ToolAnswerOf) {
+    const { port, signal, context, parts } = surface
+    const { settings } = of.tool
+    this.#surface = surface
+    this.#of = of
+    this.#conversation = of.isUsersTurn ? context.conversation : withMemo(context.conversation, of.memo)
+    this.#startedMs = port.clock.nowMs()
+    this.#book = new Book(settings.maxCostUsd)
+    this.#telling = new Telling(surface, settings)
+    this.#model = new OuterModel(surface, of.backends, this.#book, this.#telling)
+    this.#runs = new Runs({
+      conversation: context.conversation,
+      settings,
+      port,
+      signal,
+      book: this.#book,
+      members: () => membersOf(of.members.filter(({ id }) => parts.health.availability(id).usable)),
+      listener: this.#telling.listener,
+      takeSlot: of.takeSlot,
+      onRecord: (record) => surface.recordFusion(record),
+      remainingMs: () => this.#remainingMs,
+    })
+  }
+
+  close(): void {
+    this.#telling.close()
+  }
+
+  async answer(): Promise<FusedEnd> {
+    this.#telling.begin()
+    await this.#runFirst()
+    let turn = 1
+    for (;;) {
+      if (this.#surface.signal.aborted) return this.#ended()
+      const presence = this.#presence(turn)
+      const { heard, error } = await this.#hear(presence)
+      if (this.#surface.signal.aborted) return this.#ended()
+      if (error !== undefined) {
+        if (heard.isSeen) return this.#ended(error)
+        if (error instanceof UpstreamError && this.#mayRetry) {
+          this.#mayRetry = false
+          continue
+        }
+        return this.#standIn(error)
+      }
+      const { finish = 'stop', ours, callIds } = heard
+      if (ours.length === 0) return this.#end(finish)
+      if (callIds.length > 0) return this.#defer(heard, presence)
+      if (presence !== 'offered' && (heard.hasText || this.#best !== undefined || turn >= maxTurns))
+        return heard.hasText ? this.#end('stop') : this.#standIn(new UpstreamError('broken'))
+      await this.#answerCalls(heard)
+      turn += 1
+    }
+  }
+
+  /** What is deliberated about before the model is asked at all. */
+  async #runFirst(): Promise<void> {
+    const { deferred, accountId } = this.#of
+    const waiting = deferred.find(accountId, this.#answeredCalls)
+    const reason = waiting === undefined ? this.#reasonToBegin : 'deferred'
+    if (reason === undefined) return
+    const result = await this.#ask(reason, waiting)
+    if (!('failure' in result)) {
+      this.#conversation = withFindings(this.#conversation, this.#model.window, result, waiting)
+      this.#show(result)
+    }
+    this.#waiting = waiting
+  }
+
+  get #reasonToBegin(): RunReason | undefined {
+    const { tool, isUsersTurn } = this.#of
+    if (!isUsersTurn) return undefined
+    if (tool.isForced) return 'forced'
+    if (tool.settings.mode === 'always') return 'always'
+    return this.#model.knowsTools ? undefined : 'no_tool_support'
+  }
+
+  /** The calls whose results the caller brings with this request. */
+  get #answeredCalls(): string[] {
+    const { turns } = this.#surface.context.conversation
+    const last = turns.findLastIndex(({ role }) => role === 'assistant')
+    return turns.slice(last + 1).flatMap((turn) => (turn.role === 'tool' ? [turn.callId] : []))
+  }
+
+  #presence(turn: number): Presence {
+    const wasCalled = this.#since.length > 0
+    if (!this.#model.knowsTools || !this.#of.tool.isAllowed || (this.#runs.isSpent && !wasCalled)) return 'absent'
+    if (!this.#isWithdrawn && turn < maxTurns) return 'offered'
+    return wasCalled ? 'declared' : 'absent'
+  }
+
+  #hear(presence: Presence): Promise<Heard> {
+    const request = outerRequest({
+      conversation: this.#conversation,
+      since: this.#since,
+      presence,
+      maxRuns: this.#of.tool.settings.maxRuns,
+      hasRun: this.#runs.count > 0,
+      isBounded: this.#book.isCapped,
+    })
+    return this.#model.hear(request, this.#fences)
+  }
+
+  /** Gives the model the result of each of its calls: of all together one run. */
+  async #answerCalls(heard: OuterAnswer): Promise<void> {
+    const calls = heard.ours.map((call) => readCall(call.arguments))
+    const asked = calls.filter((call) => call !== undefined).slice(0, maxQuestions)
+    const result: RunResult =
+      asked.length === 0 ? { failure: 'no_question' } : await this.#ask('called', joinCalls(asked))
+    this.#since.push({ role: 'assistant', parts: heard.parts })
+    let isFirst = true
+    for (const [index, call] of heard.ours.entries()) {
+      const readable = calls[index]
+      const isAsked = readable !== undefined && asked.includes(readable)
+      let text: string
+      if ('failure' in result) text = failureText(result.failure)
+      else if (!isAsked) text = failureText(readable === undefined ? 'no_question' : 'limit')
+      else text = isFirst ? findingsText(this.#conversation, this.#model.window, result) : mergedPrompt
+      if (isAsked) isFirst = false
+      this.#since.push({ role: 'tool', callId: call.id, kind: 'function', parts: [{ type: 'text', text }] })
+    }
+    if (!('failure' in result)) this.#show(result)
+    else if (result.failure !== 'no_question' && result.failure !== 'all_panels_failed') this.#isWithdrawn = true
+    this.#isWithdrawn ||= this.#runs.isRepeating
+  }
+
+  async #ask(reason: RunReason, questions: Parameters<Runs['ask']>[0]): Promise<RunResult> {
+    const before = this.#runs.count
+    const result = await this.#runs.ask(questions)
+    if (this.#runs.count > before && !this.#surface.signal.aborted) this.#telling.ran(reason, questions, result)
+    return result
+  }
+
+  #show(found: RunFound): void {
+    this.#best = found.best ?? this.#best
+    this.#remember(found)
+    const fence = fenceOf(found)
+    if (fence !== undefined && !this.#fences.includes(fence)) this.#fences.push(fence)
+  }
+
+  /** Where the caller's tools are attached their results come next: whoever writes now is asked again then, with the findings. */
+  #remember({ deliberation: { analyses, decision, fence } }: RunFound): void {
+    const { port, context } = this.#surface
+    const [analysis] = analyses
+    if (context.conversation.tools.length === 0 || analysis === undefined || decision?.verdict === 'insufficient')
+      return
+    const notes = digestOf(analysis, fence)
+    if (notes === undefined) return
+    this.#telling.seal(port.remember?.({ writer: this.#model.writer, notes, mark: fence.start }))
+  }
+
+  /** The caller's own tools first: what was asked beside them waits for what they say. */
+  #defer(heard: OuterAnswer, presence: Presence): FusedEnd {
+    const { tool, deferred, accountId } = this.#of
+    const asked = heard.ours.flatMap((call) => readCall(call.arguments) ?? []).slice(0, maxQuestions)
+    if (tool.settings.mixed === 'defer' && presence === 'offered' && asked.length > 0) {
+      deferred.keep(accountId, heard.callIds, joinCalls(asked))
+      this.#telling.defer()
+    }
+    return this.#end('tool_calls')
+  }
+
+  /** The model fails: the best answer of those that were asked is a reply too, where there is one in the form that is wanted. */
+  async #standIn(error: unknown): Promise<FusedEnd> {
+    const { outputFormat } = this.#surface.context.conversation
+    const isFree = outputFormat === undefined || outputFormat.type === 'text'
+    if (this.#best === undefined || !isFree) return this.#ended(error)
+    await this.#telling.sayAll(this.#best)
+    return this.#end('stop')
+  }
+
+  #end(reason: FinishReason): FusedEnd {
+    // Only an answer that is complete has used the question up: a caller that sends its results again asks it again.
+    if (this.#waiting !== undefined) this.#of.deferred.forget(this.#of.accountId, this.#waiting)
+    this.#telling.end(this.#book.usageInParts(this.#modelOf), reason)
+    return this.#ended()
+  }
+
+  #ended(error?: unknown): FusedEnd {
+    const { usage } = this.#book
+    return error instanceof Error ? { error, usage } : { usage }
+  }
+
+  /** Which model a call went to, where the operator lets callers know. */
+  get #modelOf(): ((id: string) => string | undefined) | undefined {
+    const { tool, members, backends } = this.#of
+    if (!tool.settings.namesModels) return undefined
+    return (id) => [...members, ...backends].find((backend) => backend.id === id)?.model
+  }
+
+  get #remainingMs(): number {
+    const { totalMs, port } = this.#surface
+    const limitMs = Math.min(this.#of.tool.settings.totalMs, totalMs * shareOfTime)
+    return limitMs - (port.clock.nowMs() - this.#startedMs)
+  }
+}

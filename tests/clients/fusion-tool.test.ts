@@ -1,0 +1,103 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import { Service } from '../service.ts'
+import { entrances } from './ai-clients.ts'
+import { connect, majors } from './openai-clients.ts'
+
+/** What clients make of answers in which several models were asked: one request each, and nothing that they stumble over. */
+const frontier = 'svc-router/frontier'
+const attached = { type: 'svc-router:fusion' }
+const question = 'Please consult other models: how many?'
+const said = 'The tool answered'
+const shapes = ['auto', 'reasoning', 'none'] as const
+
+let service: Service
+beforeAll(async () => {
+  service = await Service.start()
+})
+afterAll(() => service.stop())
+afterEach(() => {
+  for (const provider of service.providers) provider.script([])
+})
+
+describe.each(majors)('$name', ({ OpenAI }) => {
+  test('chat, whole and streamed', async () => {
+    const { client, traffic } = connect(OpenAI, service)
+    const tools = [attached] as never[]
+    const messages = [{ role: 'user' as const, content: question }]
+    const whole = await client.chat.completions.create({ model: frontier, messages, tools })
+    expect(whole.choices[0]!.message).toMatchObject({ content: expect.stringContaining(said) as string })
+    expect(whole.choices[0]!.message.tool_calls).toBeUndefined()
+    const stream = client.chat.completions.stream({ model: frontier, messages, tools })
+    const final = await stream.finalChatCompletion()
+    expect(final.choices[0]!.message.content).toContain(said)
+    expect(final).toMatchObject({ svc_router: { fusion: { ran: true } } })
+    expect(traffic.answers.map(({ status }) => status)).toEqual([200, 200])
+  })
+
+  test.each(shapes)('responses with result_item %s, whole and streamed, gone on from in both ways', async (shape) => {
+    const { client, traffic } = connect(OpenAI, service)
+    const tools = [{ ...attached, parameters: { result_item: shape } }] as never[]
+    const whole = await client.responses.create({ model: frontier, input: question, tools })
+    expect(whole.output_text).toContain(said)
+    expect(whole.output.filter(({ type }) => type === 'mcp_call')).toHaveLength(shape === 'auto' ? 1 : 0)
+    const final = await client.responses.stream({ model: frontier, input: question, tools }).finalResponse()
+    expect(final.output_text).toContain(said)
+    const next = await client.responses.create({
+      model: frontier,
+      input: [{ role: 'user', content: question }, ...(final.output as never[]), { role: 'user', content: 'And now?' }],
+    })
+    expect(next.output_text).toContain('And now?')
+    const last = await client.responses.create({ model: frontier, input: 'So?', previous_response_id: final.id })
+    expect(last.output_text).toContain('So?')
+    expect(traffic.answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  })
+
+  test('a tool of the caller beside ours goes through the usual loop', async () => {
+    const { client } = connect(OpenAI, service)
+    const made = [
+      { name: 'svc_router_fusion', arguments: { question: 'Is it cold?' } },
+      { name: 'get_weather', arguments: { city: 'Oslo' } },
+    ]
+    const step: ScriptStep = { do: 'answer', calls: JSON.stringify(made) }
+    service.providers[0]!.script([step])
+    const runner = client.chat.completions.runTools({
+      model: frontier,
+      messages: [{ role: 'user', content: 'How is it?' }],
+      stream: true,
+      tools: [
+        {
+          type: 'function',
+          function: {
+            name: 'get_weather',
+            description: 'The weather of a city.',
+            parameters: { type: 'object', properties: { city: { type: 'string' } } },
+            parse: JSON.parse,
+            function: () => 'It is -7.',
+          },
+        },
+        attached as never,
+      ],
+    })
+    expect(await runner.finalContent()).toContain('It is -7.')
+  })
+})
+
+describe.each(entrances)('$name', ({ ai, model: open }) => {
+  const { generateText, streamText } = ai
+  /** The SDK declares only tools that it knows: ours is put into the request on its way. */
+  const attaching: typeof fetch = (url, init) => {
+    const body = JSON.parse(init!.body as string) as { tools?: unknown[] }
+    return fetch(url, { ...init!, body: JSON.stringify({ ...body, tools: [...(body.tools ?? []), attached] }) })
+  }
+
+  test('generateText and streamText give the reply', async () => {
+    const model = open({ baseURL: service.baseUrl, apiKey: service.key, fetch: attaching }, frontier)
+    const whole = await generateText({ model, prompt: question })
+    expect(whole.text).toContain(said)
+    expect(whole.finishReason).toBe('stop')
+    const stream = streamText({ model, prompt: question })
+    expect(await stream.text).toContain(said)
+    expect((await stream.usage).outputTokens).toBeGreaterThan(0)
+  })
+})
