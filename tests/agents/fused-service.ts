@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { AnswerEvent, Conversation } from '../../src/domain/conversation.ts'
 import type { ConversationFormatId } from '../../src/domain/format-id.ts'
-import { judgePrompt, panelPrompt, synthesisPrompt } from '../../src/gateway/fusion/prompts.ts'
+import { roleIn, type FusionRole } from '../simulation/fusion-roles.ts'
 import { candidatesIn, judgeReply, textOf } from '../simulation/simulated-judge.ts'
 import { RequestLines } from './request-lines.ts'
 import { RunningService } from './running-service.ts'
@@ -11,15 +11,6 @@ import { say, startScriptedModel, type ScriptedModel } from './scripted-model.ts
 export const fusion = 'svc-router/fusion'
 
 const members = ['alpha', 'beta', 'gamma'] as const
-/** `plain`: whatever is no part of a deliberation. */
-type Role = 'panel' | 'judge' | 'writer' | 'plain'
-
-const sentences: readonly (readonly [Role, string])[] = [
-  ['panel', firstSentence(panelPrompt(0, 20, false))],
-  ['judge', firstSentence(judgePrompt(3, ''))],
-  ['writer', firstSentence(synthesisPrompt('', true, false))],
-]
-
 interface FusedPlay {
   readonly format: ConversationFormatId
   /** How long each of the three takes for its own answer: there is not a byte before. */
@@ -33,7 +24,7 @@ export class FusedService implements AsyncDisposable {
   readonly service: RunningService
   readonly lines: RequestLines
   /** What every call to a model was for, in order. */
-  readonly roles: readonly Role[]
+  readonly roles: readonly FusionRole[]
   readonly #models: readonly ScriptedModel[]
 
   private constructor(parts: Pick<FusedService, 'service' | 'lines' | 'roles'>, models: readonly ScriptedModel[]) {
@@ -44,11 +35,11 @@ export class FusedService implements AsyncDisposable {
   }
 
   static async start({ format, panelMs, speak }: FusedPlay): Promise<FusedService> {
-    const roles: Role[] = []
+    const roles: FusionRole[] = []
     const models = await Promise.all(
       members.map((name) =>
         startScriptedModel(format, async (conversation) => {
-          const role = roleIn(conversation)
+          const role = roleIn(textOf(conversation) + (conversation.hints.instructions ?? ''))
           roles.push(role)
           if (role === 'judge') return say(judgeOf(conversation))
           if (role !== 'panel') return speak(conversation, role)
@@ -80,7 +71,7 @@ export class FusedService implements AsyncDisposable {
    * requests as turns, each sent once, answered at once and charged once.
    */
   async expectServed(turns: number, path: string): Promise<void> {
-    const plain = Array.from({ length: turns - 1 }, (): Role => 'plain')
+    const plain = Array.from({ length: turns - 1 }, (): FusionRole => 'plain')
     expect(this.roles).toEqual(['panel', 'panel', 'panel', 'judge', 'writer', ...plain])
     expect(this.lines.seen.filter((line) => line.startsWith(`POST ${path}`))).toHaveLength(turns)
     const records = await this.service.requests()
@@ -100,18 +91,9 @@ export class FusedService implements AsyncDisposable {
   }
 }
 
-function roleIn(conversation: Conversation): Role {
-  const text = textOf(conversation) + (conversation.hints.instructions ?? '')
-  return sentences.find(([, sentence]) => text.includes(sentence))?.[0] ?? 'plain'
-}
-
 /** A judge that finds all equally good, so that the answer is written. */
 function judgeOf(conversation: Conversation): string {
   const scores = candidatesIn(conversation).map(({ label }): [string, number] => [label, 6])
   expect(scores).toHaveLength(members.length)
   return judgeReply({ scores: Object.fromEntries(scores) })
-}
-
-function firstSentence(prompt: string): string {
-  return prompt.slice(0, prompt.indexOf('.'))
 }

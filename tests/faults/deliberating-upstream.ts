@@ -1,29 +1,19 @@
 import type { ServerResponse } from 'node:http'
-import { judgePrompt, panelPrompt, synthesisPrompt } from '../../src/gateway/fusion/prompts.ts'
+import { roleIn, type FusionRole } from '../simulation/fusion-roles.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { openEventStream, sendJson, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
-
-/** What a call of a deliberation is for; `plain`: it is part of none. */
-export type Role = 'panel' | 'judge' | 'writer' | 'plain'
-
-const beginnings: readonly (readonly [Role, string])[] = [
-  ['panel', firstWords(panelPrompt(0, 20, false))],
-  ['judge', 'You compare 3 candidate answers'],
-  ['writer', firstWords(synthesisPrompt('', true, false))],
-]
-if (!judgePrompt(3, '').startsWith(beginnings[1]![1])) throw new Error('the judge is told something else')
 
 const usage = { prompt_tokens: 900, completion_tokens: 300, total_tokens: 1200 }
 
 /** A provider of chat completions that plays its part in deliberations: what it does with each call is for `play` to say. */
 export async function startDeliberatingUpstream(
-  play: (role: Role, response: ServerResponse, body: string) => void | Promise<void>,
+  play: (role: FusionRole, response: ServerResponse, body: string) => void | Promise<void>,
 ): Promise<ScriptedUpstream> {
   const upstream = await startScriptedUpstream()
   upstream.answer = (_request, response) => {
     // Nothing is kept of what may be much.
     const body = upstream.bodies.pop()!
-    return play(beginnings.find(([, words]) => body.includes(words))?.[0] ?? 'plain', response, body)
+    return play(roleIn(body), response, body)
   }
   return upstream
 }
@@ -52,9 +42,4 @@ export function endStream(response: ServerResponse): void {
 
 function chunk(fields: object): string {
   return `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', ...fields })}\n\n`
-}
-
-/** Of a prompt as much as stands in JSON as it is. */
-function firstWords(prompt: string): string {
-  return prompt.slice(0, 40).replace(/["\n].*/s, '')
 }

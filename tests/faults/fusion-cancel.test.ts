@@ -3,15 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { seededRandom } from '../../src/gateway/fusion/seed.ts'
 import { Service } from '../service.ts'
+import type { FusionRole } from '../simulation/fusion-roles.ts'
 import { quantile } from '../simulation/statistics.ts'
-import {
-  beginStream,
-  endStream,
-  sayWhole,
-  startDeliberatingUpstream,
-  undecided,
-  type Role,
-} from './deliberating-upstream.ts'
+import { beginStream, endStream, sayWhole, startDeliberatingUpstream, undecided } from './deliberating-upstream.ts'
 
 const cancels = 1_000
 const warmUps = 20
@@ -31,7 +25,7 @@ const longestStayMs = 400
 
 /** One call to a model: what for, and when its connection was seen to end without an answer, or its answer was complete. */
 interface Call {
-  readonly role: Role
+  readonly role: FusionRole
   readonly begunMs: number
   cutMs: number | undefined
   isComplete: boolean
@@ -45,7 +39,7 @@ test(
     const calls = new Map<string, Call[]>()
     let open = 0
 
-    const play = async (role: Role, response: ServerResponse, body: string): Promise<void> => {
+    const play = async (role: FusionRole, response: ServerResponse, body: string): Promise<void> => {
       const call: Call = { role, begunMs: performance.now(), cutMs: undefined, isComplete: false }
       const marker = /fusion--?\d+-/.exec(body)![0]
       calls.set(marker, [...(calls.get(marker) ?? []), call])

@@ -1,0 +1,19 @@
+import { judgePrompt, notesPrompt, panelPrompt, synthesisPrompt } from '../../src/gateway/fusion/prompts.ts'
+
+/** What a call to a model is for; `plain`: it is part of no deliberation, whether or not it is told of one. */
+export type FusionRole = 'panel' | 'judge' | 'writer' | 'plain'
+
+const signs: readonly (readonly [FusionRole, string])[] = [
+  ['panel', 'as if no other answer than yours existed'],
+  ['judge', 'candidate answers to one conversation'],
+  ['writer', 'For your reply you are handed reference notes'],
+]
+const prompts = [panelPrompt(0, 20, false), judgePrompt(3, ''), synthesisPrompt('', true, false), notesPrompt('')]
+for (const [place, [role, words]] of signs.entries())
+  if (prompts.findIndex((prompt) => prompt.includes(words)) !== place || prompts.at(-1)!.includes(words))
+    throw new Error(`the words by which a ${role} is known are not its own any more`)
+
+/** By all that a request tells its model: as text, or as JSON, in which these words stand as they are. */
+export function roleIn(told: string): FusionRole {
+  return signs.find(([, words]) => told.includes(words))?.[0] ?? 'plain'
+}
