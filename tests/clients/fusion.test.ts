@@ -8,17 +8,27 @@ import { clients, connected, type Asks, type Client, type Way } from './fusion-c
 import type { Traffic } from './counting-fetch.ts'
 import { weatherIn } from './openai-clients.ts'
 
+type How = 'whole' | 'streamed'
+
 /** The ways to a deliberation, who speaks a format that has them, and what the head of its answer names. */
 const ways: readonly (Way & {
   readonly name: string
   readonly formats: readonly Client['format'][]
-  readonly upstream: string
+  readonly upstream: Readonly<Record<How, string>>
 })[] = [
   {
     name: 'svc-router/fusion',
     model: 'svc-router/fusion',
     formats: ['openai-chat', 'openai-responses', 'anthropic-messages'],
-    upstream: 'fusion',
+    upstream: { whole: 'fusion', streamed: 'fusion' },
+  },
+  {
+    name: 'svc-router:fusion',
+    model: 'svc-router/frontier',
+    tool: { type: 'svc-router:fusion', parameters: { mode: 'always' } },
+    formats: ['openai-chat', 'openai-responses', 'anthropic-messages'],
+    // The model that has the tool answers; a stream is begun before it is asked.
+    upstream: { whole: 'alpha', streamed: 'fusion' },
   },
 ]
 const cells = ways.flatMap((way) =>
@@ -72,25 +82,27 @@ async function ask<Seen>(
 }
 
 /** One HTTP request for each turn, each answered, the first one by a deliberation. */
-function expectTurns({ answers }: Traffic, turns: number, { upstream }: (typeof ways)[number]): void {
+function expectTurns({ answers }: Traffic, turns: number, { upstream }: (typeof ways)[number], how: How): void {
   expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: turns }, () => 200))
   const upstreams = answers.map(({ headers }) => headers.get('x-svc-router-upstream'))
-  expect(upstreams).toEqual([upstream, ...Array.from({ length: turns - 1 }, () => 'alpha')])
+  expect(upstreams).toEqual([upstream[how], ...Array.from({ length: turns - 1 }, () => 'alpha')])
 }
 
 describe.each(cells)('$name', ({ client, way }) => {
   const { helped } = connected(client, { baseUrl: 'http://127.0.0.1:9/v1', key: '-' } as Service, way).asks
-  const texts = {
-    'a whole answer': ({ whole }: Asks) => whole('Say hello.'),
-    'a stream': ({ streamed }: Asks) => streamed('Say hello.'),
-    ...(helped === undefined ? {} : { 'its helper for streams': (asks: Asks) => asks.helped!('Say hello.') }),
-  }
+  const texts = [
+    ['a whole answer', 'whole', ({ whole }: Asks) => whole('Say hello.')],
+    ['a stream', 'streamed', ({ streamed }: Asks) => streamed('Say hello.')],
+    ...(helped === undefined
+      ? []
+      : [['its helper for streams', 'streamed', (asks: Asks) => asks.helped!('Say hello.')] as const]),
+  ] as const
 
-  test.each(Object.entries(texts))('%s is the writer’s text alone, after one request', async (_, run) => {
+  test.each(texts)('%s (%s) is the writer’s text alone, after one request', async (_, how, run) => {
     const { seen, traffic, asked } = await ask(client, way, run)
     expect(seen).toMatch(new RegExp(`^${says}`))
     expect(seen).not.toContain('models were asked')
-    expectTurns(traffic, 1, way)
+    expectTurns(traffic, 1, way, how)
     // The panel, and for alpha the judge's and the writer's part besides.
     expect(asked).toEqual([3, 1, 1])
   })
@@ -99,7 +111,7 @@ describe.each(cells)('$name', ({ client, way }) => {
     const run = ({ loop }: Asks): Promise<string> => loop('What is the weather in Oslo?', stream)
     const { seen, traffic, asked } = await ask(client, way, run)
     expect(seen).toContain(weatherIn('Oslo'))
-    expectTurns(traffic, 2, way)
+    expectTurns(traffic, 2, way, stream ? 'streamed' : 'whole')
     expect(asked).toEqual([4, 1, 1])
   })
 
@@ -109,14 +121,14 @@ describe.each(cells)('$name', ({ client, way }) => {
       city: expect.stringMatching(/^simulated/) as string,
       degrees: expect.any(Number) as number,
     })
-    expectTurns(traffic, 1, way)
+    expectTurns(traffic, 1, way, 'whole')
     expect(asked.slice(1)).toEqual([1, 1])
   })
 
   test('an image is seen, after one request', async () => {
     const { seen, traffic, asked } = await ask(client, way, ({ image }) => image('What is this?'))
     expect(seen).toContain('I received 1 image')
-    expectTurns(traffic, 1, way)
+    expectTurns(traffic, 1, way, 'whole')
     expect(asked).toEqual([3, 1, 1])
   })
 

@@ -62,3 +62,13 @@ test.concurrent.each(Object.entries(silences))(
     for (const gapMs of gaps) expect(gapMs).toBeLessThan(longestSilenceMs)
   },
 )
+
+test.concurrent('neither is a stream to which the tool is attached, while the panel is silent', async () => {
+  const tools = [{ type: 'svc-router:fusion', parameters: { mode: 'always' } }]
+  const gaps = await Promise.all(
+    Object.entries(bodies).map(([path, body]) =>
+      longestGapMs(path, { ...body, model: 'svc-router/frontier', tools }, [[silence], [silence], [silence]]),
+    ),
+  )
+  for (const gapMs of gaps) expect(gapMs).toBeLessThan(longestSilenceMs)
+})

@@ -13,14 +13,12 @@ export interface OuterOf {
   readonly since: readonly Turn[]
   readonly presence: Presence
   readonly maxRuns: number
-  /** Whether something was deliberated about in this answer: then nothing has to be called any more. */
-  readonly hasRun: boolean
   /** Whether it must have a longest answer, so that its worst case is known. */
   readonly isBounded: boolean
 }
 
 /** What the model that answers is asked: the caller's own request, with our tool as a function where it may use it. */
-export function outerRequest({ conversation, since, presence, maxRuns, hasRun, isBounded }: OuterOf): Conversation {
+export function outerRequest({ conversation, since, presence, maxRuns, isBounded }: OuterOf): Conversation {
   const { toolChoice, parallelToolCalls, ...asked } = writerRequest(conversation, conversation.stream, isBounded)
   // Where only our tool is left, no tool may be called: a history with calls is refused without any.
   const isShown = presence === 'offered' || (presence === 'declared' && asked.tools.length === 0)
@@ -30,7 +28,8 @@ export function outerRequest({ conversation, since, presence, maxRuns, hasRun, i
   const choice =
     presence === 'declared' && isShown
       ? { type: 'none' as const }
-      : choiceFor(toolChoice, isShown, hasRun || since.length > 0 || asked.tools.length === 0)
+      : // A call of our tool is a call; what was convened without one says nothing of the caller's own tools.
+        choiceFor(toolChoice, isShown, since.length > 0 || asked.tools.length === 0)
   if (choice !== undefined) request.toolChoice = choice
   if (parallelToolCalls !== undefined) request.parallelToolCalls = parallelToolCalls
   // So that its own reasoning goes back to it with the call; models without any refuse to be asked.

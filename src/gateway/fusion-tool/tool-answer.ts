@@ -167,7 +167,6 @@ class ToolAnswer {
       since: this.#since,
       presence,
       maxRuns: this.#of.tool.settings.maxRuns,
-      hasRun: this.#runs.count > 0,
       isBounded: this.#book.isCapped,
     })
     return this.#model.hear(request, this.#fences)
