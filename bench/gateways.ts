@@ -59,7 +59,7 @@ export async function startGateway(name: GatewayName, options: StartOptions): Pr
 async function startSvcRouter(options: StartOptions): Promise<Gateway> {
   const folder = mkdtempSync(join(options.folder, 'svc-router-'))
   const port = await freePort()
-  const args = svcRouterCommand(folder, port, options.upstreamPort)
+  const args = svcRouterCommand(folder, { port, appPort: await freePort(), upstreamPort: options.upstreamPort })
   const child = options.processes.start('svc-router', 'gateway', args, {
     talks: false,
     environment: svcRouterEnvironment,

@@ -63,7 +63,7 @@ export function readOptions(argv: readonly string[]): Options {
     scenarios: readScenarios(values.only),
     gateways: ['relay', ...(values.control ? (['relay-again'] as const) : []), 'svc-router', 'portkey'],
     jsonFile: values.json,
-    warmUpMs: quick ? 500 : 1500,
+    warmUpMs: quick ? 500 : 5000,
     runMs: quick ? 700 : 1500,
     pacedEvents: quick ? 50 : 200,
     latencyMs: quick ? 1000 : 2000,

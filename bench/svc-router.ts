@@ -7,14 +7,33 @@ const program = join(repository, 'src', 'main.ts')
 const requestsPerMinute = 10_000_000
 const requestsPerMonth = 1_000_000_000
 
-/** As `npm start` gives it: what Node made of the sources is kept from one start to the next. */
-export const svcRouterEnvironment = { NODE_COMPILE_CACHE: join(repository, 'node_modules', '.cache', 'svc-router') }
+/** As `npm start` has it, see bin/boot.mjs. */
+const nodeFlags = ['--max-semi-space-size=16']
+export const svcRouterEnvironment = {
+  NODE_COMPILE_CACHE: join(repository, 'node_modules', '.cache', 'svc-router'),
+  MALLOC_ARENA_MAX: '2',
+}
 
 /** How the real program is started on a port with a provider at `upstreamPort`: the arguments for `node`. */
-export function svcRouterCommand(folder: string, port: number, upstreamPort: number): readonly string[] {
+export function svcRouterCommand(
+  folder: string,
+  { port, appPort, upstreamPort }: { readonly port: number; readonly appPort: number; readonly upstreamPort: number },
+): readonly string[] {
   const config = join(folder, 'svc-router.yaml')
   writeFileSync(config, configuration(upstreamPort))
-  return [program, 'start', '--port', String(port), '--data', join(folder, 'data'), '--config', config]
+  return [
+    ...nodeFlags,
+    program,
+    'start',
+    '--port',
+    String(port),
+    '--app-port',
+    String(appPort),
+    '--data',
+    join(folder, 'data'),
+    '--config',
+    config,
+  ]
 }
 
 /** One backend without a credential and a plan that is never used up; everything else is left at its default. */

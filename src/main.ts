@@ -30,7 +30,11 @@ import { SchemaMismatch } from './storage/migrations.ts'
 import { databasePath } from './storage/open-sqlite.ts'
 
 const debugEnv = 'SVC_ROUTER_DEBUG'
+/** Names, with commas between, what bin/boot.mjs set for this process alone. */
+const setByBootEnv = 'SVC_ROUTER_SET_BY_BOOT'
 const poolCloseMs = 1000
+
+for (const name of [...(process.env[setByBootEnv] ?? '').split(','), setByBootEnv]) delete process.env[name]
 
 const clock = systemClock()
 const random = systemRandom()

@@ -125,3 +125,23 @@ test('the program runs the sources as they are and gives the exit codes of its c
   expect(say('start', '--config', 'none.yaml').status).toBe(3)
   expect(say('keys', 'list').status).toBe(3)
 })
+
+test('the program takes the place of this process; what the environment says stands, and what was set is named', () => {
+  const main = join(folder, 'main.mjs')
+  writeFileSync(
+    main,
+    `const { MALLOC_ARENA_MAX, NODE_COMPILE_CACHE, SVC_ROUTER_SET_BY_BOOT } = process.env
+    console.log(JSON.stringify([process.pid, process.execArgv, process.argv.slice(2), MALLOC_ARENA_MAX, NODE_COMPILE_CACHE, SVC_ROUTER_SET_BY_BOOT]))`,
+  )
+  const { value: flags } = evaluate('return b.nodeFlags')
+  const source = `import * as b from ${JSON.stringify(bootUrl)}; await b.become(process.execPath, [...b.nodeFlags, ${JSON.stringify(main)}, 'two words'])`
+  const { MALLOC_ARENA_MAX: _, ...environment } = process.env
+  const cache = join(folder, 'cache')
+  const { pid, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', source], {
+    encoding: 'utf8',
+    timeout: timeoutMs,
+    env: { ...environment, NODE_COMPILE_CACHE: cache },
+  })
+  expect(stderr).toBe('')
+  expect(JSON.parse(stdout)).toEqual([pid, flags, ['two words'], '2', cache, 'MALLOC_ARENA_MAX'])
+})

@@ -211,6 +211,9 @@ describe('as a process', () => {
         SVC_ROUTER_API_KEY: service.key,
         SVC_ROUTER_BASE_URL: service.baseUrl,
         ANTHROPIC_API_KEY: 'another',
+        // As bin/boot.mjs leaves it.
+        MALLOC_ARENA_MAX: '2',
+        SVC_ROUTER_SET_BY_BOOT: 'MALLOC_ARENA_MAX',
       },
     })
   }
@@ -223,10 +226,13 @@ describe('as a process', () => {
   }
 
   test('input, output, arguments, environment and exit code are the agent’s own', async () => {
-    install('claude', 'read line; echo "$line|$*|$ANTHROPIC_BASE_URL|${ANTHROPIC_API_KEY-none}"; exit 7')
+    install(
+      'claude',
+      'read line; echo "$line|$*|$ANTHROPIC_BASE_URL|${ANTHROPIC_API_KEY-none}|${MALLOC_ARENA_MAX-none}"; exit 7',
+    )
     const child = start('-p', 'two words', '--json')
     child.stdin!.end('typed\n')
-    expect(await finished(child)).toEqual({ code: 7, out: `typed|-p two words --json|${service.origin}|none\n` })
+    expect(await finished(child)).toEqual({ code: 7, out: `typed|-p two words --json|${service.origin}|none|none\n` })
   })
 
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
