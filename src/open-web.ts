@@ -1,15 +1,20 @@
 import type { PlanSales } from './accounts/billing/billing-plane.ts'
+import { readVersion } from './cli/version.ts'
 import type { SendMail } from './accounts/ports.ts'
 import type { Config } from './config/config.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import { idMinter } from './domain/ids.ts'
+import { linksFor } from './domain/links.ts'
+import { openApiDocument } from './domain/openapi.ts'
 import type { RandomBytes } from './domain/random.ts'
 import { openOutbox } from './mail/outbox.ts'
 import { openSmtp } from './mail/smtp.ts'
 import type { Providers } from './open-providers.ts'
 import type { Storage } from './open-storage.ts'
+import { writeExample } from './open-examples.ts'
 import { openUpstreamDesk } from './open-upstream-desk.ts'
+import { Library } from './web/docs/library.ts'
 import { RateLimiter } from './web/rate-limiter.ts'
 import { routes } from './web/routes.ts'
 import { createWebApp } from './web/web-app.ts'
@@ -40,10 +45,12 @@ export function openWeb(config: Config, { storage, sales, providers, clock, rand
   const { store } = storage
   const { pepper } = config.secrets
   const { close, ...mail } = openMail(config, clock, log)
+  const { appUrl, baseUrl } = config
+  const links = linksFor(appUrl)
   const fetch = createWebApp(
     {
-      appUrl: config.appUrl,
-      baseUrl: config.baseUrl,
+      appUrl,
+      baseUrl,
       mode: config.mode,
       trustedProxies: config.appListen.trustedProxies,
       plans: config.plans,
@@ -60,6 +67,13 @@ export function openWeb(config: Config, { storage, sales, providers, clock, rand
       },
       lastUses: (accountId) => store.lastKeyUses(accountId, lastUsesAmong),
       upstreams: openUpstreamDesk(config, providers, random),
+      library: new Library({
+        appUrl,
+        baseUrl,
+        links,
+        writeRefusal: (error) => writeExample(error, config, clock.nowMs()),
+      }),
+      openApi: openApiDocument({ baseUrl, links, version: readVersion() }),
       control: { store, clock, random, pepper },
       identity: { store, clock, random, pepper },
       clock,

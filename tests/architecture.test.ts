@@ -86,6 +86,7 @@ const roots = [
   'open-web.ts',
   'open-models.ts',
   'open-billing.ts',
+  'open-examples.ts',
   'main.ts',
 ]
 const free = ['log.ts', 'make-folder.ts', 'release-memory.ts', '../package.json']

@@ -3,6 +3,8 @@ import { accountRoutes } from './pages/account.ts'
 import { billingRoutes } from './pages/billing.ts'
 import { upgradeRoutes } from './pages/upgrade.ts'
 import { codeRoutes } from './pages/code.ts'
+import { apiRoutes } from './pages/api.ts'
+import { docsRoutes } from './pages/docs.ts'
 import { emailRoutes } from './pages/emails.ts'
 import { keyRoutes } from './pages/keys.ts'
 import { outboxRoutes } from './pages/outbox.ts'
@@ -41,4 +43,6 @@ export const routes: readonly Route[] = [
   ...upstreamRoutes,
   ...billingRoutes,
   ...upgradeRoutes,
+  ...docsRoutes,
+  ...apiRoutes,
 ]

@@ -7,6 +7,7 @@ import type { Clock } from '../domain/clock.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { UsageSignals } from '../domain/usage.ts'
+import type { Library } from './docs/library.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { UpstreamDesk } from './upstream-desk.ts'
 
@@ -44,6 +45,9 @@ export interface WebParts {
   /** When each key of an account was last used, by its id, as far back as its latest requests go. */
   lastUses(accountId: string): Promise<ReadonlyMap<string, number>>
   readonly upstreams: UpstreamDesk
+  readonly library: Library
+  /** The OpenAPI document of the API. */
+  readonly openApi: object
   readonly identity: IdentityPlane
   readonly clock: Clock
   readonly log: EventLog
