@@ -28,6 +28,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
       'gateway/response-store.ts',
       'accounts/ports.ts',
       'accounts/billing/ports.ts',
+      'accounts/status-ports.ts',
     ],
     packages: ['kysely', 'pg', 'node:*'],
     because: 'an adapter: it serves both planes and knows no other adapter',
@@ -87,6 +88,7 @@ const roots = [
   'open-models.ts',
   'open-billing.ts',
   'open-examples.ts',
+  'open-status.ts',
   'main.ts',
 ]
 const free = ['log.ts', 'make-folder.ts', 'release-memory.ts', '../package.json']

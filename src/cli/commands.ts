@@ -11,6 +11,9 @@ import type { Command } from './command.ts'
 import { connect } from './connect.ts'
 import { doctor } from './doctor.ts'
 import { evalFusion } from './eval.ts'
+import { incidentsList } from './incidents-list.ts'
+import { incidentsOpen } from './incidents-open.ts'
+import { incidentsUpdate } from './incidents-update.ts'
 import { keysCreate } from './keys-create.ts'
 import { keysList } from './keys-list.ts'
 import { keysRevoke } from './keys-revoke.ts'
@@ -72,5 +75,8 @@ export const commands: readonly Command[] = [
   managedAccessRequests,
   managedAccessApprove,
   managedAccessReject,
+  incidentsOpen,
+  incidentsUpdate,
+  incidentsList,
   version,
 ]

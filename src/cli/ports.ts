@@ -1,6 +1,7 @@
 import type { SealCredential } from '../accounts/upstreams.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { AccountStore, AuditStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
+import type { StatusStore } from '../accounts/status-ports.ts'
 import type { Config } from '../config/config.ts'
 import type { Upstream } from '../domain/accounts.ts'
 import type { Clock } from '../domain/clock.ts'
@@ -26,6 +27,7 @@ export interface OpenedStore {
   proveQuotas(): Promise<void>
   readonly billing: BillingStore
   readonly requests: RequestReader
+  readonly incidents: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate' | 'listIncidents'>
   readonly proofs: Pick<IdentityStore, 'addProof'>
   close(): Promise<void>
 }

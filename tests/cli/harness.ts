@@ -12,6 +12,7 @@ import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
 import { openStore } from '../../src/open-storage.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { MemoryIncidents } from '../accounts/memory-incidents.ts'
 import { MemoryStore } from '../accounts/memory-store.ts'
 import { MemoryBillingStore } from '../billing/memory-billing-store.ts'
 
@@ -30,6 +31,7 @@ export class Harness {
   readonly records: RequestRecord[] = []
   /** Links that were made, as they are kept. */
   readonly proofs: (SignInProof & { readonly digests: ProofDigests })[] = []
+  readonly incidents = new MemoryIncidents()
   hasStore = true
   /** Whether the database of the data folder is used instead of the store in memory. */
   isStoreReal = false
@@ -108,6 +110,7 @@ export class Harness {
             proveQuotas: () => this.proof(),
             requests,
             proofs: store,
+            incidents: store,
             close: () => store.close(),
           }
         }
@@ -127,6 +130,7 @@ export class Harness {
                   .slice(0, limit),
               ),
           },
+          incidents: this.incidents,
           proofs: {
             addProof: (proof, digests) => {
               this.proofs.push({ ...proof, digests })

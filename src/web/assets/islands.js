@@ -45,3 +45,29 @@ for (const form of document.querySelectorAll('form[data-passkey]')) {
     }
   })
 }
+
+/** How often a page that waits asks, and for how long before it leaves it to its link. */
+const askEveryMs = 2000
+const askForMs = 15 * 60_000
+
+for (const waiting of document.querySelectorAll('[data-wait]')) {
+  const [said, again] = waiting.children
+  const until = Date.now() + askForMs
+  const ask = async () => {
+    if (!document.hidden) {
+      try {
+        const response = await fetch(waiting.dataset.wait, { headers: { accept: 'application/json' } })
+        if (!response.ok) return
+        const { arrived, text } = await response.json()
+        if (said.textContent !== text) said.textContent = text
+        waiting.classList.toggle('good', arrived)
+        again.hidden = arrived
+        if (arrived) return
+      } catch {
+        // The service restarts, or the network is gone: the next time may find it.
+      }
+    }
+    if (Date.now() < until) setTimeout(ask, askEveryMs)
+  }
+  if (!waiting.classList.contains('good')) setTimeout(ask, askEveryMs)
+}

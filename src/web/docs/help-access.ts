@@ -83,6 +83,15 @@ export const accessHelp = {
     at: { path: '/pricing', name: 'Plans and limits' },
     example: { retryAfterSeconds: 4, words: { limit: 20, plan: 'Free', seconds: 4 } },
   },
+  too_many_fusions: {
+    why: 'One deliberated answer asks many models, so the plan says how many of them an account may have under way at once.',
+    mend: [
+      'Wait until one has ended, then send the same request again. `Retry-After` says when to try.',
+      'A larger plan has more at once. `svc-router/frontier` has no such limit.',
+    ],
+    at: { path: '/pricing', name: 'Plans and limits' },
+    example: { retryAfterSeconds: 5, words: { limit: 2, plan: 'Pro', seconds: 5 } },
+  },
   no_provider_connected: {
     why: 'Requests run on provider credentials of the account itself, and none is connected that could serve this profile.',
     mend: [
