@@ -91,7 +91,7 @@ const roots = [
   'open-status.ts',
   'main.ts',
 ]
-const free = ['log.ts', 'make-folder.ts', 'release-memory.ts', '../package.json']
+const free = ['log.ts', 'make-folder.ts', 'release-memory.ts', '../package.json', '../docs/']
 
 const source = join(import.meta.dirname, '..', 'src')
 const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))

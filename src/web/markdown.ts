@@ -6,7 +6,7 @@ import { sample } from './sample.ts'
 type Block =
   | { readonly kind: 'heading'; readonly level: number; readonly text: string }
   | { readonly kind: 'code'; readonly text: string }
-  | { readonly kind: 'list'; readonly ordered: boolean; readonly items: readonly string[] }
+  | { readonly kind: 'list'; readonly ordered: boolean; readonly items: readonly (readonly Block[])[] }
   | { readonly kind: 'table'; readonly head: readonly string[]; readonly rows: readonly (readonly string[])[] }
   | { readonly kind: 'paragraph' | 'quote'; readonly text: string }
 
@@ -31,7 +31,7 @@ export function renderMarkdown(markdown: string, linkTo: (href: string) => strin
       case 'code':
         return sample(`sample-${(samples += 1)}`, block.text)
       case 'list': {
-        const items = block.items.map((item) => html`<li>${inline(item)}</li>`)
+        const items = block.items.map((item) => html`<li>${writeItem(item)}</li>`)
         return block.ordered
           ? html`<ol>
               ${items}
@@ -53,6 +53,9 @@ export function renderMarkdown(markdown: string, linkTo: (href: string) => strin
           : html`<p>${inline(block.text)}</p>`
     }
   }
+  // What is one paragraph stands in its item without one.
+  const writeItem = ([first, ...rest]: readonly Block[]): Html =>
+    html`${first?.kind === 'paragraph' ? inline(first.text) : first === undefined ? '' : write(first)}${rest.map(write)}`
   return html`<div class="prose">${blocksOf(markdown).map(write)}</div>`
 }
 
@@ -138,13 +141,18 @@ function readCode(lines: readonly string[], at: number): Read {
 }
 
 function readList(lines: readonly string[], at: number, shape: RegExp, ordered: boolean): Read {
-  const items: string[] = []
+  const items: (readonly Block[])[] = []
   let next = at
   for (let first = shape.exec(lines[at]!); first !== null; first = shape.exec(lines[next] ?? '')) {
-    // What is indented goes on with the item.
-    const end = endOf(lines, next + 1, (line) => !/^ +\S/.test(line))
-    items.push(join([first[1]!, ...lines.slice(next + 1, end)]))
-    next = end
+    // What is indented goes on with the item, behind an empty line, too.
+    const end = endOf(lines, next + 1, (line, index) => {
+      const shown = line.trim() === '' ? (lines[index + 1] ?? '') : line
+      return !/^ {2,}\S/.test(shown)
+    })
+    const indent = lines[next]!.length - first[1]!.length
+    const rest = lines.slice(next + 1, end).map((line) => line.replace(new RegExp(`^ {1,${indent}}`), ''))
+    items.push(blocksOf([first[1]!, ...rest].join('\n')))
+    next = lines[end]?.trim() === '' && shape.test(lines[end + 1] ?? '') ? end + 1 : end
   }
   return { block: { kind: 'list', ordered, items }, next }
 }
@@ -160,8 +168,8 @@ function cellsOf(line: string): string[] {
   return cells.slice(1, -1).map((cell) => cell.trim().replaceAll('\\|', '|'))
 }
 
-function endOf(lines: readonly string[], from: number, isBehind: (line: string) => boolean): number {
-  const found = lines.findIndex((line, index) => index >= from && isBehind(line))
+function endOf(lines: readonly string[], from: number, isBehind: (line: string, index: number) => boolean): number {
+  const found = lines.findIndex((line, index) => index >= from && isBehind(line, index))
   return found < 0 ? lines.length : found
 }
 

@@ -142,6 +142,9 @@ describe('Markdown', () => {
 
   test('has lists that go on, numbers, tables with bars in code, and headings that are found by name', async () => {
     expect(await render('- a\n  b\n- c')).toContain('<ul><li>a b</li><li>c</li></ul>')
+    expect(await render('1. a\n\n   ```\n   code\n   ```\n\n2. b')).toMatch(
+      /<ol><li>a.*<code>code<\/code>.*<\/li><li>b<\/li><\/ol>/,
+    )
     expect(await render('1. a\n2. b')).toContain('<ol><li>a</li><li>b</li></ol>')
     expect(await render('| a |\n| - |\n| `x \\| y` |')).toContain('<code>x | y</code>')
     expect(await render('## A `b` c\n## A `b` c')).toMatch(/id="a-b-c".*id="a-b-c-1"/)

@@ -33,6 +33,7 @@ export class Library {
 
   #index(): Doc {
     const { baseUrl } = this.#parts
+    const row = ({ title, path, summary }: Doc): string => `- [${title}](${path}): ${lowerFirst(summary)}`
     const markdown = [
       'One base URL and one key for many models. A request names a profile; whichever provider behind it can answer does, and when one fails the next is asked.',
       '```',
@@ -44,8 +45,12 @@ export class Library {
       '## Pages',
       '',
       '- [Connect a client](/connect): ready configurations with this service’s address.',
-      ...this.#listed.map(({ title, path, summary }) => `- [${title}](${path}): ${lowerFirst(summary)}`),
+      ...this.#listed.filter(({ path }) => !isForOperators(path)).map(row),
       '- [Models](/models), [plans](/pricing) and the [status](/status) of the service.',
+      '',
+      '## For those who run the service',
+      '',
+      ...this.#listed.filter(({ path }) => isForOperators(path)).map(row),
     ]
     return {
       path: '/docs',
@@ -78,6 +83,11 @@ export class Library {
       ...errors.map(row),
     ].join('\n')}\n`
   }
+}
+
+/** Whatever is not for those who use it. */
+function isForOperators(path: string): boolean {
+  return !['/docs/clients', '/docs/fusion', '/docs/upstreams', '/docs/api', '/docs/errors'].includes(path)
 }
 
 function lowerFirst(text: string): string {
