@@ -72,6 +72,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     billing: store.billing,
     proofs: store,
     incidents: store,
+    tickets: store,
     requests: {
       find: (id) => store.findRequest(id),
       list: (limit, accountId) => store.listRequests({ limit, ...(accountId === undefined ? {} : { accountId }) }),

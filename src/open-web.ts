@@ -70,6 +70,7 @@ export function openWeb(config: Config, { storage, sales, providers, status, clo
       lastUses: (accountId) => store.lastKeyUses(accountId, lastUsesAmong),
       upstreams: openUpstreamDesk(config, providers, random),
       status,
+      support: { store, clock, random, mailTo: config.mail?.support, sendMail: mail.sendMail },
       profiles: config.profiles,
       backends: shownBackends(config),
       async latestRequest(accountId) {

@@ -29,6 +29,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
       'accounts/ports.ts',
       'accounts/billing/ports.ts',
       'accounts/status-ports.ts',
+      'accounts/support-ports.ts',
     ],
     packages: ['kysely', 'pg', 'node:*'],
     because: 'an adapter: it serves both planes and knows no other adapter',

@@ -55,6 +55,8 @@ export interface Workspace {
   readonly proveQuotas: () => Promise<void>
   readonly plans: UpgradesPlane
   readonly requests: RequestReader
+  /** What was asked of support. */
+  readonly tickets: OpenedStore['tickets']
   /** What the status page tells of trouble. */
   readonly incidents: IncidentPlane & { readonly store: OpenedStore['incidents'] }
   /** Makes a link that signs in to an account once, in 15 minutes. */
@@ -169,6 +171,7 @@ export class Invocation {
       managed: { ...plane, store: opened.managed },
       proveQuotas,
       requests,
+      tickets: opened.tickets,
       incidents: { store: opened.incidents, clock, random },
       signInLink: (accountId, appUrl) => createSignInLink(proofs, accountId, appUrl),
       account: () => this.#account(plane),

@@ -31,6 +31,7 @@ import { start } from './start.ts'
 import { upgradesApprove } from './upgrades-approve.ts'
 import { upgradesList } from './upgrades-list.ts'
 import { upgradesReject } from './upgrades-reject.ts'
+import { ticketsList } from './tickets-list.ts'
 import { upstreamAdd } from './upstream-add.ts'
 import { upstreamList } from './upstream-list.ts'
 import { upstreamRemove } from './upstream-remove.ts'
@@ -78,5 +79,6 @@ export const commands: readonly Command[] = [
   incidentsOpen,
   incidentsUpdate,
   incidentsList,
+  ticketsList,
   version,
 ]

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConfigError } from '../config/problems.ts'
-import { holdsSecret } from '../config/secret-shapes.ts'
+import { holdsSecret } from '../domain/secret-shapes.ts'
 import { frontierId } from '../domain/profiles.ts'
 import { defaultKeyVariable, type Wiring } from '../domain/wiring.ts'
 import { Secret } from '../domain/secret.ts'

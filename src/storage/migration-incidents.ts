@@ -26,5 +26,13 @@ export const incidentsMigration = {
         at_ms bigint not null
       )`,
     `create index incident_updates_by_incident on incident_updates (incident_id, at_ms)`,
+    `create table tickets (
+      id text primary key,
+      account_id text,
+      reply_to text not null,
+      request_id text,
+      body text not null,
+      created_at_ms bigint not null
+    )`,
   ],
 } as const

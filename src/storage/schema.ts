@@ -29,6 +29,7 @@ export interface Tables {
   uptime: UptimeRow
   incidents: IncidentRow
   incident_updates: IncidentUpdateRow
+  tickets: TicketRow
   migrations: MigrationRow
 }
 
@@ -254,6 +255,15 @@ interface IncidentUpdateRow {
   state: string
   body: string
   at_ms: number
+}
+
+interface TicketRow {
+  id: string
+  account_id: string | null
+  reply_to: string
+  request_id: string | null
+  body: string
+  created_at_ms: number
 }
 
 interface MigrationRow {

@@ -16,6 +16,7 @@ import { outboxRoutes } from './pages/outbox.ts'
 import { passkeyRoutes } from './pages/passkeys.ts'
 import { signInRoutes } from './pages/sign-in.ts'
 import { signOutRoutes } from './pages/sign-out.ts'
+import { supportRoutes } from './pages/support.ts'
 import { upstreamRoutes } from './pages/upstreams.ts'
 import { PageRefusal } from './refusals.ts'
 import type { Route } from './route.ts'
@@ -52,4 +53,5 @@ export const routes: readonly Route[] = [
   ...pricingRoutes,
   ...statusRoutes,
   ...connectRoutes,
+  ...supportRoutes,
 ]

@@ -1,6 +1,7 @@
 import type { PlanSales } from '../accounts/billing/billing-plane.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { IdentityPlane } from '../accounts/identity.ts'
+import type { SupportDesk } from '../accounts/support.ts'
 import type { StatusBoard } from '../accounts/status-board.ts'
 import type { Mail, SendMail } from '../accounts/ports.ts'
 import type { Account } from '../domain/accounts.ts'
@@ -58,6 +59,7 @@ export interface WebParts {
   /** When each key of an account was last used, by its id, as far back as its latest requests go. */
   lastUses(accountId: string): Promise<ReadonlyMap<string, number>>
   readonly upstreams: UpstreamDesk
+  readonly support: SupportDesk
   /** How the service does. */
   readonly status: Pick<StatusBoard, 'read'>
   readonly profiles: readonly Profile[]

@@ -9,6 +9,7 @@ import { systemClock } from '../../src/domain/clock.ts'
 import type { SignInProof } from '../../src/domain/identity.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
+import type { Ticket } from '../../src/domain/tickets.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
 import { openStore } from '../../src/open-storage.ts'
 import type { Store } from '../../src/storage/store.ts'
@@ -32,6 +33,7 @@ export class Harness {
   /** Links that were made, as they are kept. */
   readonly proofs: (SignInProof & { readonly digests: ProofDigests })[] = []
   readonly incidents = new MemoryIncidents()
+  tickets: Ticket[] = []
   hasStore = true
   /** Whether the database of the data folder is used instead of the store in memory. */
   isStoreReal = false
@@ -111,6 +113,7 @@ export class Harness {
             requests,
             proofs: store,
             incidents: store,
+            tickets: store,
             close: () => store.close(),
           }
         }
@@ -131,6 +134,7 @@ export class Harness {
               ),
           },
           incidents: this.incidents,
+          tickets: { listTickets: (limit) => Promise.resolve(this.tickets.slice(0, limit)) },
           proofs: {
             addProof: (proof, digests) => {
               this.proofs.push({ ...proof, digests })

@@ -71,3 +71,26 @@ for (const waiting of document.querySelectorAll('[data-wait]')) {
   }
   if (!waiting.classList.contains('good')) setTimeout(ask, askEveryMs)
 }
+
+// What must not be told to support is found before it leaves the browser, by the shapes that the server has.
+for (const form of document.querySelectorAll('form[data-forbidden]')) {
+  const { ids, shapes } = JSON.parse(form.dataset.forbidden)
+  const { text, request_id: id } = form.elements
+  const said = form.querySelector('#text-found')
+  const look = () => {
+    const rest = `${text.value}\n${id.value}`.replace(new RegExp(ids, 'g'), '')
+    const kinds = shapes
+      .filter(([, source, flags]) => rest.search(new RegExp(source, flags)) >= 0)
+      .map(([kind]) => kind)
+    const sentence =
+      kinds.length === 0 ? '' : `This seems to hold ${[...new Set(kinds)].join(', ')}. Take it out; it was not sent.`
+    if (said.textContent !== sentence) said.textContent = sentence
+    return kinds.length > 0
+  }
+  form.addEventListener('input', look)
+  form.addEventListener('submit', (event) => {
+    if (!look()) return
+    event.preventDefault()
+    text.focus()
+  })
+}
