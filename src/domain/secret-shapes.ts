@@ -20,7 +20,10 @@ export const credentialShapes: readonly SecretShape[] = [
   { kind: 'a password in an address', shape: /(?<=:\/\/)[^/\s@]+:[^/\s@]+(?=@)/g },
   { kind: 'a credential', shape: /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{22,}={1,2}/g },
   { kind: 'a credential', shape: /(?<![A-Za-z0-9])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{32,}(?![A-Za-z0-9])/gi },
-  { kind: 'a credential', shape: /(?<![A-Za-z0-9])(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{20,}/g },
+  {
+    kind: 'a credential',
+    shape: /(?<![A-Za-z0-9])(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{20,}/g,
+  },
 ]
 
 /** The id of a price at Stripe: it looks like a token, and is shown to every customer. */

@@ -23,6 +23,7 @@ const linkAlone = /^\[[^\]]+\]\([^)\s]+\)$/
 export function renderMarkdown(markdown: string, linkTo: (href: string) => string | undefined): Html {
   const names = new Map<string, number>()
   let samples = 0
+  let tables = 0
   const inline = (text: string): Html => inlineHtml(text, linkTo)
   const write = (block: Block): Html => {
     switch (block.kind) {
@@ -42,6 +43,7 @@ export function renderMarkdown(markdown: string, linkTo: (href: string) => strin
       }
       case 'table':
         return table(
+          (tables += 1),
           block.head.map(inline),
           block.rows.map((row) => row.map(inline)),
         )
@@ -64,8 +66,8 @@ function heading(level: number, id: string, text: Html): Html {
   return level === 3 ? html`<h3 id="${id}">${text}</h3>` : html`<h4 id="${id}">${text}</h4>`
 }
 
-function table(head: readonly Html[], rows: readonly (readonly Html[])[]): Html {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Table">
+function table(number: number, head: readonly Html[], rows: readonly (readonly Html[])[]): Html {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Table ${number}">
     <table>
       <thead>
         <tr>

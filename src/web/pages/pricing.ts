@@ -14,7 +14,8 @@ function showPricing(visit: Visit): Promise<Response> {
   return page(visit, {
     title: 'Pricing',
     lead: 'A plan is a number of requests. They run on provider credentials of your own, which you pay there.',
-    body: html`${planCards(visit)}
+    body: html`<h2 class="unseen">Plans</h2>
+      ${planCards(visit)}
       <h2>Side by side</h2>
       <div class="scroll" tabindex="0" role="region" aria-label="Plans side by side">
         <table>
