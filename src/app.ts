@@ -11,6 +11,7 @@ import { formatById, relayById } from './formats/formats.ts'
 import { DigestMemory } from './gateway/digest-memory.ts'
 import { FusionNotes } from './gateway/fusion-notes.ts'
 import { Gateway } from './gateway/gateway.ts'
+import type { Availability } from './gateway/routing/health.ts'
 import { KeyDirectory } from './gateway/key-directory.ts'
 import type { Ledger } from './gateway/ports.ts'
 import { StoredResponses } from './gateway/stored-responses.ts'
@@ -20,6 +21,7 @@ import { serve, type Listening } from './http/serve.ts'
 import { openGuard } from './open-guard.ts'
 import { openBilling } from './open-billing.ts'
 import { openProviders } from './open-providers.ts'
+import { openStatus } from './open-status.ts'
 import { openStorage, type Storage } from './open-storage.ts'
 import { openWeb } from './open-web.ts'
 import { startRequestSweep } from './storage/request-sweep.ts'
@@ -48,11 +50,20 @@ export interface App {
 /** The composition root: a checked configuration in, the running service out. @throws what a part throws that cannot start */
 export async function startApp(
   given: Config,
-  { log, clock = systemClock(), random = systemRandom() }: AppOptions,
+  { log: givenLog, clock = systemClock(), random = systemRandom() }: AppOptions,
 ): Promise<App> {
   await using parts = new AsyncDisposableStack()
   const died = Promise.withResolvers<string>()
-  const storage = parts.use(await openStorage(given, { clock, log, onDied: died.resolve }))
+  const storage = parts.use(await openStorage(given, { clock, log: givenLog, onDied: died.resolve }))
+  let gateway: Gateway | undefined
+  const availability = (id: string): Availability => gateway?.availability(id) ?? { usable: true }
+  const status = parts.use(
+    openStatus(given, { storage, clock, log: givenLog, availability, readiness: () => readiness() }),
+  )
+  const log: EventLog = (event) => {
+    status.note(event)
+    givenLog(event)
+  }
   const guard = openGuard(given, { storage, clock, log })
   const providers = parts.use(await openProviders(given, { storage, managed: guard.managed, clock, random, log }))
   await guard.start(() => providers.backends.forget())
@@ -78,14 +89,14 @@ export async function startApp(
 
   let isDraining = false
   const gatewayFor = (config: Config): Gateway =>
-    buildGateway(config, { ledger: storage.ledger, keys, providers, stored, notes, clock, random, log })
+    (gateway = buildGateway(config, { ledger: storage.ledger, keys, providers, stored, notes, clock, random, log }))
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
   const web = parts.use(await listenForWeb(given.appListen))
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port })
   const listening = await listen(given, withPort, { gatewayFor, stored, readiness, clock, random, log })
   const { api } = listening
   const config = withPort(listening.port)
-  web.serve(parts.use(openWeb(config, { storage, sales, providers, clock, random, log })).fetch)
+  web.serve(parts.use(openWeb(config, { storage, sales, providers, status, clock, random, log })).fetch)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
   const owned = parts.move()

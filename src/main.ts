@@ -75,6 +75,8 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     proveQuotas: () => proveQuotasOnSqlite(config.dataDir),
     billing: store.billing,
     proofs: store,
+    incidents: store,
+    tickets: store,
     requests: {
       find: (id) => store.findRequest(id),
       list: (limit, accountId) => store.listRequests({ limit, ...(accountId === undefined ? {} : { accountId }) }),

@@ -1,19 +1,25 @@
 import type { PlanSales } from './accounts/billing/billing-plane.ts'
+import { readVersion } from './cli/version.ts'
 import type { SendMail } from './accounts/ports.ts'
+import type { StatusBoard } from './accounts/status-board.ts'
 import type { Config } from './config/config.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import { idMinter } from './domain/ids.ts'
+import { linksFor } from './domain/links.ts'
+import { openApiDocument } from './domain/openapi.ts'
 import type { RandomBytes } from './domain/random.ts'
 import { openOutbox } from './mail/outbox.ts'
 import { openSmtp } from './mail/smtp.ts'
 import type { Providers } from './open-providers.ts'
 import type { Storage } from './open-storage.ts'
+import { writeExample } from './open-examples.ts'
 import { openUpstreamDesk } from './open-upstream-desk.ts'
+import { Library } from './web/docs/library.ts'
 import { RateLimiter } from './web/rate-limiter.ts'
 import { routes } from './web/routes.ts'
 import { createWebApp } from './web/web-app.ts'
-import type { WebParts } from './web/web-parts.ts'
+import type { ShownBackend, WebParts } from './web/web-parts.ts'
 
 /** What one address may do in ten minutes: enough for an office behind one, too little for guessing and for flooding. */
 const limiterWindowMs = 10 * 60_000
@@ -25,6 +31,7 @@ const lastUsesAmong = 2_000
 export interface WebNeeds {
   readonly storage: Storage
   readonly sales: PlanSales
+  readonly status: StatusBoard
   readonly providers: Providers
   readonly clock: Clock
   readonly random: RandomBytes
@@ -36,14 +43,16 @@ export interface Web extends Disposable {
   readonly fetch: ReturnType<typeof createWebApp>
 }
 
-export function openWeb(config: Config, { storage, sales, providers, clock, random, log }: WebNeeds): Web {
+export function openWeb(config: Config, { storage, sales, providers, status, clock, random, log }: WebNeeds): Web {
   const { store } = storage
   const { pepper } = config.secrets
   const { close, ...mail } = openMail(config, clock, log)
+  const { appUrl, baseUrl } = config
+  const links = linksFor(appUrl)
   const fetch = createWebApp(
     {
-      appUrl: config.appUrl,
-      baseUrl: config.baseUrl,
+      appUrl,
+      baseUrl,
       mode: config.mode,
       trustedProxies: config.appListen.trustedProxies,
       plans: config.plans,
@@ -60,6 +69,21 @@ export function openWeb(config: Config, { storage, sales, providers, clock, rand
       },
       lastUses: (accountId) => store.lastKeyUses(accountId, lastUsesAmong),
       upstreams: openUpstreamDesk(config, providers, random),
+      status,
+      support: { store, clock, random, mailTo: config.mail?.support, sendMail: mail.sendMail },
+      profiles: config.profiles,
+      backends: shownBackends(config),
+      async latestRequest(accountId) {
+        const [latest] = await store.listRequests({ accountId, limit: 1 })
+        return latest
+      },
+      library: new Library({
+        appUrl,
+        baseUrl,
+        links,
+        writeRefusal: (error) => writeExample(error, config, clock.nowMs()),
+      }),
+      openApi: openApiDocument({ baseUrl, links, version: readVersion() }),
       control: { store, clock, random, pepper },
       identity: { store, clock, random, pepper },
       clock,
@@ -69,6 +93,13 @@ export function openWeb(config: Config, { storage, sales, providers, clock, rand
     routes,
   )
   return { fetch, [Symbol.dispose]: close }
+}
+
+/** What everybody may see of the backends: none that belongs to one account. */
+function shownBackends({ backends, mode }: Config): readonly ShownBackend[] {
+  return backends
+    .filter(({ credential, managed }) => mode === 'local' || managed || credential === undefined)
+    .map(({ id, provider, simulated, facts }) => ({ id, provider: provider.preset, simulated, facts }))
 }
 
 /** The mail server; in local mode without one the outbox; in production without one nothing. */

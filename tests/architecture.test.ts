@@ -28,6 +28,8 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
       'gateway/response-store.ts',
       'accounts/ports.ts',
       'accounts/billing/ports.ts',
+      'accounts/status-ports.ts',
+      'accounts/support-ports.ts',
     ],
     packages: ['kysely', 'pg', 'node:*'],
     because: 'an adapter: it serves both planes and knows no other adapter',
@@ -86,9 +88,11 @@ const roots = [
   'open-web.ts',
   'open-models.ts',
   'open-billing.ts',
+  'open-examples.ts',
+  'open-status.ts',
   'main.ts',
 ]
-const free = ['log.ts', 'make-folder.ts', 'release-memory.ts', '../package.json']
+const free = ['log.ts', 'make-folder.ts', 'release-memory.ts', '../package.json', '../docs/']
 
 const source = join(import.meta.dirname, '..', 'src')
 const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))

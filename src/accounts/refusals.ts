@@ -29,6 +29,8 @@ export type AccountsRefusal =
   | 'upgrade_unknown'
   | 'upgrade_open'
   | 'upgrade_decided'
+  | 'incident_invalid'
+  | 'incident_unknown'
 
 /** An expected refusal of the control plane. It carries a code and never a secret. */
 export class AccountsError extends Error {

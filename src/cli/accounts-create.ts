@@ -1,5 +1,6 @@
 import { createAccount } from '../accounts/accounts.ts'
-import { quoteForShell, type Command } from './command.ts'
+import { quoteForShell } from '../domain/quote-for-shell.ts'
+import type { Command } from './command.ts'
 
 export const accountsCreate: Command = {
   name: 'accounts create',

@@ -5,10 +5,10 @@ import {
   claudeVariables,
   codexSettings,
   opencodeConfig,
-} from './client-settings.ts'
+} from '../domain/client-settings.ts'
 import { CommandError, exitCodes } from './failures.ts'
 import type { Program } from './ports.ts'
-import type { Wiring } from './service-address.ts'
+import type { Wiring } from '../domain/wiring.ts'
 
 /** What an agent is started with besides the wiring. */
 interface AgentStart {

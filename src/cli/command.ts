@@ -1,4 +1,6 @@
 import type { UpgradesPlane } from '../accounts/billing/billing-plane.ts'
+import type { IncidentPlane } from '../accounts/incidents.ts'
+import { quoteForShell } from '../domain/quote-for-shell.ts'
 import { findAccount, maxListedAccounts } from '../accounts/accounts.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { ManagedPlane } from '../accounts/managed-access.ts'
@@ -53,6 +55,10 @@ export interface Workspace {
   readonly proveQuotas: () => Promise<void>
   readonly plans: UpgradesPlane
   readonly requests: RequestReader
+  /** What was asked of support. */
+  readonly tickets: OpenedStore['tickets']
+  /** What the status page tells of trouble. */
+  readonly incidents: IncidentPlane & { readonly store: OpenedStore['incidents'] }
   /** Makes a link that signs in to an account once, in 15 minutes. */
   readonly signInLink: (accountId: string, appUrl: string) => Promise<Secret>
   /** The account that is meant: `--account`, or the local one, or the only one. */
@@ -165,6 +171,8 @@ export class Invocation {
       managed: { ...plane, store: opened.managed },
       proveQuotas,
       requests,
+      tickets: opened.tickets,
+      incidents: { store: opened.incidents, clock, random },
       signInLink: (accountId, appUrl) => createSignInLink(proofs, accountId, appUrl),
       account: () => this.#account(plane),
     }
@@ -185,9 +193,4 @@ export class Invocation {
       `--account NAME; see them: ${this.command('accounts list')}`,
     )
   }
-}
-
-/** A word as a POSIX shell takes it. */
-export function quoteForShell(word: string): string {
-  return /^[A-Za-z0-9_./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

@@ -11,6 +11,9 @@ import type { Command } from './command.ts'
 import { connect } from './connect.ts'
 import { doctor } from './doctor.ts'
 import { evalFusion } from './eval.ts'
+import { incidentsList } from './incidents-list.ts'
+import { incidentsOpen } from './incidents-open.ts'
+import { incidentsUpdate } from './incidents-update.ts'
 import { keysCreate } from './keys-create.ts'
 import { keysList } from './keys-list.ts'
 import { keysRevoke } from './keys-revoke.ts'
@@ -28,6 +31,7 @@ import { start } from './start.ts'
 import { upgradesApprove } from './upgrades-approve.ts'
 import { upgradesList } from './upgrades-list.ts'
 import { upgradesReject } from './upgrades-reject.ts'
+import { ticketsList } from './tickets-list.ts'
 import { upstreamAdd } from './upstream-add.ts'
 import { upstreamList } from './upstream-list.ts'
 import { upstreamRemove } from './upstream-remove.ts'
@@ -72,5 +76,9 @@ export const commands: readonly Command[] = [
   managedAccessRequests,
   managedAccessApprove,
   managedAccessReject,
+  incidentsOpen,
+  incidentsUpdate,
+  incidentsList,
+  ticketsList,
   version,
 ]

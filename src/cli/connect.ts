@@ -1,6 +1,6 @@
 import { nearest } from '../domain/profiles.ts'
 import type { Command, Invocation } from './command.ts'
-import { connections, type Connection } from './connections.ts'
+import { connections, type Connection } from '../domain/connections.ts'
 import { CommandError, exitCodes } from './failures.ts'
 import { addressOptions, findService, keyCommand, readWiring } from './service-address.ts'
 import { writeTable } from './table.ts'

@@ -79,6 +79,11 @@ function refusals(command: (text: string) => string): Refusals {
       'the request does not stand where that can be done',
       `see it: ${command('managed-access requests')}`,
     ],
+    incident_invalid: [
+      'the title or the text of the incident is empty or too long',
+      `see: ${command('help incidents open')}`,
+    ],
+    incident_unknown: ['there is no such incident', `see them: ${command('incidents list')}`],
     credential_invalid: [
       'the credential is empty, too long or has characters that no credential has',
       'give it as one line, without quotes',

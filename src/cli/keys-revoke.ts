@@ -1,5 +1,6 @@
 import { revokeKey } from '../accounts/keys.ts'
-import { quoteForShell, type Command } from './command.ts'
+import { quoteForShell } from '../domain/quote-for-shell.ts'
+import type { Command } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
 
 export const keysRevoke: Command = {

@@ -1,6 +1,8 @@
 import type { SealCredential } from '../accounts/upstreams.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { AccountStore, AuditStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
+import type { SupportStore } from '../accounts/support-ports.ts'
+import type { StatusStore } from '../accounts/status-ports.ts'
 import type { Config } from '../config/config.ts'
 import type { Upstream } from '../domain/accounts.ts'
 import type { Clock } from '../domain/clock.ts'
@@ -26,6 +28,8 @@ export interface OpenedStore {
   proveQuotas(): Promise<void>
   readonly billing: BillingStore
   readonly requests: RequestReader
+  readonly tickets: Pick<SupportStore, 'listTickets'>
+  readonly incidents: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate' | 'listIncidents'>
   readonly proofs: Pick<IdentityStore, 'addProof'>
   close(): Promise<void>
 }

@@ -1,17 +1,18 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConfigError } from '../config/problems.ts'
-import { holdsSecret } from '../config/secret-shapes.ts'
+import { holdsSecret } from '../domain/secret-shapes.ts'
 import { frontierId } from '../domain/profiles.ts'
+import { defaultKeyVariable, type Wiring } from '../domain/wiring.ts'
 import { Secret } from '../domain/secret.ts'
 import type { Option } from './command-line.ts'
-import { quoteForShell, type Invocation } from './command.ts'
+import { quoteForShell } from '../domain/quote-for-shell.ts'
+import type { Invocation } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
 import { firstKeyName } from './first-key-file.ts'
 import { findRunning } from './running-file.ts'
 
 const urlVariable = 'SVC_ROUTER_BASE_URL'
-const defaultKeyVariable = 'SVC_ROUTER_API_KEY'
 const maxModelCharacters = 200
 const maxUrlCharacters = 2_000
 
@@ -38,15 +39,6 @@ export interface ServiceAddress {
   readonly ownDataDir: string | undefined
 }
 
-/** What a client is wired with. */
-export interface Wiring {
-  readonly baseUrl: string
-  readonly keyVariable: string
-  /** Where the key is to be had, for a client that misses it. */
-  readonly keyHint: string
-  readonly model: string
-}
-
 /** The service that is meant: named by `--url` or its variable, or the one that runs or is configured here. @throws CommandError, ConfigError */
 export function findService(invocation: Invocation): ServiceAddress {
   const { line, terminal } = invocation
@@ -66,11 +58,6 @@ function completeBaseUrl(given: string): string {
   const url = new URL(given)
   if (url.pathname === '/') return `${url.origin}/v1`
   return given.replace(/\/v1\/.*$/, '/v1')
-}
-
-/** The base URL without `/v1`: what the Anthropic clients take, and where `/health` stands. */
-export function rootOf(baseUrl: string): string {
-  return baseUrl.replace(/\/v1$/, '')
 }
 
 /** The wiring that a line asks for. @throws CommandError */

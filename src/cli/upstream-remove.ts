@@ -1,5 +1,6 @@
 import { removeUpstream } from '../accounts/upstreams.ts'
-import { accountOption, quoteForShell, type Command } from './command.ts'
+import { quoteForShell } from '../domain/quote-for-shell.ts'
+import { accountOption, type Command } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
 
 export const upstreamRemove: Command = {

@@ -3,7 +3,7 @@ import { nearest } from '../domain/profiles.ts'
 import type { ConfigDocument } from './document.ts'
 import type { Problem } from './problems.ts'
 import { configSchema, type ConfigFile } from './schema.ts'
-import { holdsSecret } from './secret-shapes.ts'
+import { holdsSecret } from '../domain/secret-shapes.ts'
 
 type Issue = z.core.$ZodIssue
 type Path = readonly PropertyKey[]

@@ -64,6 +64,8 @@ export interface MailConfig {
   readonly user: string | undefined
   readonly password: Secret | undefined
   readonly from: string
+  /** Whom messages to support are sent to, besides being kept. */
+  readonly support: string | undefined
 }
 
 /** What keys are hashed with and credentials sealed with. The previous ones are still accepted while a change is under way. */

@@ -1,4 +1,4 @@
-import { maskSecrets } from './secret-shapes.ts'
+import { maskSecrets } from '../domain/secret-shapes.ts'
 
 /** Where in the file something stands: line and column count from 1, in characters. */
 export interface Place {

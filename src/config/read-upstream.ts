@@ -4,7 +4,7 @@ import { Secret } from '../domain/secret.ts'
 import { checkCredential, fillBaseUrl, needsRegion, vendorUrl, type Place } from '../providers/place.ts'
 import { spokenBy, type Vendor } from '../providers/registry.ts'
 import { findPreset } from './presets.ts'
-import { holdsSecret } from './secret-shapes.ts'
+import { holdsSecret } from '../domain/secret-shapes.ts'
 import { isProviderUrl } from './settings.ts'
 
 /** The longest name of a model. */

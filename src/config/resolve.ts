@@ -230,7 +230,7 @@ function resolveMail({ mail }: ConfigFile, findings: Findings): MailConfig | und
       ? undefined
       : findings.secret(['mail', 'password_env'], variable, 'the mail server asks for it')
   const port = mail.port ?? (security === 'tls' ? defaultTlsMailPort : defaultMailPort)
-  return { host, port, security, user, password, from }
+  return { host, port, security, user, password, from, support: mail.support }
 }
 
 function resolveLimits(given: ConfigFile['limits']): Limits {

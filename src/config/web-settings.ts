@@ -30,6 +30,9 @@ export const mail = group({
     /^[^\r\n<>]{0,100}<?[^\s<>@]+@[^\s<>@]+>?$/,
     'a sender such as "svc-router <no-reply@example.com>"',
   ).describe('Whom letters are from.'),
+  support: shaped(/^[^\s<>@]+@[^\s<>@]+$/, 'an address such as "support@example.com"')
+    .optional()
+    .describe('Whom messages of the support page are sent to. They are kept, too: svc-router tickets list.'),
 })
   .optional()
   .describe('Sends sign-in codes by SMTP. Without it local mode shows them on a page, and production sends none.')

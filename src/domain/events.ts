@@ -18,6 +18,8 @@ export type ServiceEvent =
       readonly outcome: ErrorCode | 'answered' | 'client_closed'
       readonly upstream: string | undefined
       readonly attempts: number
+      /** Backends that failed under it, where any did. */
+      readonly failed: readonly string[] | undefined
       readonly charged: number
       readonly ms: number
     }

@@ -21,6 +21,16 @@ export interface Attempt {
   readonly upstreamRequestId?: string
 }
 
+/** What an attempt can end with that says nothing against its backend. */
+const blameless: readonly AttemptOutcome[] = ['answered', 'rejected_content', 'context_too_long', 'cancelled']
+
+/** The backends that failed among these attempts; undefined where none did, as mostly. */
+export function failedBackends(attempts: readonly Attempt[]): readonly string[] | undefined {
+  if (attempts.length === 1 && attempts[0]!.outcome === 'answered') return undefined
+  const failed = attempts.filter(({ outcome }) => !blameless.includes(outcome))
+  return failed.length === 0 ? undefined : failed.map(({ backend }) => backend)
+}
+
 /** What one small call to a provider showed. `status` is the provider's, where it said one. */
 export interface UpstreamTest {
   readonly outcome: AttemptOutcome

@@ -23,7 +23,8 @@ import type { Keeping } from './keeping.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
 import { refersToStored, type StoredResponses } from './stored-responses.ts'
-import { BackendsHealth } from './routing/health.ts'
+import { failedBackends } from '../domain/upstream.ts'
+import { BackendsHealth, type Availability } from './routing/health.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
 import { unknownProfile, wrongEndpoint } from './unknown-profile.ts'
 
@@ -90,6 +91,11 @@ export class Gateway {
   /** Who is asking, by either of the headers `authorization` and `x-api-key`. @throws ServiceError of the authentication rows of contract 3.3 */
   authenticate(authorization: string | undefined, apiKey: string | undefined): Principal | Promise<Principal> {
     return authenticate(authorization, apiKey, this.#parts.authentication)
+  }
+
+  /** What a backend may be used for now, as its last answers have shown. */
+  availability(backendId: string): Availability {
+    return this.#course.health.availability(backendId)
   }
 
   /** Ends every request that is under way, because the server stops; each is told so and recorded. */
@@ -193,6 +199,7 @@ export class Gateway {
       outcome: outcomeName(outcome),
       upstream: fused?.backend.id ?? outcome.attempts.at(-1)?.backend,
       attempts: outcome.attempts.length,
+      failed: failedBackends(outcome.attempts),
       charged: outcome.charged,
       ms: outcome.totalMs,
     })

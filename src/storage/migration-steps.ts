@@ -1,4 +1,5 @@
 import { keptForEver } from './append-only.ts'
+import { incidentsMigration } from './migration-incidents.ts'
 
 /** One step of the schema. Never changed once it is released: what was applied is checked by its checksum. */
 export interface Migration {
@@ -242,4 +243,5 @@ export const migrations: readonly Migration[] = [
       `create table used_challenges (digest text primary key, expires_at_ms bigint not null)`,
     ],
   },
+  incidentsMigration,
 ]

@@ -26,6 +26,10 @@ export interface Tables {
   billing: BillingRow
   billing_events: BillingEventRow
   upgrade_requests: UpgradeRequestRow
+  uptime: UptimeRow
+  incidents: IncidentRow
+  incident_updates: IncidentUpdateRow
+  tickets: TicketRow
   migrations: MigrationRow
 }
 
@@ -225,6 +229,41 @@ export interface PasskeyRow {
 interface ChallengeRow {
   digest: string
   expires_at_ms: number
+}
+
+/** How a profile or a backend did on one day. */
+interface UptimeRow {
+  day: string
+  kind: string
+  name: string
+  answered: number
+  failed: number
+}
+
+interface IncidentRow {
+  id: string
+  title: string
+  impact: string
+  created_at_ms: number
+  /** Whether its last update says that it is resolved. */
+  is_over: number
+}
+
+interface IncidentUpdateRow {
+  id: string
+  incident_id: string
+  state: string
+  body: string
+  at_ms: number
+}
+
+interface TicketRow {
+  id: string
+  account_id: string | null
+  reply_to: string
+  request_id: string | null
+  body: string
+  created_at_ms: number
 }
 
 interface MigrationRow {

@@ -1,12 +1,15 @@
 import type { Kysely } from 'kysely'
 import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { AccountStore, AuditStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
+import type { SupportStore } from '../accounts/support-ports.ts'
+import type { StatusStore } from '../accounts/status-ports.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { KeyStore } from '../gateway/ports.ts'
 import { addAccount, findAccount, listAccounts, setPlan, setSuspended } from './accounts.ts'
 import { addCheckpoint, append, listCheckpoints, listEntries, proveAppend, readHead, readLinks } from './audit.ts'
 import { createBillingStore } from './billing-store.ts'
 import { addAccountWithEmail, addEmail, findEmail, listEmails, removeEmail } from './emails.ts'
+import { addIncident, addIncidentUpdate, listIncidents } from './incidents.ts'
 import { addKey, findByDigest, findKey, findKeyByDigest, listKeys, revokeKey, rotateKey } from './keys.ts'
 import {
   addRequest,
@@ -32,6 +35,8 @@ import {
 import { readRevision } from './revision.ts'
 import type { Tables } from './schema.ts'
 import { addSession, findSession, listSessions, removeSession, removeSessions, touchSession } from './sessions.ts'
+import { addTicket, listTickets } from './tickets.ts'
+import { addUptime, listUptime } from './uptime.ts'
 import { addUpstream, listUpstreams, removeUpstream } from './upstreams.ts'
 
 /** Reads of what the ledger wrote, and its retention. */
@@ -44,7 +49,16 @@ interface RequestStore {
 }
 
 /** Everything that is kept, on either engine. `close` ends the database that it was made from. */
-export interface Store extends AccountStore, AuditStore, IdentityStore, ManagedAccessStore, KeyStore, RequestStore {
+export interface Store
+  extends
+    AccountStore,
+    AuditStore,
+    IdentityStore,
+    ManagedAccessStore,
+    KeyStore,
+    RequestStore,
+    StatusStore,
+    SupportStore {
   readonly billing: BillingStore
   close(): Promise<void>
 }
@@ -113,6 +127,13 @@ export function createStore(db: Kysely<Tables>): Store {
     lastKeyUses: (accountId, among) => lastKeyUses(db, accountId, among),
     deleteRequestsBefore: (timeMs, limit) => deleteRequestsBefore(db, timeMs, limit),
     billing: createBillingStore(db),
+    addTicket: (ticket, forgetBeforeMs, maxKept) => addTicket(db, ticket, forgetBeforeMs, maxKept),
+    listTickets: (limit) => listTickets(db, limit),
+    addUptime: (counts, forgetBefore) => addUptime(db, counts, forgetBefore),
+    listUptime: (fromDay) => listUptime(db, fromDay),
+    addIncident: (incident) => addIncident(db, incident),
+    addIncidentUpdate: (incidentId, update) => addIncidentUpdate(db, incidentId, update),
+    listIncidents: (sinceMs, limit) => listIncidents(db, sinceMs, limit),
     close: () => db.destroy(),
   }
 }

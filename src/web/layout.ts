@@ -13,6 +13,8 @@ export interface Page {
   readonly title: string
   /** A sentence below the heading. */
   readonly lead?: string | Html
+  /** Where the page stands, above its heading. */
+  readonly above?: Html | undefined
   readonly body: Html
   readonly status?: number
   /** What is wrong with what was filled in; then the title says so first. */
@@ -29,6 +31,20 @@ const navigation: readonly { readonly path: string; readonly name: string }[] = 
   { path: '/billing', name: 'Billing' },
 ]
 
+/** What everybody may see: above for whoever is not signed in, and at the end of every page. */
+const publicPlaces: readonly { readonly path: string; readonly name: string }[] = [
+  { path: '/docs', name: 'Docs' },
+  { path: '/models', name: 'Models' },
+  { path: '/pricing', name: 'Pricing' },
+]
+const endPlaces: typeof publicPlaces = [
+  ...publicPlaces,
+  { path: '/connect', name: 'Connect' },
+  { path: '/docs/api', name: 'API' },
+  { path: '/status', name: 'Status' },
+  { path: '/support', name: 'Support' },
+]
+
 /** A whole page as the answer to a visit. */
 export async function page(
   visit: Pick<Visit, 'path' | 'query' | 'signedIn' | 'requestId'>,
@@ -42,7 +58,7 @@ export async function page(
 }
 
 function document(visit: Pick<Visit, 'path' | 'query' | 'signedIn'>, it: Page): Html {
-  const { title, lead, body, problem } = it
+  const { title, lead, above, body, problem } = it
   const notice = problem === undefined ? noticeOf(visit.query) : undefined
   return html`<!doctype html>
     <html lang="en">
@@ -59,12 +75,15 @@ function document(visit: Pick<Visit, 'path' | 'query' | 'signedIn'>, it: Page): 
         <a class="skip" href="#main">Skip to content</a>
         ${header(visit)}
         <main id="main" tabindex="-1" class="${it.narrow === true ? 'narrow' : ''}">
-          ${notice === undefined ? '' : html`<p class="notice" role="status">${notice}</p>`}
+          ${notice === undefined ? '' : html`<p class="notice" role="status">${notice}</p>`} ${above ?? ''}
           <h1>${title}</h1>
           ${lead === undefined ? '' : html`<p class="lead">${lead}</p>`}
           ${problem === undefined ? '' : html`<p class="problem" role="alert">${problem}</p>`} ${body}
         </main>
-        <footer><p>svc-router: one key, many models.</p></footer>
+        <footer>
+          <nav aria-label="All pages">${endPlaces.map(({ path, name }) => html`<a href="${path}">${name}</a> `)}</nav>
+          <p>svc-router: one key, many models.</p>
+        </footer>
       </body>
     </html>`
 }
@@ -75,7 +94,8 @@ function header({ path, signedIn }: Pick<Visit, 'path' | 'signedIn'>): Html {
     <nav aria-label="Main">
       ${
         signedIn === undefined
-          ? html`<a href="/sign-in" ${currentMark(path, '/sign-in')}>Sign in</a>
+          ? html`${publicPlaces.map((place) => html`<a href="${place.path}" ${currentMark(path, place.path)}>${place.name}</a>`)}
+              <a href="/sign-in" ${currentMark(path, '/sign-in')}>Sign in</a>
               <a class="button" href="/account/setup" ${currentMark(path, '/account/setup')}>Get a key</a>`
           : navigation.map((place) => html`<a href="${place.path}" ${currentMark(path, place.path)}>${place.name}</a>`)
       }

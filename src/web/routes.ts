@@ -3,18 +3,24 @@ import { accountRoutes } from './pages/account.ts'
 import { billingRoutes } from './pages/billing.ts'
 import { upgradeRoutes } from './pages/upgrade.ts'
 import { codeRoutes } from './pages/code.ts'
+import { apiRoutes } from './pages/api.ts'
+import { connectRoutes } from './pages/connect.ts'
+import { homeRoutes } from './pages/home.ts'
+import { modelRoutes } from './pages/models.ts'
+import { pricingRoutes } from './pages/pricing.ts'
+import { statusRoutes } from './pages/status.ts'
+import { docsRoutes } from './pages/docs.ts'
 import { emailRoutes } from './pages/emails.ts'
 import { keyRoutes } from './pages/keys.ts'
 import { outboxRoutes } from './pages/outbox.ts'
 import { passkeyRoutes } from './pages/passkeys.ts'
 import { signInRoutes } from './pages/sign-in.ts'
 import { signOutRoutes } from './pages/sign-out.ts'
+import { supportRoutes } from './pages/support.ts'
 import { upstreamRoutes } from './pages/upstreams.ts'
-import { redirect } from './redirect.ts'
 import { PageRefusal } from './refusals.ts'
 import type { Route } from './route.ts'
 
-const start: Route = { method: 'GET', path: '/', access: 'public', handle: () => redirect('/account') }
 const asset: Route = {
   method: 'GET',
   path: '/assets/:name',
@@ -28,7 +34,7 @@ const asset: Route = {
 
 /** Everything that can be called, and by whom. Each page's file has its own rows. */
 export const routes: readonly Route[] = [
-  start,
+  ...homeRoutes,
   asset,
   ...outboxRoutes,
   ...signInRoutes,
@@ -41,4 +47,11 @@ export const routes: readonly Route[] = [
   ...upstreamRoutes,
   ...billingRoutes,
   ...upgradeRoutes,
+  ...docsRoutes,
+  ...apiRoutes,
+  ...modelRoutes,
+  ...pricingRoutes,
+  ...statusRoutes,
+  ...connectRoutes,
+  ...supportRoutes,
 ]

@@ -1,12 +1,18 @@
 import type { PlanSales } from '../accounts/billing/billing-plane.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { IdentityPlane } from '../accounts/identity.ts'
+import type { SupportDesk } from '../accounts/support.ts'
+import type { StatusBoard } from '../accounts/status-board.ts'
 import type { Mail, SendMail } from '../accounts/ports.ts'
 import type { Account } from '../domain/accounts.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { EventLog } from '../domain/events.ts'
+import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
+import type { Profile } from '../domain/profiles.ts'
+import type { RequestRecord } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
+import type { Library } from './docs/library.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { UpstreamDesk } from './upstream-desk.ts'
 
@@ -16,6 +22,15 @@ interface Limiters {
   readonly letters: RateLimiter
   /** Codes, links and keys that are tried. */
   readonly tries: RateLimiter
+}
+
+/** A backend that belongs to no single account, as everybody may see it. */
+export interface ShownBackend {
+  readonly id: string
+  readonly provider: string
+  /** Whether it only pretends to be a model. */
+  readonly simulated: boolean
+  readonly facts: ModelFacts
 }
 
 /** What the pages work with; app.ts gives it. */
@@ -44,6 +59,16 @@ export interface WebParts {
   /** When each key of an account was last used, by its id, as far back as its latest requests go. */
   lastUses(accountId: string): Promise<ReadonlyMap<string, number>>
   readonly upstreams: UpstreamDesk
+  readonly support: SupportDesk
+  /** How the service does. */
+  readonly status: Pick<StatusBoard, 'read'>
+  readonly profiles: readonly Profile[]
+  readonly backends: readonly ShownBackend[]
+  /** The account's newest request, if any is kept. */
+  latestRequest(accountId: string): Promise<RequestRecord | undefined>
+  readonly library: Library
+  /** The OpenAPI document of the API. */
+  readonly openApi: object
   readonly identity: IdentityPlane
   readonly clock: Clock
   readonly log: EventLog

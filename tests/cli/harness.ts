@@ -9,9 +9,11 @@ import { systemClock } from '../../src/domain/clock.ts'
 import type { SignInProof } from '../../src/domain/identity.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
+import type { Ticket } from '../../src/domain/tickets.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
 import { openStore } from '../../src/open-storage.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { MemoryIncidents } from '../accounts/memory-incidents.ts'
 import { MemoryStore } from '../accounts/memory-store.ts'
 import { MemoryBillingStore } from '../billing/memory-billing-store.ts'
 
@@ -30,6 +32,8 @@ export class Harness {
   readonly records: RequestRecord[] = []
   /** Links that were made, as they are kept. */
   readonly proofs: (SignInProof & { readonly digests: ProofDigests })[] = []
+  readonly incidents = new MemoryIncidents()
+  tickets: Ticket[] = []
   hasStore = true
   /** Whether the database of the data folder is used instead of the store in memory. */
   isStoreReal = false
@@ -108,6 +112,8 @@ export class Harness {
             proveQuotas: () => this.proof(),
             requests,
             proofs: store,
+            incidents: store,
+            tickets: store,
             close: () => store.close(),
           }
         }
@@ -127,6 +133,8 @@ export class Harness {
                   .slice(0, limit),
               ),
           },
+          incidents: this.incidents,
+          tickets: { listTickets: (limit) => Promise.resolve(this.tickets.slice(0, limit)) },
           proofs: {
             addProof: (proof, digests) => {
               this.proofs.push({ ...proof, digests })

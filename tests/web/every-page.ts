@@ -1,5 +1,7 @@
 import type { Page } from 'playwright-core'
+import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
 import { createSignInLink } from '../../src/accounts/proofs.ts'
+import { connections } from '../../src/domain/connections.ts'
 import type { Service } from '../service.ts'
 
 /** A page in one of its states, and how a browser comes to see it. */
@@ -70,8 +72,38 @@ export const everyPage: readonly PageState[] = [
     await page.getByText('Your first key').waitFor()
     await page.context().clearCookies()
   }),
+  nobody('home', at('/')),
+  nobody('pricing', at('/pricing')),
+  nobody('models', at('/models')),
+  nobody('model', at('/models/svc-router/frontier')),
+  nobody('status', at('/status')),
+  nobody('connect', at('/connect')),
+  ...connections.map(({ name }) => nobody(`connect-${name}`, at(`/connect/${name}`))),
+  nobody('docs', at('/docs')),
+  nobody('docs-clients', at('/docs/clients')),
+  nobody('docs-benchmarks', at('/docs/benchmarks')),
+  nobody('docs-api', at('/docs/api')),
+  nobody('errors', at('/docs/errors')),
+  nobody('error-key', at('/docs/errors/key_revoked')),
+  nobody('error-overloaded', at('/docs/errors/server_is_overloaded')),
+  nobody('support', at('/support')),
+  nobody('support-secret', async (page, origin) => {
+    await page.goto(`${origin}/support`)
+    await page.getByLabel('What happened').fill('My key sk-made-up-0000111122223333 does not work.')
+    await page.getByText('This seems to hold a provider key').waitFor()
+  }),
+  nobody('support-sent', async (page, origin) => {
+    await page.goto(`${origin}/support`)
+    await page.getByLabel('Your email address').fill('asker@example.com')
+    await page.getByLabel('What happened').fill('Every request fails since noon.')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByRole('heading', { name: 'We have your message' }).waitFor()
+  }),
   nobody('not-found', at('/nothing-here')),
   nobody('outbox', at('/dev/outbox')),
+  somebody('home-signed-in', at('/')),
+  somebody('pricing-signed-in', at('/pricing')),
+  somebody('connect-signed-in', at('/connect/codex')),
   somebody('account', at('/account')),
   somebody('account-notice', at('/account?done=signed-in')),
   somebody('emails', at('/account/emails')),
@@ -127,6 +159,10 @@ export async function fillAccount(service: Service): Promise<void> {
   await service.rotateLater(stored.id)
   const gone = await service.addNamedKey('old laptop')
   await service.revoke(gone.stored.id)
+  const incidents = { store: service.store, clock: service.plane.clock, random: service.plane.random }
+  await openIncident(incidents, { title: 'Slow answers', impact: 'minor', text: 'We look into it.' })
+  const { id } = await openIncident(incidents, { title: 'No sign-in', impact: 'major', text: 'Letters are late.' })
+  await updateIncident(incidents, id, 'resolved', 'They arrive again.')
   for (let request = 0; request < 3; request++) await service.chat()
 }
 

@@ -1,6 +1,6 @@
 import type { Secret } from '../../domain/secret.ts'
 import { isWellFormedKey } from '../../domain/keys.ts'
-import { rootOf } from '../service-address.ts'
+import { rootOf } from '../../domain/wiring.ts'
 import { ask } from './ask.ts'
 import { isOurs, type Outcome } from './read-answer.ts'
 

@@ -45,3 +45,52 @@ for (const form of document.querySelectorAll('form[data-passkey]')) {
     }
   })
 }
+
+/** How often a page that waits asks, and for how long before it leaves it to its link. */
+const askEveryMs = 2000
+const askForMs = 15 * 60_000
+
+for (const waiting of document.querySelectorAll('[data-wait]')) {
+  const [said, again] = waiting.children
+  const until = Date.now() + askForMs
+  const ask = async () => {
+    if (!document.hidden) {
+      try {
+        const response = await fetch(waiting.dataset.wait, { headers: { accept: 'application/json' } })
+        if (!response.ok) return
+        const { arrived, text } = await response.json()
+        if (said.textContent !== text) said.textContent = text
+        waiting.classList.toggle('good', arrived)
+        again.hidden = arrived
+        if (arrived) return
+      } catch {
+        // The service restarts, or the network is gone: the next time may find it.
+      }
+    }
+    if (Date.now() < until) setTimeout(ask, askEveryMs)
+  }
+  if (!waiting.classList.contains('good')) setTimeout(ask, askEveryMs)
+}
+
+// What must not be told to support is found before it leaves the browser, by the shapes that the server has.
+for (const form of document.querySelectorAll('form[data-forbidden]')) {
+  const { ids, shapes } = JSON.parse(form.dataset.forbidden)
+  const { text, request_id: id } = form.elements
+  const said = form.querySelector('#text-found')
+  const look = () => {
+    const rest = `${text.value}\n${id.value}`.replace(new RegExp(ids, 'g'), '')
+    const kinds = shapes
+      .filter(([, source, flags]) => rest.search(new RegExp(source, flags)) >= 0)
+      .map(([kind]) => kind)
+    const sentence =
+      kinds.length === 0 ? '' : `This seems to hold ${[...new Set(kinds)].join(', ')}. Take it out; it was not sent.`
+    if (said.textContent !== sentence) said.textContent = sentence
+    return kinds.length > 0
+  }
+  form.addEventListener('input', look)
+  form.addEventListener('submit', (event) => {
+    if (!look()) return
+    event.preventDefault()
+    text.focus()
+  })
+}

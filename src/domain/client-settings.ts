@@ -1,4 +1,4 @@
-import { rootOf, type Wiring } from './service-address.ts'
+import { rootOf, type Wiring } from './wiring.ts'
 
 /** The id of this service among the providers of Codex and opencode: the same wherever it is written. */
 const providerId = 'svc-router'

@@ -5,8 +5,8 @@ import {
   codexSettings,
   opencodeConfig,
 } from './client-settings.ts'
-import { quoteForShell } from './command.ts'
-import type { Wiring } from './service-address.ts'
+import { quoteForShell } from './quote-for-shell.ts'
+import type { Wiring } from './wiring.ts'
 
 /** One client that can be connected: what it is configured with, where that belongs, and what comes then. */
 export interface Connection {

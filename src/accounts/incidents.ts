@@ -1,0 +1,64 @@
+import type { Clock } from '../domain/clock.ts'
+import { idMinter } from '../domain/ids.ts'
+import type { Impact, Incident, IncidentState, IncidentUpdate } from '../domain/incidents.ts'
+import type { RandomBytes } from '../domain/random.ts'
+import { AccountsError } from './refusals.ts'
+import type { StatusStore } from './status-ports.ts'
+
+/** The longest title and text of an incident. */
+export const maxTitleCharacters = 120
+export const maxTextCharacters = 2_000
+
+export interface IncidentPlane {
+  readonly store: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate'>
+  readonly clock: Pick<Clock, 'nowMs'>
+  readonly random: RandomBytes
+}
+
+/** Tells everybody who looks at the status page that something is wrong. @throws AccountsError `incident_invalid` */
+export async function openIncident(
+  plane: IncidentPlane,
+  given: { readonly title: string; readonly impact: Impact; readonly text: string },
+): Promise<Incident> {
+  const update = makeUpdate(plane, 'investigating', given.text)
+  const incident = {
+    id: mint(plane, 'inc_'),
+    title: checked(given.title, maxTitleCharacters),
+    impact: given.impact,
+    createdAtMs: update.atMs,
+    updates: [update],
+  }
+  await plane.store.addIncident(incident)
+  return incident
+}
+
+/** Says how it goes on; with `resolved` it is over. @throws AccountsError `incident_invalid`, `incident_unknown` */
+export async function updateIncident(
+  plane: IncidentPlane,
+  incidentId: string,
+  state: IncidentState,
+  text: string,
+): Promise<IncidentUpdate> {
+  const update = makeUpdate(plane, state, text)
+  if (!(await plane.store.addIncidentUpdate(incidentId, update))) throw new AccountsError('incident_unknown')
+  return update
+}
+
+function makeUpdate(plane: IncidentPlane, state: IncidentState, text: string): IncidentUpdate {
+  return {
+    id: mint(plane, 'upd_'),
+    state,
+    text: checked(text, maxTextCharacters),
+    atMs: Math.floor(plane.clock.nowMs()),
+  }
+}
+
+function checked(text: string, maxCharacters: number): string {
+  const trimmed = text.trim()
+  if (trimmed === '' || trimmed.length > maxCharacters) throw new AccountsError('incident_invalid')
+  return trimmed
+}
+
+function mint({ clock, random }: IncidentPlane, prefix: string): string {
+  return idMinter(prefix, () => clock.nowMs(), random)()
+}

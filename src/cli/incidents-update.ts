@@ -1,0 +1,29 @@
+import { updateIncident } from '../accounts/incidents.ts'
+import { incidentStates } from '../domain/incidents.ts'
+import type { Command } from './command.ts'
+import { CommandError, exitCodes } from './failures.ts'
+
+export const incidentsUpdate: Command = {
+  name: 'incidents update',
+  summary: `Tell how an incident goes on: ${incidentStates.join(', ')}.`,
+  arguments: ['INCIDENT', 'STATE', 'TEXT'],
+  options: [],
+  example: 'incidents update inc_… resolved "It works again."',
+  run(invocation) {
+    const example = 'incidents update INCIDENT STATE TEXT'
+    const id = invocation.argument(0, 'the incident', example)
+    const given = invocation.argument(1, 'the state', example)
+    const text = invocation.argument(2, 'the text', example)
+    const state = incidentStates.find((known) => known === given)
+    if (state === undefined)
+      throw new CommandError(exitCodes.usage, 'there is no such state', `one of: ${incidentStates.join(', ')}`)
+    return invocation.withStore(async ({ incidents }) => {
+      const update = await updateIncident(incidents, id, state, text)
+      return {
+        text: update.id,
+        json: update,
+        talk: ['It is on the status page within ten seconds.', `Next: ${invocation.command('incidents list')}`],
+      }
+    })
+  },
+}

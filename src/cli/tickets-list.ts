@@ -1,0 +1,28 @@
+import type { Command } from './command.ts'
+import { writeTime } from './table.ts'
+
+const maxListed = 100
+
+export const ticketsList: Command = {
+  name: 'tickets list',
+  summary: 'Read what was asked of support, newest first.',
+  arguments: [],
+  options: [],
+  example: 'tickets list',
+  run: (invocation) =>
+    invocation.withStore(async ({ tickets }) => {
+      const all = await tickets.listTickets(maxListed)
+      const texts = all.map(({ id, replyTo, accountId, requestId, text, createdAtMs }) =>
+        [
+          `${id}  ${writeTime(createdAtMs)}  ${replyTo}`,
+          `account ${accountId ?? 'none'}, request ${requestId ?? 'none'}`,
+          ...text.split('\n').map((line) => `    ${line}`),
+        ].join('\n'),
+      )
+      return {
+        text: texts.join('\n\n'),
+        json: all,
+        talk: [all.length === 0 ? 'Nobody asked anything.' : `Next: ${invocation.command('request REQUEST')}`],
+      }
+    }),
+}

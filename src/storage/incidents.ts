@@ -1,0 +1,72 @@
+import type { Kysely } from 'kysely'
+import type { Impact, Incident, IncidentState, IncidentUpdate } from '../domain/incidents.ts'
+import type { Tables } from './schema.ts'
+
+/** An incident with its first update, in one transaction. */
+export async function addIncident(db: Kysely<Tables>, { updates, ...incident }: Incident): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    const { id, title, impact, createdAtMs } = incident
+    await transaction
+      .insertInto('incidents')
+      .values({ id, title, impact, created_at_ms: createdAtMs, is_over: 0 })
+      .execute()
+    for (const update of updates)
+      await transaction.insertInto('incident_updates').values(updateRow(id, update)).execute()
+  })
+}
+
+/** One more update; false where there is no such incident. */
+export function addIncidentUpdate(db: Kysely<Tables>, incidentId: string, update: IncidentUpdate): Promise<boolean> {
+  return db.transaction().execute(async (transaction) => {
+    const changed = await transaction
+      .updateTable('incidents')
+      .set({ is_over: update.state === 'resolved' ? 1 : 0 })
+      .where('id', '=', incidentId)
+      .executeTakeFirstOrThrow()
+    if (changed.numUpdatedRows === 0n) return false
+    await transaction.insertInto('incident_updates').values(updateRow(incidentId, update)).execute()
+    return true
+  })
+}
+
+/** Newest first; see `StatusStore.listIncidents`. */
+export async function listIncidents(db: Kysely<Tables>, sinceMs: number, limit: number): Promise<readonly Incident[]> {
+  const rows = await db
+    .selectFrom('incidents')
+    .selectAll()
+    .where((row) => row.or([row('created_at_ms', '>=', sinceMs), row('is_over', '=', 0)]))
+    .orderBy('created_at_ms', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute()
+  if (rows.length === 0) return []
+  const updates = await db
+    .selectFrom('incident_updates')
+    .selectAll()
+    .where(
+      'incident_id',
+      'in',
+      rows.map(({ id }) => id),
+    )
+    .orderBy('at_ms', 'desc')
+    .orderBy('id', 'desc')
+    .execute()
+  return rows.map(({ id, title, impact, created_at_ms: createdAtMs }) => ({
+    id,
+    title,
+    impact: impact as Impact,
+    createdAtMs,
+    updates: updates
+      .filter((update) => update.incident_id === id)
+      .map(({ id: updateId, state, body, at_ms: atMs }) => ({
+        id: updateId,
+        state: state as IncidentState,
+        text: body,
+        atMs,
+      })),
+  }))
+}
+
+function updateRow(incidentId: string, { id, state, text, atMs }: IncidentUpdate): Tables['incident_updates'] {
+  return { id, incident_id: incidentId, state, body: text, at_ms: atMs }
+}

@@ -1,0 +1,43 @@
+import { html } from 'hono/html'
+import type { Html } from './layout.ts'
+import type { AccountVisit } from './visit.ts'
+
+/** What is known of the first request since the page was opened. */
+interface Progress {
+  readonly arrived: boolean
+  /** A sentence, without anything of the request's text. */
+  readonly text: string
+}
+
+/** Waits on the page for a request of the account: by itself with script, by a link without. */
+export async function firstRequest(visit: AccountVisit): Promise<Html> {
+  const { parts, path, query } = visit
+  const since = sinceOf(query) ?? Math.floor(parts.clock.nowMs())
+  const { arrived, text } = await readProgress(visit, since)
+  return html`<div class="waiting ${arrived ? 'good' : ''}" data-wait="/account/first-request?since=${since}">
+    <p role="status">${text}</p>
+    <p class="faint" ${arrived ? 'hidden' : ''}><a href="${path}?since=${since}">Look again</a></p>
+  </div>`
+}
+
+/** The newest request of the account, if it came after the page was opened. */
+export async function readProgress(
+  { parts, signedIn, query }: AccountVisit,
+  since = sinceOf(query) ?? 0,
+): Promise<Progress> {
+  const latest = await parts.latestRequest(signedIn.account.id)
+  if (latest === undefined || latest.admittedAtMs < since)
+    return { arrived: false, text: 'Waiting for your first request…' }
+  const by = latest.attempts.at(-1)?.backend
+  const { profile, errorCode, state } = latest
+  if (state === 'open' || state === 'delivered')
+    return { arrived: false, text: `A request for ${profile} is being answered…` }
+  return errorCode === undefined
+    ? { arrived: true, text: `It works: ${by ?? 'a provider'} answered for ${profile}.` }
+    : { arrived: false, text: `A request for ${profile} arrived, and ended with ${errorCode}. Waiting for the next…` }
+}
+
+function sinceOf(query: URLSearchParams): number | undefined {
+  const text = query.get('since') ?? ''
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined
+}

@@ -1,0 +1,99 @@
+import { html } from 'hono/html'
+import { connections, type Connection } from '../../domain/connections.ts'
+import { connectCommand, wiringOf } from '../connect-text.ts'
+import { page, type Html } from '../layout.ts'
+import { PageRefusal } from '../refusals.ts'
+import type { Route } from '../route.ts'
+import { sample } from '../sample.ts'
+import { jsonAnswer } from '../text-answer.ts'
+import type { AccountVisit, Visit } from '../visit.ts'
+import { firstRequest, readProgress } from '../first-request.ts'
+
+export const connectRoutes: readonly Route[] = [
+  { method: 'GET', path: '/connect', access: 'public', handle: showClients },
+  { method: 'GET', path: '/connect/:client', access: 'public', handle: showClient },
+  { method: 'GET', path: '/account/first-request', access: 'account', handle: tellProgress },
+]
+
+/** Agents that `svc-router run` starts without any configuration. */
+const started = ['codex', 'claude', 'opencode']
+
+function showClients(visit: Visit): Promise<Response> {
+  return page(visit, {
+    title: 'Connect a client',
+    lead: 'Choose what you use. The configuration has this service’s address in it and names the variable that holds your key.',
+    body: html`<ul class="choices">
+        ${connections.map(
+          ({ name, title, language }) =>
+            html`<li>
+              <a class="card" href="/connect/${name}"
+                ><strong>${title}</strong> <span class="faint">${language}</span></a
+              >
+            </li>`,
+        )}
+      </ul>
+      <p class="faint">
+        Another client of OpenAI’s or Anthropic’s API? Give it the base URL <code>${visit.parts.baseUrl}</code>, a key,
+        and the model <code>svc-router/frontier</code>. <a href="/docs/clients">More about clients</a>
+      </p>`,
+  })
+}
+
+async function showClient(visit: Visit): Promise<Response> {
+  const { parts, params } = visit
+  const connection = connections.find(({ name }) => name === params['client'])
+  if (connection === undefined) throw new PageRefusal('not_found')
+  const wiring = wiringOf(parts)
+  const command = connectCommand(connection, parts)
+  return page(visit, {
+    title: connection.title,
+    above: html`<nav class="trail" aria-label="Where you are"><a href="/connect">Connect a client</a></nav>`,
+    body: html`<ol class="steps">
+      <li>${keyStep(visit)} ${sample('key', `export ${wiring.keyVariable}=sk_svc_…`)}</li>
+      <li>
+        <h2>Configure ${connection.title}</h2>
+        <p>${connection.place.replace('{again}', command)}</p>
+        ${sample('configuration', connection.write(wiring))}
+        ${
+          started.includes(connection.name)
+            ? html`<p>Or start it without any configuration; nothing of yours is edited:</p>
+                ${sample('run', `npx svc-router run ${connection.name} --url ${parts.baseUrl}`)}`
+            : ''
+        }
+      </li>
+      <li>
+        <h2>Try it</h2>
+        ${next(connection)}
+        ${visit.signedIn === undefined ? signInLine(connection) : await firstRequest({ ...visit, signedIn: visit.signedIn })}
+      </li>
+    </ol>`,
+  })
+}
+
+function keyStep({ signedIn }: Visit): Html {
+  return html`<h2>Your key</h2>
+    <p>
+      ${
+        signedIn === undefined
+          ? html`<a href="/account/setup">Get a key</a>, and put it in place of the dots:`
+          : html`A key is shown once, when it is made. <a href="/account/keys">Make one</a>, and put it in place of the
+              dots:`
+      }
+    </p>`
+}
+
+/** What comes then is a command, or something that is done in the client. */
+function next({ next: then, name }: Connection): Html {
+  return name === 'continue' || name === 'curl' ? html`<p>Then: ${then}.</p>` : sample('next', then)
+}
+
+function signInLine({ name }: Connection): Html {
+  return html`<p class="faint">
+    <a href="/sign-in?next=${encodeURIComponent(`/connect/${name}`)}">Sign in</a> to see your first request arrive here.
+  </p>`
+}
+
+/** What the page asks while it waits. */
+async function tellProgress(visit: AccountVisit): Promise<Response> {
+  return jsonAnswer(await readProgress(visit), 0)
+}

@@ -1,0 +1,155 @@
+import { html } from 'hono/html'
+import { capabilityIds, factsOfAll, type CapabilityId, type ModelFacts } from '../../domain/model-facts.ts'
+import type { Profile } from '../../domain/profiles.ts'
+import { shareOver } from '../../domain/service-status.ts'
+import { page, type Html } from '../layout.ts'
+import { PageRefusal } from '../refusals.ts'
+import type { Route } from '../route.ts'
+import { sample } from '../sample.ts'
+import { stateTag } from '../status-dot.ts'
+import { writeNumber } from '../time.ts'
+import { uptimeBar, writeShare } from '../uptime-bar.ts'
+import type { Visit } from '../visit.ts'
+import type { ShownBackend, WebParts } from '../web-parts.ts'
+
+export const modelRoutes: readonly Route[] = [
+  { method: 'GET', path: '/models', access: 'public', handle: showModels },
+  // A profile's name has a slash in it.
+  { method: 'GET', path: '/models/:maker/:name', access: 'public', handle: showModel },
+  { method: 'GET', path: '/models/:name', access: 'public', handle: showModel },
+]
+
+const capabilityNames: Readonly<Record<CapabilityId, string>> = {
+  tools: 'tools',
+  image_input: 'images',
+  file_input: 'files',
+  structured_outputs: 'structured answers',
+  reasoning: 'reasoning',
+}
+
+function showModels(visit: Visit): Promise<Response> {
+  const { parts } = visit
+  return page(visit, {
+    title: 'Models',
+    lead: 'A request names a profile. What stands behind it, and in which order it is tried, is settled here and not in your code.',
+    body: html`<div class="cards">
+        ${parts.profiles.map(
+          (profile) =>
+            html`<section class="card">
+              <h2><a href="/models/${profile.id}">${profile.id}</a> ${marks(profile)}</h2>
+              <p>${profile.description}</p>
+              ${factList(parts, profile)}
+            </section>`,
+        )}
+      </div>
+      <p class="faint">
+        For discovery only: <code>GET ${parts.baseUrl}/models</code> and model requests need an active key.
+      </p>`,
+  })
+}
+
+async function showModel(visit: Visit): Promise<Response> {
+  const { parts, params } = visit
+  const id = [params['maker'], params['name']].filter((part) => part !== undefined).join('/')
+  const profile = parts.profiles.find((known) => known.id === id)
+  if (profile === undefined) throw new PageRefusal('not_found')
+  const { components } = await parts.status.read()
+  const part = components.find(({ kind, name }) => kind === 'profile' && name === id)
+  const behind = backendsOf(parts, profile)
+  return page(visit, {
+    title: id,
+    lead: profile.description,
+    above: html`<nav class="trail" aria-label="Where you are"><a href="/models">Models</a></nav>`,
+    body: html`<div class="actions name-to-copy">
+        ${sample('name', id)} ${part === undefined ? '' : stateTag(part.state)} ${marks(profile)}
+      </div>
+      <section class="card">
+        <h2>What it can do</h2>
+        ${factList(parts, profile)}
+      </section>
+      <section class="card">
+        <h2>Who answers</h2>
+        ${
+          behind.length === 0
+            ? html`<p class="empty">
+                Each account’s own providers, in the order in which it has them.
+                <a href="/account/upstreams">Connect one</a>.
+              </p>`
+            : html`<p>Tried in this order, after providers of your own:</p>
+                <ol>
+                  ${behind.map(
+                    ({ id: name, provider, simulated }) =>
+                      html`<li>
+                        <code>${name}</code> <span class="faint">${provider}</span>
+                        ${simulated ? html`<span class="tag warn">simulated</span>` : ''}
+                      </li>`,
+                  )}
+                </ol>`
+        }
+      </section>
+      ${
+        part === undefined
+          ? ''
+          : html`<section class="card">
+              <h2>How it did</h2>
+              ${uptimeBar(id, part.days)}
+              <p class="faint">${writeShare(shareOver(part.days))} of its requests over 90 days were answered.</p>
+            </section>`
+      }
+      <p class="faint">For discovery only: using it takes an active key. <a href="/account/setup">Get a key</a></p>`,
+  })
+}
+
+function marks({ premium }: Profile): Html | '' {
+  return premium ? html`<span class="tag">premium</span>` : ''
+}
+
+function backendsOf({ backends }: WebParts, profile: Profile): readonly ShownBackend[] {
+  return profile.backends.flatMap((id) => backends.filter((backend) => backend.id === id))
+}
+
+function factList(parts: WebParts, profile: Profile): Html {
+  const behind = backendsOf(parts, profile)
+  const real = behind.filter(({ simulated }) => !simulated)
+  const facts = factsOfAll((real.length > 0 ? real : behind).map((backend) => backend.facts))
+  const { price } = profile
+  const rows: readonly (readonly [string, string])[] = [
+    ...sizes(facts),
+    ['Can', capabilities(profile, facts)],
+    [
+      'Plans',
+      parts.plans
+        .filter((plan) => plan.premium || !profile.premium)
+        .map((plan) => plan.name)
+        .join(', '),
+    ],
+    ['Counts as', profile.quotaUnits === 1 ? '1 request' : `${profile.quotaUnits} requests`],
+    [
+      'Costs',
+      price === undefined
+        ? 'What your provider asks'
+        : `${price.inputPerMillion} ${price.currency} for a million tokens in${
+            price.outputPerMillion === undefined ? '' : `, ${price.outputPerMillion} out`
+          }`,
+    ],
+  ]
+  return html`<dl class="facts">
+    ${rows.map(
+      ([name, text]) =>
+        html`<dt>${name}</dt>
+          <dd>${text}</dd>`,
+    )}
+  </dl>`
+}
+
+function sizes({ contextWindow, maxOutputTokens }: ModelFacts): (readonly [string, string])[] {
+  return [
+    ...(contextWindow === undefined ? [] : [['Reads', `${writeNumber(contextWindow)} tokens`] as const]),
+    ...(maxOutputTokens === undefined ? [] : [['Writes', `${writeNumber(maxOutputTokens)} tokens`] as const]),
+  ]
+}
+
+function capabilities({ embeddings }: Profile, { capabilities: known = {} }: ModelFacts): string {
+  if (embeddings !== undefined) return 'embeddings'
+  return ['streaming', ...capabilityIds.filter((id) => known[id] === true).map((id) => capabilityNames[id])].join(', ')
+}

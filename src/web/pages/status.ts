@@ -1,0 +1,95 @@
+import { html } from 'hono/html'
+import { stateOf, type Incident } from '../../domain/incidents.ts'
+import { indicatorWords, shareOver, type StatusComponent } from '../../domain/service-status.ts'
+import { page, type Html } from '../layout.ts'
+import type { Route } from '../route.ts'
+import { stateTag, toneOf } from '../status-dot.ts'
+import { statusJson, summaryJson } from '../status-json.ts'
+import { jsonAnswer } from '../text-answer.ts'
+import { writeMinute } from '../time.ts'
+import { uptimeBar, writeShare } from '../uptime-bar.ts'
+import type { Visit } from '../visit.ts'
+
+/** How long others may keep how the service does. */
+const keptSeconds = 10
+
+export const statusRoutes: readonly Route[] = [
+  { method: 'GET', path: '/status', access: 'public', handle: showStatus },
+  {
+    method: 'GET',
+    path: '/status.json',
+    access: 'public',
+    handle: async ({ parts }) => jsonAnswer(statusJson(await parts.status.read()), keptSeconds),
+  },
+  {
+    method: 'GET',
+    path: '/api/v2/summary.json',
+    access: 'public',
+    handle: async ({ parts }) => jsonAnswer(summaryJson(await parts.status.read(), parts.appUrl), keptSeconds),
+  },
+]
+
+async function showStatus(visit: Visit): Promise<Response> {
+  const { atMs, indicator, components, incidents } = await visit.parts.status.read()
+  const of = (kind: StatusComponent['kind']): readonly StatusComponent[] =>
+    components.filter((part) => part.kind === kind)
+  const open = incidents.filter((incident) => stateOf(incident) !== 'resolved')
+  const over = incidents.filter((incident) => stateOf(incident) === 'resolved')
+  return page(visit, {
+    title: 'Status',
+    body: html`<p class="state ${toneOf(indicator)}">${indicatorWords[indicator]}</p>
+      ${open.length === 0 ? '' : html`<h2>What we are working on</h2>`} ${open.map(incidentCard)}
+      <section class="card">
+        <h2>API and profiles</h2>
+        <ul class="parts">
+          ${[...of('api'), ...of('profile')].map(part)}
+        </ul>
+      </section>
+      ${
+        of('backend').length === 0
+          ? ''
+          : html`<section class="card">
+              <h2>Backends</h2>
+              <p class="faint">A backend that fails is passed by: profiles go on with the others.</p>
+              <ul class="parts">
+                ${of('backend').map(part)}
+              </ul>
+            </section>`
+      }
+      <h2>Past incidents</h2>
+      ${over.length === 0 ? html`<p class="empty">None in the last two weeks.</p>` : over.map(incidentCard)}
+      <p class="side">
+        From the requests that were really made, as of ${writeMinute(atMs)}. A stripe is a day; grey ones had no
+        requests. For machines: <a href="/status.json">status.json</a>, <a href="/api/v2/summary.json">summary.json</a>.
+      </p>`,
+  })
+}
+
+function part({ name, state, note, days }: StatusComponent): Html {
+  return html`<li>
+    <p>
+      <strong>${name}</strong> ${stateTag(state)} ${note === undefined ? '' : html`<span class="faint">${note}</span>`}
+    </p>
+    ${
+      days.length === 0
+        ? ''
+        : html`${uptimeBar(name, days)}
+            <p class="ends">
+              <span>${days.length} days ago</span><span>${writeShare(shareOver(days))}</span><span>today</span>
+            </p>`
+    }
+  </li>`
+}
+
+function incidentCard(incident: Incident): Html {
+  const { title, impact, updates } = incident
+  return html`<section class="card">
+    <h3>
+      ${title}
+      <span class="tag ${stateOf(incident) === 'resolved' ? 'good' : toneOf(impact)}">${stateOf(incident)}</span>
+    </h3>
+    <ul class="updates">
+      ${updates.map(({ state, text, atMs }) => html`<li><strong>${state}</strong> ${writeMinute(atMs)}<br />${text}</li>`)}
+    </ul>
+  </section>`
+}

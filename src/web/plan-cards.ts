@@ -1,0 +1,37 @@
+import { html } from 'hono/html'
+import { usualFusionsAtOnce, type Plan } from '../domain/plans.ts'
+import type { Html } from './layout.ts'
+import { writeNumber } from './time.ts'
+import type { Visit } from './visit.ts'
+
+/** The plans beside each other, with the numbers that are enforced. */
+export function planCards({ parts, signedIn }: Pick<Visit, 'parts' | 'signedIn'>): Html {
+  const current = signedIn?.account.planId
+  return html`<div class="cards plans">
+    ${parts.plans.map(
+      (plan) =>
+        html`<section class="card">
+          <h3>${plan.name} ${plan.id === current ? html`<span class="tag good">yours</span>` : ''}</h3>
+          <p class="figure">${writeNumber(plan.requestsPerMonth)}<span> requests a month</span></p>
+          <ul class="ticks">
+            <li>${writeNumber(plan.requestsPerMinute)} a minute</li>
+            <li>
+              ${plan.premium ? 'All profiles, svc-router/fusion among them' : 'All profiles that are not premium'}
+            </li>
+            ${plan.premium ? html`<li>${plan.fusionsAtOnce ?? usualFusionsAtOnce} fusions at once</li>` : ''}
+            <li>As many keys and clients as you like, on one count</li>
+          </ul>
+          ${action(plan, parts.defaultPlan, current)}
+        </section>`,
+    )}
+  </div>`
+}
+
+function action({ id, name }: Plan, defaultPlan: string, current: string | undefined): Html | '' {
+  if (id === current) return html`<p class="after"><a class="button secondary" href="/account">Your account</a></p>`
+  if (current !== undefined)
+    return html`<p class="after"><a class="button" href="/billing/upgrade">Change to ${name}</a></p>`
+  return id === defaultPlan
+    ? html`<p class="after"><a class="button" href="/account/setup">Get a key</a></p>`
+    : html`<p class="after"><a class="button secondary" href="/billing/upgrade">Choose ${name}</a></p>`
+}

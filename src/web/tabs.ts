@@ -1,0 +1,23 @@
+import { html } from 'hono/html'
+import type { Html } from './layout.ts'
+
+/** One of several texts of which one is seen. */
+export interface Tab {
+  readonly name: string
+  readonly body: Html
+}
+
+/** Texts to choose among, without script: the choice is a radio button, and the style shows what belongs to it. */
+export function tabs(id: string, question: string, all: readonly Tab[]): Html {
+  return html`<fieldset class="tabs">
+    <legend class="unseen">${question}</legend>
+    ${all.map(
+      ({ name }, index) =>
+        html`<input type="radio" name="${id}" id="${id}-${index}" ${index === 0 ? 'checked' : ''} /><label
+            for="${id}-${index}"
+            >${name}</label
+          >`,
+    )}
+    ${all.map(({ body }) => html`<div class="tab">${body}</div>`)}
+  </fieldset>`
+}

@@ -1,0 +1,31 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { Harness } from './harness.ts'
+
+let harness: Harness
+beforeEach(() => {
+  harness = new Harness()
+})
+afterEach(() => harness.remove())
+
+test('an incident is opened, updated, listed and resolved', async () => {
+  const opened = await harness.say('incidents', 'open', 'Slow answers', 'We look into it.', '--impact', 'major')
+  expect(opened.code).toBe(0)
+  const id = opened.out.trim()
+  expect(id).toMatch(/^inc_/)
+  expect((await harness.say('incidents', 'update', id, 'resolved', 'Mended.')).code).toBe(0)
+  const listed = await harness.say('incidents', 'list')
+  expect(listed.out).toMatch(/Slow answers +major +resolved/)
+  expect(harness.incidents.incidents[0]!.updates.map(({ text }) => text)).toEqual(['Mended.', 'We look into it.'])
+})
+
+test.each([
+  [['open', 'Slow'], 'text is missing'],
+  [['open', 'Slow', 'x', '--impact', 'awful'], 'there is no such impact'],
+  [['update', 'inc_none', 'resolved', 'x'], 'there is no such incident'],
+  [['update', 'inc_none', 'mended', 'x'], 'there is no such state'],
+  [['open', ' ', 'x'], 'empty or too long'],
+])('what is wrong is said: %j', async (args, sentence) => {
+  const { code, err } = await harness.say('incidents', ...args)
+  expect(code).not.toBe(0)
+  expect(err).toContain(sentence)
+})

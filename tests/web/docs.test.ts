@@ -1,0 +1,154 @@
+import { readdirSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openSession } from '../../src/accounts/sessions.ts'
+import { errorCodes } from '../../src/domain/error-text.ts'
+import { errorCatalog } from '../../src/domain/errors.ts'
+import { docLink } from '../../src/web/docs/doc-files.ts'
+import { exampleOf } from '../../src/web/docs/error-docs.ts'
+import { renderMarkdown } from '../../src/web/markdown.ts'
+import { routes } from '../../src/web/routes.ts'
+import type { Service } from '../service.ts'
+import { startWeb, Visitor } from './browser-less.ts'
+
+/** Most bytes of a page (issue 5). */
+const maxPageBytes = 30_000
+
+let service: Service
+let visitor: Visitor
+let owner: Visitor
+beforeAll(async () => {
+  ;({ service, visitor } = await startWeb())
+  owner = new Visitor(service.config.appUrl)
+  const { token } = await openSession({ ...service.plane, store: service.store }, service.account.id, {
+    method: 'link',
+    agent: 'Tests',
+  })
+  owner.cookie = `svc_session=${token.reveal()}`
+})
+afterAll(() => service.stop())
+
+const read = async (path: string): Promise<string> => {
+  const response = await visitor.get(path)
+  expect(response.status, path).toBe(200)
+  return response.text()
+}
+const unescape = (text: string): string =>
+  text
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&')
+
+describe('errors', () => {
+  test.each(errorCodes)('%s has a page with why, how to mend it and the answer as it really is', async (code) => {
+    const text = unescape(await read(`/docs/errors/${code}`))
+    for (const heading of ['Why', 'How to mend it', 'The answer', 'What your client shows'])
+      expect(text).toContain(heading)
+    expect(text).not.toMatch(/\{\w+\}/)
+    const [, json = ''] = /<code>(\{[\s\S]*?\n\})<\/code>/.exec(text) ?? []
+    const { error } = JSON.parse(json) as { error: Record<string, unknown> }
+    const { type, source, retryable } = errorCatalog[code]
+    expect(error).toMatchObject({ code, type, source, retryable, param: exampleOf(code).facts.param ?? null })
+    expect(String(error['message']).length).toBeLessThanOrEqual(240)
+    expect(text).toContain(`HTTP/1.1 ${exampleOf(code).status} `)
+  })
+
+  test('what the page of a revoked key shows is what the API says', async () => {
+    const { stored, key: secret } = await service.addNamedKey('to be revoked')
+    const key = secret.reveal()
+    await service.revoke(stored.id)
+    await expect
+      .poll(async () => (await service.chat({}, { authorization: `Bearer ${key}` })).status, { timeout: 3000 })
+      .toBe(401)
+    const said = (await (await service.chat({}, { authorization: `Bearer ${key}` })).json()) as { error: object }
+    const text = unescape(await read('/docs/errors/key_revoked'))
+    const shown = JSON.parse(/<code>(\{[\s\S]*?\n\})<\/code>/.exec(text)![1]!) as typeof said
+    expect({ ...shown.error, request_id: '' }).toEqual({ ...said.error, request_id: '' })
+  })
+
+  test('a code that there is not has no page', async () => {
+    expect((await visitor.get('/docs/errors/no_such_code')).status).toBe(404)
+  })
+})
+
+describe('every page of the documentation', () => {
+  /** Pages of other parts that errors lead to; each is held to it as soon as it is served. */
+  const ofOtherParts = ['/billing', '/billing/upgrade', '/account/managed-access']
+  const isServed = (path: string): boolean =>
+    !ofOtherParts.includes(path) || routes.some((route) => route.path === path)
+
+  test('is found from its first page or its llms.txt, is small, and every link of ours on it works', async () => {
+    const pages = Array.from((await read('/llms.txt')).matchAll(/\]\(([^)]+)\)/g), ([, url]) => new URL(url!).pathname)
+    expect(pages.length).toBeGreaterThan(errorCodes.length)
+    const links = new Set(['/docs'])
+    for (const path of pages) links.add(path).add(path.replace(/\.md$/, ''))
+    for (const path of links) {
+      if (!isServed(path)) continue
+      // Some are for whoever is signed in, others for whoever is not.
+      const answers = [await owner.get(path), await visitor.get(path)]
+      const response = answers.find(({ status }) => status === 200)
+      if (response === undefined) throw new Error(`${path} is no page`)
+      const text = await response.text()
+      if (!response.headers.get('content-type')!.startsWith('text/html')) continue
+      expect(Buffer.byteLength(text), path).toBeLessThan(maxPageBytes)
+      if (!path.startsWith('/docs')) continue
+      for (const [, href] of text.matchAll(/href="(\/[^"]*)"/g)) links.add(href!.split('#')[0]!)
+      const ids = new Set(Array.from(text.matchAll(/ id="([^"]+)"/g), ([, id]) => `#${id}`))
+      for (const [, place] of text.matchAll(/href="(#[^"]+)"/g)) expect(ids, path).toContain(place)
+    }
+    for (const name of readdirSync(new URL('../../docs/', import.meta.url)))
+      if (name.endsWith('.md')) expect(links).toContain(`/docs/${name.slice(0, -3)}`)
+  })
+
+  test('is the same as Markdown, and nothing of Markdown is left in its HTML', async () => {
+    for (const [, url] of (await read('/llms.txt')).matchAll(/\]\(([^)]+\.md)\)/g)) {
+      const { pathname } = new URL(url!)
+      const response = await visitor.get(pathname)
+      expect(response.headers.get('content-type')).toBe('text/markdown; charset=utf-8')
+      expect(await response.text()).toMatch(/^# /)
+      const page = await read(pathname.replace('.md', ''))
+      const prose = page.slice(page.indexOf('<main')).replaceAll(/<code>[\s\S]*?<\/code>/g, '')
+      expect(prose, pathname).not.toMatch(/\]\(|\*\*|```|^\||`/m)
+    }
+  })
+
+  test('names this service where the files name one on the reader’s machine', async () => {
+    const text = await read('/docs/clients')
+    expect(text).toContain(service.baseUrl)
+    expect(text).not.toContain('127.0.0.1:8787')
+  })
+})
+
+describe('Markdown', () => {
+  const render = async (text: string): Promise<string> =>
+    String(await renderMarkdown(text, docLink))
+      .replaceAll(/\s+/g, ' ')
+      .replaceAll(/> (?=<)/g, '>')
+
+  test('is escaped: nothing in it can become an element or an attribute', async () => {
+    const text = await render(
+      '<script>x</script> `<b>` [a"b](/x"y) **<i>**\n\n| <u> |\n| --- |\n| <s> |\n\n```\n</pre><script>\n```',
+    )
+    expect(text).not.toMatch(/<(?:script|b|i|u|s)>/)
+    expect(text).toContain('href="/x&quot;y"')
+  })
+
+  test('links lead to our pages or out; a script or a file that is not shown is no link', async () => {
+    expect(await render('see [a](clients.md#codex)')).toContain('href="/docs/clients#codex"')
+    expect(await render('see [a](../src/main.ts) and [b](javascript:x) and [c](http://x.example)')).not.toContain(
+      'href',
+    )
+    expect(await render('[Go](/status)')).toContain('class="go"')
+  })
+
+  test('has lists that go on, numbers, tables with bars in code, and headings that are found by name', async () => {
+    expect(await render('- a\n  b\n- c')).toContain('<ul><li>a b</li><li>c</li></ul>')
+    expect(await render('1. a\n\n   ```\n   code\n   ```\n\n2. b')).toMatch(
+      /<ol><li>a.*<code>code<\/code>.*<\/li><li>b<\/li><\/ol>/,
+    )
+    expect(await render('1. a\n2. b')).toContain('<ol><li>a</li><li>b</li></ol>')
+    expect(await render('| a |\n| - |\n| `x \\| y` |')).toContain('<code>x | y</code>')
+    expect(await render('## A `b` c\n## A `b` c')).toMatch(/id="a-b-c".*id="a-b-c-1"/)
+  })
+})

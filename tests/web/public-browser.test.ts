@@ -1,0 +1,80 @@
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Service } from '../service.ts'
+import { hasChromium, startChromium } from './chromium.ts'
+import { signIn } from './every-page.ts'
+
+const suite = hasChromium('The public pages') ? describe : describe.skip
+
+let browser: Browser
+let service: Service
+let context: BrowserContext
+let page: Page
+let faults: string[]
+
+suite('public pages in a browser', () => {
+  beforeAll(async () => {
+    browser = await startChromium()
+    service = await Service.start()
+  })
+  afterAll(async () => {
+    await browser.close()
+    await service.stop()
+  })
+  beforeEach(async () => {
+    faults = []
+    context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] })
+    context.setDefaultTimeout(10_000)
+    page = await context.newPage()
+    page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
+    page.on('pageerror', (error) => void faults.push(error.message))
+  })
+  afterEach(async () => {
+    await context.close()
+    expect(faults).toEqual([])
+  })
+
+  test('the home page shows one way to try it at a time, by click or by key, and copies it whole', async () => {
+    await page.goto(service.config.appUrl)
+    expect(await page.locator('.tab:visible').count()).toBe(1)
+    await page.getByText('Codex', { exact: true }).first().click()
+    await page.getByText('model_provider = "svc-router"').waitFor()
+    await page.keyboard.press('ArrowLeft')
+    await page.getByText("import OpenAI from 'openai'").waitFor()
+    expect(await page.locator('.tab:visible').count()).toBe(1)
+    await page.locator('.tab:visible button').click()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toContain(`baseURL: "${service.baseUrl}"`)
+  })
+
+  test('a connect page turns green by itself with the first request', async () => {
+    await signIn(page, service)
+    await page.goto(`${service.config.appUrl}/connect/codex`)
+    await page.getByText('Waiting for your first request…').waitFor()
+    await service.chat()
+    await page.getByText('It works: alpha answered for svc-router/frontier.').waitFor()
+    expect(await page.locator('.waiting.good').count()).toBe(1)
+    expect(await page.getByRole('link', { name: 'Look again' }).count()).toBe(0)
+  })
+
+  test('a message with a secret never leaves the page; without it, it does', async () => {
+    await page.goto(`${service.config.appUrl}/support`)
+    const sent: string[] = []
+    page.on('request', (request) => void (request.method() === 'POST' && sent.push(request.postData() ?? '')))
+    await page.getByLabel('Your email address').fill('asker@example.com')
+    await page.getByLabel('What happened').fill('It fails with sk-canary-0000111122223333 since noon.')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByText('This seems to hold a provider key. Take it out; it was not sent.').waitFor()
+    expect(sent).toEqual([])
+    await page.getByLabel('What happened').fill('It fails with every key since noon.')
+    expect(await page.getByText('This seems to hold').count()).toBe(0)
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByRole('heading', { name: 'We have your message' }).waitFor()
+    expect(sent.length).toBe(1)
+  })
+
+  test('from an error’s code to the page that mends it is one click', async () => {
+    await page.goto(`${service.config.appUrl}/docs/errors/key_missing`)
+    await page.getByRole('main').getByRole('link', { name: 'Get a key' }).click()
+    await page.getByLabel('Email address').waitFor()
+  })
+})

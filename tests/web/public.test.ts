@@ -1,0 +1,210 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
+import { openSession } from '../../src/accounts/sessions.ts'
+import { connections } from '../../src/domain/connections.ts'
+import { wiringOf } from '../../src/web/connect-text.ts'
+import { SkippingClock } from '../skipping-clock.ts'
+import type { Service } from '../service.ts'
+import { startWeb, Visitor } from './browser-less.ts'
+
+let service: Service
+let visitor: Visitor
+let owner: Visitor
+let clock: SkippingClock
+beforeAll(async () => {
+  clock = new SkippingClock()
+  ;({ service, visitor } = await startWeb({ clock }))
+  owner = new Visitor(service.config.appUrl)
+  const plane = { ...service.plane, store: service.store }
+  const { token } = await openSession(plane, service.account.id, { method: 'link', agent: 'Tests' })
+  owner.cookie = `svc_session=${token.reveal()}`
+})
+afterAll(() => service.stop())
+
+const read = async (path: string, who = visitor): Promise<string> => {
+  const response = await who.get(path)
+  expect(response.status, path).toBe(200)
+  return (await response.text()).replaceAll(/\s+/g, ' ').replaceAll('&quot;', '"').replaceAll('&#39;', "'")
+}
+const readJson = async <Value>(path: string, who = visitor): Promise<Value> =>
+  (await (await who.get(path)).json()) as Value
+
+describe('plans', () => {
+  test('have the same numbers on the home page, on the page of prices and in the JSON of the API', async () => {
+    const headers = { 'user-agent': 'tests/1.0' }
+    const pricing = (await (await fetch(`${service.origin}/pricing`, { headers })).json()) as {
+      plans: { name: string; requests_per_month: number; requests_per_minute: number }[]
+    }
+    expect(pricing.plans.length).toBe(3)
+    for (const path of ['/', '/pricing']) {
+      const text = await read(path)
+      for (const { name, requests_per_month: month, requests_per_minute: minute } of pricing.plans) {
+        expect(text).toContain(name)
+        expect(text).toContain(`${month.toLocaleString('en-GB')}<span> requests a month`)
+        expect(text).toContain(`${minute.toLocaleString('en-GB')} a minute`)
+      }
+    }
+  })
+
+  test('the account’s own is marked', async () => {
+    expect(await read('/pricing', owner)).toMatch(/Max <span class="tag good">yours/)
+    expect(await read('/pricing')).not.toContain('yours')
+  })
+})
+
+describe('models', () => {
+  test('every profile of the catalog has a page with what it is and who answers; others have none', async () => {
+    const headers = { 'user-agent': 'tests/1.0' }
+    const catalog = (await (await fetch(`${service.origin}/model-catalog`, { headers })).json()) as {
+      profiles: { id: string; description: string }[]
+    }
+    const list = await read('/models')
+    for (const { id, description } of catalog.profiles) {
+      expect(list).toContain(`href="/models/${id}"`)
+      const text = await read(`/models/${id}`)
+      expect(text).toContain(description)
+      expect(text).toContain('For discovery only')
+    }
+    expect(await read('/models/svc-router/frontier')).toMatch(/alpha<\/code>.*beta<\/code>.*gamma<\/code>/)
+    for (const path of ['/models/svc-router/none', '/models/none', '/models/a/b/c'])
+      expect((await visitor.get(path)).status).toBe(404)
+  })
+})
+
+describe('connecting', () => {
+  test.each(connections)(
+    '$name: the configuration that the command line prints, with our address and no key',
+    async (connection) => {
+      const text = await read(`/connect/${connection.name}`, owner)
+      const lines = connection
+        .write(wiringOf(service.config))
+        .split('\n')
+        .filter((line) => line.trim() !== '')
+      for (const line of lines)
+        expect(text).toContain(line.trim().replaceAll(/\s+/g, ' ').replaceAll('<', '&lt;').replaceAll('>', '&gt;'))
+      expect(text).toContain('sk_svc_…')
+      expect(text).not.toMatch(/sk_svc_[0-9A-Za-z]/)
+      expect(await read(`/connect/${connection.name}`)).toContain(
+        `/sign-in?next=${encodeURIComponent(`/connect/${connection.name}`)}`,
+      )
+    },
+  )
+
+  test('waits for the first request since the page was opened, and says who answered it, without any of its text', async () => {
+    await service.chat()
+    await expect.poll(() => service.store.listRequests({ limit: 1 }).then(([one]) => one?.state)).toBe('done')
+    await clock.skip(1_000)
+    const page = await read('/connect/curl', owner)
+    expect(page).toContain('Waiting for your first request…')
+    const [, url = ''] = /data-wait="([^"]+)"/.exec(page) ?? []
+    const progress = () => readJson<{ arrived: boolean; text: string }>(url, owner)
+    expect(await progress()).toEqual({ arrived: false, text: 'Waiting for your first request…' })
+    for (const provider of service.providers) provider.script([{ do: 'status', status: 503 }])
+    await service.chat()
+    await expect.poll(async () => (await progress()).text).toContain('ended with server_is_overloaded')
+    await clock.skip(400_000)
+    await service.chat({ messages: [{ role: 'user', content: 'canary-in-a-prompt' }] })
+    await expect.poll(progress).toEqual({ arrived: true, text: 'It works: alpha answered for svc-router/frontier.' })
+    const [, again = ''] = /href="(\/connect\/curl\?since=\d+)"/.exec(page) ?? []
+    expect(await read(again, owner)).toContain('It works: alpha answered')
+  })
+
+  test('tells an account nothing of another’s requests, and nobody without an account anything', async () => {
+    const { account } = await service.addAccount('another', 'free')
+    const other = new Visitor(service.config.appUrl)
+    const { token } = await openSession({ ...service.plane, store: service.store }, account.id, {
+      method: 'link',
+      agent: 'Tests',
+    })
+    other.cookie = `svc_session=${token.reveal()}`
+    expect(await readJson('/account/first-request?since=0', other)).toMatchObject({ arrived: false })
+    expect((await visitor.get('/account/first-request')).status).toBe(303)
+    expect((await visitor.get('/connect/none')).status).toBe(404)
+  })
+})
+
+interface Summary {
+  readonly status: { readonly indicator: string; readonly description: string }
+  readonly components: readonly { readonly name: string; readonly status: string }[]
+  readonly incidents: readonly {
+    readonly name: string
+    readonly status: string
+    readonly incident_updates: readonly { readonly body: string }[]
+  }[]
+}
+
+describe('status', () => {
+  const later = async (): Promise<void> => clock.skip(10_000)
+
+  test('says that everything works, in the page, its JSON and the shape that tools read', async () => {
+    await clock.skip(700_000)
+    await service.chat()
+    await later()
+    expect(await read('/status')).toContain('Everything works')
+    expect(await read('/')).toContain('Everything works')
+    const summary = await readJson<Summary>('/api/v2/summary.json')
+    expect(summary).toMatchObject({
+      page: { name: 'svc-router' },
+      scheduled_maintenances: [],
+      status: { indicator: 'none' },
+    })
+    expect(summary.components.map(({ name }) => name)).toEqual([
+      'API',
+      'svc-router/frontier',
+      'svc-router/fusion',
+      'alpha',
+      'beta',
+      'gamma',
+    ])
+    const { headers } = await visitor.get('/status.json')
+    expect(headers.get('access-control-allow-origin')).toBe('*')
+  })
+
+  test('follows the real traffic: a backend that refuses its credential is down, and its profile goes on', async () => {
+    service.providers[0]!.script([{ do: 'status', status: 401 }])
+    expect((await service.chat()).headers.get('x-svc-router-upstream')).toBe('beta')
+    await later()
+    const { components, status } = await readJson<Summary>('/api/v2/summary.json')
+    const statusOf = (name: string): string => components.find((part) => part.name === name)!.status
+    expect([statusOf('alpha'), statusOf('beta'), statusOf('svc-router/frontier')]).toEqual([
+      'major_outage',
+      'operational',
+      'operational',
+    ])
+    expect(status).toEqual({ indicator: 'minor', description: 'Some parts have trouble' })
+    expect(await read('/status')).toContain('refuses its credential')
+    await clock.skip(61_000)
+    expect((await service.chat()).headers.get('x-svc-router-upstream')).toBe('alpha')
+    await later()
+    expect(await read('/status')).toContain('Everything works')
+  })
+
+  test('shows what operators write, until it is over', async () => {
+    const plane = { store: service.store, clock, random: service.plane.random }
+    const { id } = await openIncident(plane, {
+      title: 'Slow <b>answers</b>',
+      impact: 'major',
+      text: 'We look into it.',
+    })
+    await later()
+    const text = await read('/status')
+    expect(text).toContain('Slow &lt;b&gt;answers')
+    expect(text).toContain('Important parts have trouble')
+    const { incidents } = await readJson<Summary>('/api/v2/summary.json')
+    expect(incidents).toMatchObject([
+      { name: 'Slow <b>answers</b>', status: 'investigating', incident_updates: [{ body: 'We look into it.' }] },
+    ])
+    await updateIncident(plane, id, 'resolved', 'Mended.')
+    await later()
+    expect((await readJson<Summary>('/api/v2/summary.json')).incidents).toEqual([])
+    expect(await read('/status')).toMatch(/Past incidents.*Mended\./)
+  })
+
+  test('is kept over a restart of the page’s memory: counts are in the database within a minute', async () => {
+    await clock.skip(61_000)
+    const counts = await service.store.listUptime('2000-01-01')
+    expect(
+      counts.filter(({ kind, name }) => kind === 'profile' && name === 'svc-router/frontier').length,
+    ).toBeGreaterThan(0)
+  })
+})

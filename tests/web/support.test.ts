@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openSession } from '../../src/accounts/sessions.ts'
+import { fileTicket } from '../../src/accounts/support.ts'
+import type { Mail } from '../../src/accounts/ports.ts'
+import type { Service } from '../service.ts'
+import { startWeb, Visitor } from './browser-less.ts'
+
+const canary = 'sk-canary-0000111122223333abcd'
+const good = {
+  email: 'asker@example.com',
+  request_id: 'req_0VQ3xS8k00aB7cD9eF1gH3jK',
+  text: 'Every request fails since noon.',
+}
+let service: Service
+let visitor: Visitor
+beforeAll(async () => {
+  ;({ service, visitor } = await startWeb())
+})
+afterAll(() => service.stop())
+
+test('a message is kept with its request and its account, and whoever sent it learns its number', async () => {
+  const response = await visitor.post('/support', good)
+  const text = await response.text()
+  const [ticket] = await service.store.listTickets(10)
+  expect([response.status, text.includes(ticket!.id)]).toEqual([200, true])
+  expect(ticket).toMatchObject({ accountId: null, replyTo: good.email, requestId: good.request_id, text: good.text })
+  const owner = new Visitor(service.config.appUrl)
+  const plane = { ...service.plane, store: service.store }
+  const { token } = await openSession(plane, service.account.id, { method: 'link', agent: 'Tests' })
+  owner.cookie = `svc_session=${token.reveal()}`
+  await owner.post('/support', { ...good, request_id: '' })
+  expect((await service.store.listTickets(10))[0]).toMatchObject({ accountId: service.account.id, requestId: null })
+})
+
+test.each([
+  ['text', `My key ${canary} does not work.`],
+  ['text', '{"role":"user","content":"canary of a customer, and more"}'],
+  ['text', '{"messages": ["canary of a customer, and more"]}'],
+  ['request_id', canary],
+])(
+  'what holds a secret in %s is refused, kept nowhere and shown to nobody, its sender among them',
+  async (name, value) => {
+    const before = await service.store.listTickets(100)
+    const response = await visitor.post('/support', { ...good, [name]: value })
+    const text = await response.text()
+    expect(response.status).toBe(422)
+    expect(text).toContain('Your message was not taken')
+    expect(text).not.toContain('canary')
+    expect(await service.store.listTickets(100)).toEqual(before)
+    expect(JSON.stringify(service.events)).not.toContain('canary')
+    for (const file of ['svc-router.db', 'svc-router.db-wal'])
+      expect(readFileSync(`${service.config.dataDir}/${file}`).includes('canary')).toBe(false)
+  },
+)
+
+test.each([
+  [{ email: 'nobody' }, 'That is not an email address'],
+  [{ request_id: '12345' }, 'starts with req_'],
+  [{ text: 'short' }, 'Say it in 10 to 4000 characters'],
+])('what is wrong is said at its field, and the rest is kept in the form: %o', async (change, sentence) => {
+  const response = await visitor.post('/support', { ...good, ...change })
+  const text = await response.text()
+  expect(response.status).toBe(422)
+  expect(text).toContain(sentence)
+  if (!('text' in change)) expect(text).toContain(good.text)
+})
+
+test('the operator gets a letter where one is named; without mail the message is kept all the same', async () => {
+  const letters: Mail[] = []
+  const desk = {
+    store: service.store,
+    clock: service.plane.clock,
+    random: service.plane.random,
+    mailTo: 'ops@example.com',
+  }
+  const form = { accountId: null, email: good.email, requestId: '', text: good.text }
+  const sendMail = (mail: Mail): Promise<void> => {
+    letters.push(mail)
+    return letters.length === 1 ? Promise.resolve() : Promise.reject(new Error('no mail server'))
+  }
+  await fileTicket({ ...desk, sendMail }, form)
+  expect(letters).toMatchObject([{ to: 'ops@example.com', text: expect.stringContaining(good.text) as string }])
+  expect(await fileTicket({ ...desk, sendMail }, form)).toMatchObject({ replyTo: good.email })
+  expect(await fileTicket({ ...desk, sendMail: undefined }, form)).toMatchObject({ replyTo: good.email })
+})
+
+test('messages are forgotten after half a year, and the oldest where there are too many', async () => {
+  const ticket = (id: string, createdAtMs: number) => ({
+    id,
+    accountId: null,
+    replyTo: 'a@example.com',
+    requestId: null,
+    text: 'x',
+    createdAtMs,
+  })
+  await service.store.addTicket(ticket('tic_1', 1), 0, 10_000)
+  await service.store.addTicket(ticket('tic_zz2', 2), 2, 10_000)
+  expect((await service.store.listTickets(100)).map(({ id }) => id)).not.toContain('tic_1')
+  await service.store.addTicket(ticket('tic_zz3', 3), 0, 2)
+  expect((await service.store.listTickets(100)).map(({ id }) => id)).toEqual(['tic_zz3', 'tic_zz2'])
+})
+
+test('one network sends only so many', async () => {
+  const statuses: number[] = []
+  for (let count = 0; count < 25; count++)
+    statuses.push((await visitor.post('/support', { ...good, email: 'x' })).status)
+  expect(statuses).toContain(429)
+})
