@@ -6,8 +6,8 @@ import { AccountsError } from './refusals.ts'
 import type { StatusStore } from './status-ports.ts'
 
 /** The longest title and text of an incident. */
-export const maxTitleCharacters = 120
-export const maxTextCharacters = 2_000
+const maxTitleCharacters = 120
+const maxTextCharacters = 2_000
 
 export interface IncidentPlane {
   readonly store: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate'>

@@ -126,7 +126,7 @@ function operationObject(operation: ApiOperation): object {
 }
 
 /** The refusals that an operation can give. */
-export function codesOf({ refusals }: Pick<ApiOperation, 'refusals'>): readonly ErrorCode[] {
+function codesOf({ refusals }: Pick<ApiOperation, 'refusals'>): readonly ErrorCode[] {
   if (refusals === 'public') return publicCodes
   const known = errorCodes.filter((code) => !socketCodes.includes(code))
   return refusals === 'model'

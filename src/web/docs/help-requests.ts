@@ -30,6 +30,11 @@ export const requestHelp = {
     at: { path: '/models', name: 'Models' },
     example: { param: 'n', words: { problem: 'n above 1 cannot be served by this profile. Leave it out.' } },
   },
+  reserved_tool_name: {
+    why: 'The request attaches `svc-router:fusion`, which the model sees under a name of ours, and a tool of yours has that name. The two could not be told apart.',
+    mend: ['Give your tool another name.', 'Or leave `svc-router:fusion` out.'],
+    example: { param: 'tools', words: { name: 'svc_router_fusion', type: 'svc-router:fusion' } },
+  },
   previous_response_not_found: {
     why: 'The answer to go on from is not kept: it was made with `"store": false`, deleted, has expired, or belongs to another account.',
     mend: [
