@@ -1,5 +1,5 @@
 import { fuse } from '../../src/gateway/fusion/fusion.ts'
-import type { FusionMode } from '../../src/domain/fusion-record.ts'
+import type { FusionMode, PresetName } from '../../src/domain/fusion-record.ts'
 import { seededRandom } from '../../src/gateway/fusion/seed.ts'
 import { settingsOf } from '../../src/gateway/fusion/settings.ts'
 import { drawItem, type World } from './accuracy-world.ts'
@@ -43,17 +43,28 @@ export interface Run {
  * is assumed are the models: members answer as the world says, the judge scores as it is told to, and a writer
  * writes down the answer that it is shown first, or without notes what the first member answered.
  */
-export async function runClosed(world: World, judge: SimulatedJudge, questions: number): Promise<Run[]> {
+export async function runClosed(
+  world: World,
+  judge: SimulatedJudge,
+  questions: number,
+  preset: PresetName = 'balanced',
+): Promise<Run[]> {
   const runs: Run[] = []
   for (let first = 1; first <= questions; first += atOnce) {
     const clock = new SimulatedTime()
     const numbers = Array.from({ length: Math.min(atOnce, questions - first + 1) }, (_, place) => first + place)
-    runs.push(...(await clock.until(Promise.all(numbers.map((number) => runOne(clock, world, judge, number))))))
+    runs.push(...(await clock.until(Promise.all(numbers.map((number) => runOne(clock, world, judge, number, preset))))))
   }
   return runs
 }
 
-async function runOne(clock: SimulatedTime, world: World, judge: SimulatedJudge, number: number): Promise<Run> {
+async function runOne(
+  clock: SimulatedTime,
+  world: World,
+  judge: SimulatedJudge,
+  number: number,
+  preset: PresetName,
+): Promise<Run> {
   const { answers, judgeSolves } = drawItem(world, number)
   const random = seededRandom(number ^ 0x5bd1e995)
   // The members say the same in words of their own: no two answers are equal.
@@ -82,11 +93,17 @@ async function runOne(clock: SimulatedTime, world: World, judge: SimulatedJudge,
       if (given === undefined) return judgeSays('I would rather not put it into JSON.')
       top ??= texts.indexOf(shown[given.indexOf(Math.max(...given))]!.text)
       const scores = Object.fromEntries(shown.map(({ label }, place) => [label, given[place]!]))
-      return judgeSays(judgeReply({ answerType: 'closed', verdict: 'adopt', scores, isMaterial: true }))
+      return judgeSays(
+        judgeReply({ answerType: 'closed', verdict: 'adopt', scores, isMaterial: new Set(answers).size > 1 }),
+      )
     },
     number,
   )
-  const request = { conversation: question(), members, settings: settingsOf('balanced', true) }
+  const request = {
+    conversation: question(),
+    members,
+    settings: { ...settingsOf(preset, true), panelSize: members.length },
+  }
   const { record } = await fuse(request, models, new AbortController().signal)
   const said = models.emitted.map((event) => (event.type === 'text' ? event.text : '')).join('')
   const chosen = texts.indexOf(said)

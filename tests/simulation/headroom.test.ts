@@ -30,13 +30,25 @@ test(
     expect(captured).toEqual(captured.toSorted((a, b) => a - b))
     // One that cannot tell wins nothing.
     expect(Math.abs(captured[0]!)).toBeLessThan(found[0]!.capturedHalf)
-    // As assumed, the default judge stays below the 75 % that were aimed at, and the strong one reaches them (decision 25).
+    // As assumed, the default judge stays below the 75 % that were aimed at with the preset balanced, and the strong one reaches them (decision 25).
     expect(captured[2]!).toBeGreaterThan(0.6)
     expect(captured[3]!).toBeGreaterThanOrEqual(0.75)
     // Letters, order, rounding, second looks, totals and the writer take nothing away from what the judge saw at first.
     for (const { overFirstReading } of found)
       expect(overFirstReading.mean).toBeGreaterThanOrEqual(-overFirstReading.half)
     for (const { judgings } of found) expect(judgings).toBeLessThan(1.35)
+  },
+  limitMs,
+)
+
+test(
+  'simulated: with the preset quality the default judge, whose close readings are averaged, brings three quarters of it',
+  async () => {
+    const found = await measureHeadroom(assumedJudges.default, 10_000, 'quality')
+    const rows = new Map([['quality', [assumedJudges.default, found] as const]])
+    process.stdout.write(tableOf(rows, 10_000, 'the preset quality'))
+    expect(found.captured).toBeGreaterThanOrEqual(0.75)
+    expect(found.judgings).toBeLessThan(2.2)
   },
   limitMs,
 )

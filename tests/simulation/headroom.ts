@@ -1,3 +1,4 @@
+import type { PresetName } from '../../src/domain/fusion-record.ts'
 import { threeDiverse } from './accuracy-world.ts'
 import { judgeOf, type JudgeKnobs } from './assumed-judges.ts'
 import { runClosed, type Run } from './closed-fusions.ts'
@@ -16,8 +17,8 @@ export interface Headroom {
   readonly judgings: number
 }
 
-export async function measureHeadroom(knobs: JudgeKnobs, questions: number): Promise<Headroom> {
-  const all = await runClosed(threeDiverse, judgeOf(knobs), questions)
+export async function measureHeadroom(knobs: JudgeKnobs, questions: number, preset?: PresetName): Promise<Headroom> {
+  const all = await runClosed(threeDiverse, judgeOf(knobs), questions, preset)
   const shareOf = (isRight: (run: Run) => boolean | undefined): number =>
     all.filter((run) => isRight(run) === true).length / all.length
   const best = Math.max(...threeDiverse.members.map((_, member) => shareOf(({ right }) => right[member])))

@@ -14,8 +14,6 @@ const weights: Readonly<Record<AnswerType, Scores>> = {
 const trustFrom = 4
 const adoptFrom = 7
 const adoptLead = 1
-/** A decision as close as this over a material disagreement is judged again. */
-const closeLead = 1
 /** Candidates this much worse than the best are not shown to the writer. */
 const writerDistance = 4
 
@@ -32,7 +30,7 @@ export interface Decision {
   readonly ranking: readonly Ranked[]
 }
 
-/** Each candidate's total out of 10, computed here from one or two readings of the judge: no model adds up. */
+/** Each candidate's total out of 10, computed here from one or more readings of the judge: no model adds up. */
 function rankCandidates(candidates: readonly Candidate[], analyses: readonly Analysis[]): Ranked[] {
   const ranked = candidates.map((candidate): Ranked => {
     const totals = analyses.map(({ answerType, scores }) => totalOf(scores[candidate.label], weights[answerType]))
@@ -58,8 +56,8 @@ export function decide(candidates: readonly Candidate[], analyses: readonly Anal
   return { verdict, ranking }
 }
 
-/** Whether a second look in reversed order is worth its price: the two best are close, and over something that matters. */
-export function isClose(candidates: readonly Candidate[], analysis: Analysis): boolean {
+/** Whether further looks are worth their price: the two best are less than `closeLead` apart, and over something that matters. */
+export function isClose(candidates: readonly Candidate[], analysis: Analysis, closeLead: number): boolean {
   if (candidates.length < 2 || !analysis.contradictions.some(({ material }) => material)) return false
   return Math.abs(leadOf(rankCandidates(candidates, [analysis]))) < closeLead
 }

@@ -39,7 +39,7 @@ export interface JudgeOf {
 
 /**
  * Has the candidates compared: by one judge, who may mend an unreadable reply once, then by one of another family
- * (research fusion 2.1, ladder). Empty where nobody could; two readings where a close decision was looked at again.
+ * (research fusion 2.1, ladder). Empty where nobody could; further readings where a close decision was looked at again.
  */
 export async function judgeCandidates(of: JudgeOf): Promise<readonly Analysis[]> {
   const { run, candidates, failed, keepUsd } = of
@@ -48,14 +48,21 @@ export async function judgeCandidates(of: JudgeOf): Promise<readonly Analysis[]>
     const first = await askJudge(of, judge, 'judge', candidates)
     if (first === undefined) continue
     const { settings } = run.request
-    if (!settings.judgesAgain || !isClose(candidates, first) || run.book.isTight(keepUsd)) return [first]
-    const again = await askJudge(of, judge, 'swap', candidates.toReversed())
-    if (again !== undefined) return [first, again]
-    run.degrade('second_look_failed')
-    return [first]
+    if (!isClose(candidates, first, settings.closeLead) || run.book.isTight(keepUsd)) return [first]
+    const orders = Array.from({ length: settings.furtherLooks }, (_, look) => reorder(candidates, look))
+    const further = await Promise.all(orders.map((shown) => askJudge(of, judge, 'swap', shown)))
+    const read = further.filter((analysis) => analysis !== undefined)
+    if (read.length < further.length) run.degrade('second_look_failed')
+    return [first, ...read]
   }
   run.degrade('no_analysis')
   return []
+}
+
+/** Another order for each further look: the reverse first, then turned on, so that nobody keeps a good place. */
+function reorder(candidates: readonly Candidate[], look: number): Candidate[] {
+  const turn = look % candidates.length
+  return look === 0 ? candidates.toReversed() : [...candidates.slice(turn), ...candidates.slice(0, turn)]
 }
 
 /** What a judge is asked: the rules apart, everything that others wrote behind the fence. */

@@ -12,8 +12,12 @@ interface Preset {
   readonly totalMs: number
   /** Whether a panel that agrees is believed without a judge: cheap, and one agreed answer in ten is wrong. */
   readonly agreementIsEnough: boolean
-  /** Whether a close decision over a material disagreement is judged again in reversed order. */
-  readonly judgesAgain: boolean
+  /**
+   * How often more a decision over a material disagreement is judged, each time in another order, where the two best are
+   * less than `closeLead` of 10 points apart; the readings are averaged.
+   */
+  readonly furtherLooks: number
+  readonly closeLead: number
   /** Tokens that one panel answer may have. */
   readonly maxPanelTokens: number
 }
@@ -26,7 +30,8 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     judgeMs: 8_000,
     totalMs: 40_000,
     agreementIsEnough: true,
-    judgesAgain: false,
+    furtherLooks: 0,
+    closeLead: 1,
     maxPanelTokens: 2_048,
   },
   balanced: {
@@ -35,7 +40,8 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     judgeMs: 25_000,
     totalMs: 120_000,
     agreementIsEnough: false,
-    judgesAgain: true,
+    furtherLooks: 1,
+    closeLead: 1,
     maxPanelTokens: 4_096,
   },
   quality: {
@@ -44,7 +50,8 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     judgeMs: 45_000,
     totalMs: 300_000,
     agreementIsEnough: false,
-    judgesAgain: true,
+    furtherLooks: 3,
+    closeLead: 3,
     maxPanelTokens: 8_192,
   },
 }
