@@ -30,6 +30,12 @@ export const requestHelp = {
     at: { path: '/models', name: 'Models' },
     example: { param: 'n', words: { problem: 'n above 1 cannot be served by this profile. Leave it out.' } },
   },
+  reserved_tool_name: {
+    why: 'One of the tools has the name of a tool that the service itself adds to a request. Which of the two a model calls could not be told apart.',
+    mend: ['Give the tool another name, and answer its calls under that one.'],
+    at: api,
+    example: { param: 'tools', words: { name: 'fusion', type: 'svc_router:fusion' } },
+  },
   previous_response_not_found: {
     why: 'The answer to go on from is not kept: it was made with `"store": false`, deleted, has expired, or belongs to another account.',
     mend: [
