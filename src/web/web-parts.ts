@@ -34,7 +34,7 @@ export interface ShownBackend {
 }
 
 /** An answer that is kept for an account (contract 2.5), as it is listed. */
-export interface KeptAnswer {
+interface KeptAnswer {
   readonly id: string
   readonly previousId: string | undefined
   readonly createdAtMs: number

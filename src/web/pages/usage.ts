@@ -147,7 +147,7 @@ function percent(part: number, whole: number): string {
 function rangeLinks({ range }: Span): Html {
   const link = (value: Span['range'], text: string): Html =>
     html`<a href="/usage?range=${value}" ${value === range ? html`aria-current="true"` : ''}>${text}</a>`
-  return html`<p class="choices">${link('30d', 'Last 30 days')} ${link('month', 'This month')}</p>`
+  return html`<p class="ranges">${link('30d', 'Last 30 days')} ${link('month', 'This month')}</p>`
 }
 
 function shares(groups: readonly UsageGroup[], names: Names): Html {
