@@ -4,11 +4,13 @@ import type { SendMail } from './accounts/ports.ts'
 import type { StatusBoard } from './accounts/status-board.ts'
 import type { Config } from './config/config.ts'
 import type { Clock } from './domain/clock.ts'
+import { ServiceError } from './domain/errors.ts'
 import type { EventLog } from './domain/events.ts'
 import { idMinter } from './domain/ids.ts'
 import { linksFor } from './domain/links.ts'
 import { openApiDocument } from './domain/openapi.ts'
 import type { RandomBytes } from './domain/random.ts'
+import type { StoredResponses } from './gateway/stored-responses.ts'
 import { openOutbox } from './mail/outbox.ts'
 import { openSmtp } from './mail/smtp.ts'
 import type { Providers } from './open-providers.ts'
@@ -30,6 +32,7 @@ const lastUsesAmong = 2_000
 
 export interface WebNeeds {
   readonly storage: Storage
+  readonly stored: StoredResponses
   readonly sales: PlanSales
   readonly status: StatusBoard
   readonly providers: Providers
@@ -43,7 +46,8 @@ export interface Web extends Disposable {
   readonly fetch: ReturnType<typeof createWebApp>
 }
 
-export function openWeb(config: Config, { storage, sales, providers, status, clock, random, log }: WebNeeds): Web {
+export function openWeb(config: Config, needs: WebNeeds): Web {
+  const { storage, sales, providers, status, clock, random, log } = needs
   const { store } = storage
   const { pepper } = config.secrets
   const { close, ...mail } = openMail(config, clock, log)
@@ -68,6 +72,10 @@ export function openWeb(config: Config, { storage, sales, providers, status, clo
         return plan === undefined ? undefined : storage.ledger.signals(id, plan)
       },
       lastUses: (accountId) => store.lastKeyUses(accountId, lastUsesAmong),
+      activity: store,
+      holdings: { store, clock, random, pepper },
+      records: store,
+      answers: keptAnswers(config, needs),
       upstreams: openUpstreamDesk(config, providers, random),
       status,
       support: { store, clock, random, mailTo: config.mail?.support, sendMail: mail.sendMail },
@@ -100,6 +108,22 @@ function shownBackends({ backends, mode }: Config): readonly ShownBackend[] {
   return backends
     .filter(({ credential, managed }) => mode === 'local' || managed || credential === undefined)
     .map(({ id, provider, simulated, facts }) => ({ id, provider: provider.preset, simulated, facts }))
+}
+
+/** Answers are listed as they are stored, and opened by who sealed them. */
+function keptAnswers(config: Config, { storage, stored, clock }: WebNeeds): WebParts['answers'] {
+  return {
+    list: (accountId, before, limit) =>
+      storage.responses.listOf(accountId, clock.nowMs() - config.responseRetentionMs, before, limit),
+    async open(accountId, id) {
+      try {
+        return { response: await stored.find(accountId, id), input: await stored.inputOf(accountId, id) }
+      } catch (error) {
+        if (error instanceof ServiceError && error.code === 'response_not_found') return undefined
+        throw error
+      }
+    },
+  }
 }
 
 /** The mail server; in local mode without one the outbox; in production without one nothing. */

@@ -10,6 +10,8 @@ import type {
   ManagedStep,
   ResaleControl,
 } from '../domain/managed-access.ts'
+import type { RequestRecord } from '../domain/requests.ts'
+import type { Ticket } from '../domain/tickets.ts'
 
 /**
  * What the control plane keeps. Every write is one transaction, moves the revision that nodes poll, so that a change
@@ -183,4 +185,63 @@ export interface IdentityStore {
   /** False where the account has none of that id. */
   removeSession(accountId: string, sessionId: string): Promise<boolean>
   removeSessions(accountId: string): Promise<void>
+}
+
+/** Requests of one kind on one day (UTC), added up. */
+export interface UsageGroup {
+  /** `2026-11-21` */
+  readonly day: string
+  readonly profile: string
+  readonly keyId: string
+  /** The backend of the last attempt; null where none was tried. */
+  readonly backend: string | null
+  /** Null where it was answered. */
+  readonly errorCode: string | null
+  readonly requests: number
+  /** Units of the month. */
+  readonly charged: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** Requests whose tokens are our own estimate. */
+  readonly estimated: number
+}
+
+/** Which of an account's requests are read. */
+export interface ActivitySelection {
+  readonly limit: number
+  readonly outcome?: 'answered' | 'failed'
+  readonly profile?: string
+  readonly keyId?: string
+  /** Epoch milliseconds; the end is not included. */
+  readonly fromMs?: number
+  readonly untilMs?: number
+  /** Only those before this one: for the next page. */
+  readonly beforeId?: string
+}
+
+/** What the ledger wrote about an account's requests, for the account itself. Nothing of another account is ever given. */
+export interface ActivityStore {
+  /** Days that begin in `[fromMs, untilMs)`; of one day `maxPerDay` requests at most are looked at. */
+  addUpUsage(accountId: string, fromMs: number, untilMs: number, maxPerDay: number): Promise<readonly UsageGroup[]>
+  /** Newest first. Of what the time and the cursor leave, the newest `among` are looked through at most. */
+  listActivity(accountId: string, selection: ActivitySelection, among: number): Promise<readonly RequestRecord[]>
+  findActivity(accountId: string, requestId: string): Promise<RequestRecord | undefined>
+}
+
+/** What is kept of an account beside what its own pages show, and the end of all of it. */
+export interface HoldingsStore extends Pick<AccountStore, 'findAccount'> {
+  /** Units used, month by month, the latest first. */
+  listUsedUnits(
+    accountId: string,
+    limit: number,
+  ): Promise<readonly { readonly periodId: string; readonly used: number }[]>
+  /** Codes and links that were asked for it or for its addresses, the latest first. */
+  listProofs(accountId: string, limit: number): Promise<readonly SignInProof[]>
+  /** What it asked of support, the latest first. */
+  listOwnTickets(accountId: string, limit: number): Promise<readonly Ticket[]>
+  /**
+   * Deletes the account and every row about it but the audit log's, in one transaction; what it subscribes is marked to
+   * be cancelled. False where there is no such account.
+   */
+  deleteAccount(accountId: string, nowMs: number, record: AuditRecord): Promise<boolean>
 }

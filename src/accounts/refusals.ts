@@ -6,6 +6,7 @@ export type AccountsRefusal =
   | 'account_limit'
   | 'account_suspended_before'
   | 'account_not_suspended'
+  | 'account_name_differs'
   | 'plan_unknown'
   | 'key_unknown'
   | 'key_limit'

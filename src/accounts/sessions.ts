@@ -14,6 +14,8 @@ export const sessionLifeMs = 30 * dayMs
 const touchEveryMs = 5 * 60_000
 /** An account's sessions; one more ends the one that was used longest ago. */
 const maxSessionsPerAccount = 50
+/** What cannot be undone is only done by somebody who signed in so lately. */
+export const freshSessionMs = 15 * 60_000
 const tokenShape = /^[A-Za-z0-9_-]{43}$/
 
 /** Opens a session: a new token each time, so that nobody can plant one before (reliability T16). */
@@ -72,6 +74,11 @@ export function endSession(plane: IdentityPlane, accountId: string, sessionId: s
 /** Ends every session of an account: signed out everywhere. */
 export function endEverySession(plane: IdentityPlane, accountId: string): Promise<void> {
   return plane.store.removeSessions(accountId)
+}
+
+/** Whether somebody signed in just now: a browser that was left open is not enough for what cannot be undone. */
+export function isFreshSession({ createdAtMs }: Session, nowMs: number): boolean {
+  return nowMs < createdAtMs + freshSessionMs
 }
 
 function hasEnded({ lastSeenAtMs, expiresAtMs }: Session, nowMs: number): boolean {

@@ -37,6 +37,7 @@ function refusals(command: (text: string) => string): Refusals {
     account_unknown: ['there is no such account', `see them: ${command('accounts list')}`],
     account_name_taken: ['an account of that name exists', `see them: ${command('accounts list')}`],
     account_limit: ['the store holds as many accounts as this command manages', 'use another data folder'],
+    account_name_differs: ['that is not the name of the account', `see it: ${command('accounts list')}`],
     plan_unknown: ['there is no such plan', `see the plans: ${command('check')}`],
     key_unknown: ['there is no such key', `see them: ${command('keys list')}`],
     key_limit: [

@@ -46,6 +46,7 @@ export const auditEvents = {
   'account.plan_changed': ['accountId', 'planId'],
   'account.suspended': ['accountId'],
   'account.resumed': ['accountId'],
+  'account.deleted': ['accountId'],
   'key.created': ['accountId', 'keyId'],
   'key.rotated': ['accountId', 'keyId', 'nextKeyId', 'endsAtMs'],
   'key.revoked': ['accountId', 'keyId', 'reason'],

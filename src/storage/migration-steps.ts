@@ -244,4 +244,9 @@ export const migrations: readonly Migration[] = [
     ],
   },
   incidentsMigration,
+  {
+    name: '008-responses-by-account',
+    // Without it an account that reads or deletes what is kept of it would have everybody's answers looked through.
+    statements: [`create index stored_responses_by_account on stored_responses (account_id, created_at_ms)`],
+  },
 ]

@@ -107,7 +107,8 @@ export async function useLink(db: Kysely<Tables>, linkDigest: string, nowMs: num
   return readProof(row)
 }
 
-function readProof(row: ProofRow): SignInProof {
+/** A proof from its row. */
+export function readProof(row: ProofRow): SignInProof {
   return {
     id: row.id,
     purpose: row.purpose as ProofPurpose,

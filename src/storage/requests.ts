@@ -110,7 +110,8 @@ function writeFusions(fusions: readonly FusionRecord[]): string {
   return JSON.stringify(fusions.slice(0, maxFusions).map(boundRecord))
 }
 
-function readRequest(row: RequestRow): RequestRecord {
+/** A record from its row. */
+export function readRequest(row: RequestRow): RequestRecord {
   return {
     id: row.id,
     accountId: row.account_id,

@@ -8,8 +8,10 @@ import {
   findResponse,
   listChain,
   listPlaces,
+  listResponses,
   removeResponse,
   type ResponseToSave,
+  type StoredSummary,
 } from './responses.ts'
 import type { Tables } from './schema.ts'
 
@@ -23,6 +25,13 @@ const maxWaitingBytes = 64 * 1024 * 1024
 
 /** Stored answers on either engine, with their retention. `close` ends the database that it was made from. */
 export interface RetainedResponses extends ResponseStore {
+  /** An account's answers made after `sinceMs`, newest first; those behind `before` when it is given. */
+  listOf(
+    accountId: string,
+    sinceMs: number,
+    before: Pick<StoredSummary, 'id' | 'createdAtMs'> | undefined,
+    limit: number,
+  ): Promise<readonly StoredSummary[]>
   /** Forgets at most `limit` of the oldest answers made at or before `timeMs` and says how many. */
   deleteUntil(timeMs: number, limit: number): Promise<number>
   close(): Promise<void>
@@ -42,6 +51,7 @@ export function createResponseStore(db: Kysely<Tables>): RetainedResponses {
     chain: (accountId, id, sinceMs, maxLinks) => listChain(db, accountId, id, sinceMs, maxLinks),
     places: (accountId, digests, sinceMs, limit) => listPlaces(db, accountId, digests, sinceMs, limit),
     remove: (accountId, id, sinceMs) => removeResponse(db, accountId, id, sinceMs),
+    listOf: (accountId, sinceMs, before, limit) => listResponses(db, accountId, sinceMs, before, limit),
     deleteUntil: (timeMs, limit) => deleteInSteps(db, timeMs, limit),
     close: () => db.destroy(),
   }

@@ -46,6 +46,36 @@ export async function findResponse(
     : { ...readTurn(row), accountId: row.account_id, sealedResponse: row.sealed_response }
 }
 
+/** What is told of a stored answer without opening it. */
+export interface StoredSummary {
+  readonly id: string
+  readonly previousId: string | undefined
+  readonly createdAtMs: number
+}
+
+/** An account's answers made after `sinceMs`, newest first; those behind `before` when it is given. */
+export async function listResponses(
+  db: Kysely<Tables>,
+  accountId: string,
+  sinceMs: number,
+  before: Pick<StoredSummary, 'id' | 'createdAtMs'> | undefined,
+  limit: number,
+): Promise<readonly StoredSummary[]> {
+  let query = db
+    .selectFrom('stored_responses')
+    .select(['id', 'previous_id', 'created_at_ms'])
+    .where('account_id', '=', accountId)
+    .where('created_at_ms', '>', Math.floor(sinceMs))
+  if (before !== undefined)
+    query = query.where(sql<boolean>`(created_at_ms, id) < (${Math.floor(before.createdAtMs)}, ${before.id})`)
+  const rows = await query.orderBy('created_at_ms', 'desc').orderBy('id', 'desc').limit(limit).execute()
+  return rows.map((row) => ({
+    id: row.id,
+    previousId: row.previous_id ?? undefined,
+    createdAtMs: row.created_at_ms,
+  }))
+}
+
 /** An answer and those behind it, newest first; it ends where one is missing, another account's or too old. */
 export async function listChain(
   db: Kysely<Tables>,

@@ -257,7 +257,7 @@ interface IncidentUpdateRow {
   at_ms: number
 }
 
-interface TicketRow {
+export interface TicketRow {
   id: string
   account_id: string | null
   reply_to: string

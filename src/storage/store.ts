@@ -1,14 +1,23 @@
 import type { Kysely } from 'kysely'
 import type { BillingStore } from '../accounts/billing/ports.ts'
-import type { AccountStore, AuditStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
+import type {
+  AccountStore,
+  ActivityStore,
+  AuditStore,
+  HoldingsStore,
+  IdentityStore,
+  ManagedAccessStore,
+} from '../accounts/ports.ts'
 import type { SupportStore } from '../accounts/support-ports.ts'
 import type { StatusStore } from '../accounts/status-ports.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { KeyStore } from '../gateway/ports.ts'
 import { addAccount, findAccount, listAccounts, setPlan, setSuspended } from './accounts.ts'
+import { addUpUsage, findActivity, listActivity } from './activity.ts'
 import { addCheckpoint, append, listCheckpoints, listEntries, proveAppend, readHead, readLinks } from './audit.ts'
 import { createBillingStore } from './billing-store.ts'
 import { addAccountWithEmail, addEmail, findEmail, listEmails, removeEmail } from './emails.ts'
+import { deleteAccount, listOwnTickets, listProofs, listUsedUnits } from './holdings.ts'
 import { addIncident, addIncidentUpdate, listIncidents } from './incidents.ts'
 import { addKey, findByDigest, findKey, findKeyByDigest, listKeys, revokeKey, rotateKey } from './keys.ts'
 import {
@@ -52,7 +61,9 @@ interface RequestStore {
 export interface Store
   extends
     AccountStore,
+    ActivityStore,
     AuditStore,
+    HoldingsStore,
     IdentityStore,
     ManagedAccessStore,
     KeyStore,
@@ -126,6 +137,13 @@ export function createStore(db: Kysely<Tables>): Store {
     usedUnits: (accountId, periodId) => usedUnits(db, accountId, periodId),
     lastKeyUses: (accountId, among) => lastKeyUses(db, accountId, among),
     deleteRequestsBefore: (timeMs, limit) => deleteRequestsBefore(db, timeMs, limit),
+    addUpUsage: (accountId, fromMs, untilMs, maxPerDay) => addUpUsage(db, accountId, fromMs, untilMs, maxPerDay),
+    listActivity: (accountId, selection, among) => listActivity(db, accountId, selection, among),
+    findActivity: (accountId, requestId) => findActivity(db, accountId, requestId),
+    listUsedUnits: (accountId, limit) => listUsedUnits(db, accountId, limit),
+    listProofs: (accountId, limit) => listProofs(db, accountId, limit),
+    listOwnTickets: (accountId, limit) => listOwnTickets(db, accountId, limit),
+    deleteAccount: (accountId, nowMs, record) => deleteAccount(db, accountId, nowMs, record),
     billing: createBillingStore(db),
     addTicket: (ticket, forgetBeforeMs, maxKept) => addTicket(db, ticket, forgetBeforeMs, maxKept),
     listTickets: (limit) => listTickets(db, limit),

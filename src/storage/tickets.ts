@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Ticket } from '../domain/tickets.ts'
-import type { Tables } from './schema.ts'
+import type { Tables, TicketRow } from './schema.ts'
 
 /** Keeps a ticket; see `SupportStore.addTicket`. */
 export async function addTicket(
@@ -32,12 +32,17 @@ export async function addTicket(
 /** Newest first: ids sort by time. */
 export async function listTickets(db: Kysely<Tables>, limit: number): Promise<readonly Ticket[]> {
   const rows = await db.selectFrom('tickets').selectAll().orderBy('id', 'desc').limit(limit).execute()
-  return rows.map((row) => ({
+  return rows.map(readTicket)
+}
+
+/** A ticket from its row. */
+export function readTicket(row: TicketRow): Ticket {
+  return {
     id: row.id,
     accountId: row.account_id,
     replyTo: row.reply_to,
     requestId: row.request_id,
     text: row.body,
     createdAtMs: row.created_at_ms,
-  }))
+  }
 }

@@ -28,6 +28,8 @@ const navigation: readonly { readonly path: string; readonly name: string }[] = 
   { path: '/account', name: 'Account' },
   { path: '/account/keys', name: 'Keys' },
   { path: '/account/upstreams', name: 'Providers' },
+  { path: '/usage', name: 'Usage' },
+  { path: '/activity', name: 'Activity' },
   { path: '/billing', name: 'Billing' },
 ]
 

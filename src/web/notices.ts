@@ -15,6 +15,7 @@ const notices = {
   'passkey-added': 'The passkey is added. It signs in from now on.',
   'passkey-removed': 'The passkey is removed.',
   'signed-out': 'You are signed out.',
+  'account-deleted': 'Your account is deleted, and everything about it.',
   'session-ended': 'That browser is signed out.',
   'upgrade-requested': 'Your request is with the operator. You see here what becomes of it.',
   'upgrade-withdrawn': 'Your request is withdrawn.',

@@ -1,5 +1,6 @@
 import { answerAsset } from './assets.ts'
 import { accountRoutes } from './pages/account.ts'
+import { activityRoutes } from './pages/activity.ts'
 import { billingRoutes } from './pages/billing.ts'
 import { upgradeRoutes } from './pages/upgrade.ts'
 import { codeRoutes } from './pages/code.ts'
@@ -10,14 +11,17 @@ import { modelRoutes } from './pages/models.ts'
 import { pricingRoutes } from './pages/pricing.ts'
 import { statusRoutes } from './pages/status.ts'
 import { docsRoutes } from './pages/docs.ts'
+import { dataRoutes } from './pages/data.ts'
 import { emailRoutes } from './pages/emails.ts'
 import { keyRoutes } from './pages/keys.ts'
 import { outboxRoutes } from './pages/outbox.ts'
 import { passkeyRoutes } from './pages/passkeys.ts'
+import { requestRoutes } from './pages/request.ts'
 import { signInRoutes } from './pages/sign-in.ts'
 import { signOutRoutes } from './pages/sign-out.ts'
 import { supportRoutes } from './pages/support.ts'
 import { upstreamRoutes } from './pages/upstreams.ts'
+import { usageRoutes } from './pages/usage.ts'
 import { PageRefusal } from './refusals.ts'
 import type { Route } from './route.ts'
 
@@ -54,4 +58,8 @@ export const routes: readonly Route[] = [
   ...statusRoutes,
   ...connectRoutes,
   ...supportRoutes,
+  ...usageRoutes,
+  ...activityRoutes,
+  ...requestRoutes,
+  ...dataRoutes,
 ]

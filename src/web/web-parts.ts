@@ -3,7 +3,7 @@ import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { IdentityPlane } from '../accounts/identity.ts'
 import type { SupportDesk } from '../accounts/support.ts'
 import type { StatusBoard } from '../accounts/status-board.ts'
-import type { Mail, SendMail } from '../accounts/ports.ts'
+import type { ActivityStore, AuditStore, HoldingsStore, Mail, ManagedAccessStore, SendMail } from '../accounts/ports.ts'
 import type { Account } from '../domain/accounts.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { EventLog } from '../domain/events.ts'
@@ -33,6 +33,21 @@ export interface ShownBackend {
   readonly facts: ModelFacts
 }
 
+/** An answer that is kept for an account (contract 2.5), as it is listed. */
+interface KeptAnswer {
+  readonly id: string
+  readonly previousId: string | undefined
+  readonly createdAtMs: number
+}
+
+/** Answers that are kept for an account, for the account itself. */
+interface KeptAnswers {
+  /** Newest first; those behind `before` when it is given. */
+  list(accountId: string, before: KeptAnswer | undefined, limit: number): Promise<readonly KeptAnswer[]>
+  /** What was asked and answered; undefined where it is gone by now, or the key that sealed it is. */
+  open(accountId: string, id: string): Promise<{ readonly response: unknown; readonly input: unknown } | undefined>
+}
+
 /** What the pages work with; app.ts gives it. */
 export interface WebParts {
   /** Where people reach the app, without a slash at the end. */
@@ -58,6 +73,11 @@ export interface WebParts {
   usageOf(account: Account): Promise<UsageSignals | undefined>
   /** When each key of an account was last used, by its id, as far back as its latest requests go. */
   lastUses(accountId: string): Promise<ReadonlyMap<string, number>>
+  readonly activity: ActivityStore
+  /** What is kept of an account beside that, and the end of all of it. */
+  readonly holdings: Omit<ControlPlane<HoldingsStore>, 'actor'>
+  readonly records: Pick<AuditStore, 'listAudit'> & Pick<ManagedAccessStore, 'listManagedRequests'>
+  readonly answers: KeptAnswers
   readonly upstreams: UpstreamDesk
   readonly support: SupportDesk
   /** How the service does. */

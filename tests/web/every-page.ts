@@ -2,6 +2,9 @@ import type { Page } from 'playwright-core'
 import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
 import { createSignInLink } from '../../src/accounts/proofs.ts'
 import { connections } from '../../src/domain/connections.ts'
+import { periodAt } from '../../src/domain/usage.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import type { RequestRow } from '../../src/storage/schema.ts'
 import type { Service } from '../service.ts'
 
 /** A page in one of its states, and how a browser comes to see it. */
@@ -136,6 +139,36 @@ export const everyPage: readonly PageState[] = [
   }),
   somebody('billing', at('/billing')),
   somebody('plans', at('/billing/upgrade')),
+  somebody('usage', at('/usage')),
+  somebody('usage-month', async (page, origin) => {
+    await page.goto(`${origin}/usage?range=month`)
+    await page.locator('summary', { hasText: 'As a table' }).click()
+  }),
+  somebody('activity', at('/activity')),
+  somebody('activity-none', at('/activity?day=2020-01-01')),
+  somebody('request', async (page, origin) => {
+    await page.goto(`${origin}/activity?profile=svc-router/frontier&outcome=failed`)
+    await page
+      .getByRole('link', { name: /, request req_/ })
+      .first()
+      .click()
+    await page.getByRole('heading', { name: 'Attempts' }).waitFor()
+  }),
+  somebody('request-fusion', async (page, origin) => {
+    await page.goto(`${origin}/activity?profile=svc-router/fusion`)
+    await page
+      .getByRole('link', { name: /, request req_/ })
+      .first()
+      .click()
+    await page.getByRole('heading', { name: /^Fusion/ }).waitFor()
+  }),
+  somebody('data', at('/account/data')),
+  somebody('data-other-name', async (page, origin) => {
+    await page.goto(`${origin}/account/data`)
+    await page.getByLabel('Type the name').fill('somebody else')
+    await page.getByRole('button', { name: 'Delete the account' }).click()
+    await page.getByText('Nothing was deleted').first().waitFor()
+  }),
   somebody('providers', at('/account/upstreams')),
   somebody('providers-fault', async (page, origin) => {
     await page.goto(`${origin}/account/upstreams`)
@@ -151,6 +184,47 @@ export const everyPage: readonly PageState[] = [
   }),
 ]
 
+/** A past month of requests, as the ledger would have left it. */
+async function fillPast({ config, account, store }: Service): Promise<void> {
+  const [key] = await store.listKeys(account.id, 1)
+  const db = await openSqlite(config.dataDir)
+  try {
+    for (let ago = 1; ago < 28; ago++) {
+      for (let count = 0; count < (ago * 7) % 13; count++) {
+        const isFailed = (ago + count) % 6 === 0
+        const admittedAtMs = Date.now() - ago * 86_400_000
+        const row: RequestRow = {
+          id: `req_${String(ago).padStart(4, '0')}${count}`,
+          account_id: account.id,
+          key_id: key!.id,
+          profile: count % 3 === 0 ? 'svc-router/fusion' : 'svc-router/frontier',
+          format: 'openai-chat',
+          stream: 1,
+          units: 1,
+          period_id: periodAt(admittedAtMs).id,
+          admitted_at_ms: admittedAtMs,
+          state: 'done',
+          charged: isFailed ? 0 : 1,
+          due_mark: null,
+          attempts: JSON.stringify([{ backend: 'beta', outcome: isFailed ? 'timeout' : 'answered', ms: 1240 }]),
+          input_tokens: isFailed ? null : 900,
+          output_tokens: isFailed ? null : 210,
+          cached_tokens: 0,
+          reasoning_tokens: 0,
+          usage_source: isFailed ? null : 'counted',
+          error_code: isFailed ? 'upstream_timeout' : null,
+          first_content_ms: isFailed ? null : 320,
+          total_ms: 1250,
+          fusions: null,
+        }
+        await db.insertInto('requests').values(row).execute()
+      }
+    }
+  } finally {
+    await db.destroy()
+  }
+}
+
 /** Gives the service's account what makes its pages full, and a link that signs in to it. */
 export async function fillAccount(service: Service): Promise<void> {
   for (const address of ['somebody@example.com', 'somebody.else@example.com']) await service.addEmail(address)
@@ -164,6 +238,12 @@ export async function fillAccount(service: Service): Promise<void> {
   const { id } = await openIncident(incidents, { title: 'No sign-in', impact: 'major', text: 'Letters are late.' })
   await updateIncident(incidents, id, 'resolved', 'They arrive again.')
   for (let request = 0; request < 3; request++) await service.chat()
+  await service.chat({ model: 'svc-router/fusion' })
+  const failing = Array.from({ length: 10 }, () => ({ do: 'status', status: 503 }) as const)
+  for (const provider of service.providers) provider.script(failing)
+  await service.chat()
+  for (const provider of service.providers) provider.script([])
+  await fillPast(service)
 }
 
 /** The app under the name of this machine: browsers keep passkeys for names alone. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { openSession } from '../../src/accounts/sessions.ts'
 import { addPasskey } from '../../src/accounts/sign-in.ts'
@@ -8,7 +8,7 @@ import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
 /** What a route's parameter names, for every route that there is: a new one is added here, or the test fails. */
-type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId'
+type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId' | 'recordId'
 
 let service: Service
 let intruder: Visitor
@@ -33,6 +33,10 @@ beforeAll(async () => {
     service.account.id,
     'pro',
   )
+  const recordId = (await service.chat()).headers.get('x-request-id')!
+  await vi.waitFor(async () => {
+    expect(await service.store.findActivity(service.account.id, recordId)).toBeDefined()
+  })
   const [session] = await service.store.listSessions(service.account.id)
   const [key] = await service.store.listKeys(service.account.id, 1)
   const [upstream] = await service.store.listUpstreams(service.account.id)
@@ -41,6 +45,7 @@ beforeAll(async () => {
     sessionId: session!.id,
     upstreamId: upstream!.id,
     requestId: request.id,
+    recordId,
     proofId: asked.headers.get('location')!.split('/').at(-1)!,
   }
 })

@@ -68,6 +68,11 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
       <section class="card">
         <h2>Signed-in browsers</h2>
         ${sessionList(sessions, signedIn, nowMs)}
+      </section>
+      <section class="card">
+        <h2>Your data</h2>
+        <p>Take everything with you that is held about this account, or have it deleted.</p>
+        <p><a href="/account/data">Download or delete</a></p>
       </section>`,
   })
 }

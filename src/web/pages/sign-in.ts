@@ -38,7 +38,9 @@ export const signInRoutes: readonly Route[] = [signIn, setUp, recover].flatMap((
     path: it.path,
     access: 'public',
     handle: (visit) =>
-      visit.signedIn !== undefined && it !== recover ? redirect('/account') : showAddressPage(visit, it),
+      visit.signedIn !== undefined && it !== recover && !visit.query.has('again')
+        ? redirect('/account')
+        : showAddressPage(visit, it),
   },
   { method: 'POST', path: it.path, access: 'public', handle: (visit) => sendCode(visit, it) },
 ])

@@ -1,0 +1,126 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type Kysely, sql, SqliteAdapter } from 'kysely'
+import type { ActivitySelection, UsageGroup } from '../accounts/ports.ts'
+import type { RequestRecord } from '../domain/requests.ts'
+import { readRequest } from './requests.ts'
+import type { Tables } from './schema.ts'
+
+const dayMs = 86_400_000
+
+interface GroupRow {
+  readonly profile: string
+  readonly key_id: string
+  readonly backend: string | null
+  readonly error_code: string | null
+  readonly requests: number
+  readonly charged: number
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly estimated: number
+}
+
+/**
+ * An account's requests of some days, added up by what they are told apart by; see `ActivityStore.addUpUsage`. Day by day
+ * with a turn of the loop between, because a statement on SQLite holds it.
+ */
+export async function addUpUsage(
+  db: Kysely<Tables>,
+  accountId: string,
+  fromMs: number,
+  untilMs: number,
+  maxPerDay: number,
+): Promise<readonly UsageGroup[]> {
+  const groups: UsageGroup[] = []
+  for (let startMs = Math.floor(fromMs / dayMs) * dayMs; startMs < untilMs; startMs += dayMs) {
+    const rows = await addUpDay(db, accountId, startMs, maxPerDay)
+    const day = new Date(startMs).toISOString().slice(0, 10)
+    groups.push(...rows.map((row) => groupOf(day, row)))
+    await nextTurn()
+  }
+  return groups
+}
+
+async function addUpDay(
+  db: Kysely<Tables>,
+  accountId: string,
+  startMs: number,
+  maxPerDay: number,
+): Promise<readonly GroupRow[]> {
+  // The engines have no words in common for the last member of a list.
+  const isSqlite = db.getExecutor().adapter instanceof SqliteAdapter
+  const lastBackend = isSqlite ? sql`json_extract(attempts, '$[#-1].backend')` : sql`attempts::json -> -1 ->> 'backend'`
+  const { rows } = await sql<GroupRow>`
+    select profile, key_id, backend, error_code,
+      count(*) as requests, cast(sum(charged) as bigint) as charged,
+      cast(sum(coalesce(input_tokens, 0)) as bigint) as input_tokens,
+      cast(sum(coalesce(output_tokens, 0)) as bigint) as output_tokens,
+      cast(sum(case when usage_source = 'estimated' then 1 else 0 end) as bigint) as estimated
+    from (
+      select profile, key_id, error_code, charged, input_tokens, output_tokens, usage_source, ${lastBackend} as backend
+      from requests
+      where account_id = ${accountId} and admitted_at_ms >= ${startMs} and admitted_at_ms < ${startMs + dayMs}
+      order by admitted_at_ms desc limit ${maxPerDay}
+    ) as latest
+    group by profile, key_id, backend, error_code
+    order by requests desc, profile, key_id`.execute(db)
+  return rows
+}
+
+function groupOf(day: string, row: GroupRow): UsageGroup {
+  return {
+    day,
+    profile: row.profile,
+    keyId: row.key_id,
+    backend: row.backend,
+    errorCode: row.error_code,
+    requests: row.requests,
+    charged: row.charged,
+    inputTokens: row.input_tokens,
+    outputTokens: row.output_tokens,
+    estimated: row.estimated,
+  }
+}
+
+/** An account's requests, newest first; see `ActivityStore.listActivity`. */
+export async function listActivity(
+  db: Kysely<Tables>,
+  accountId: string,
+  selection: ActivitySelection,
+  among: number,
+): Promise<readonly RequestRecord[]> {
+  const { fromMs, untilMs, beforeId, outcome, profile, keyId, limit } = selection
+  let latest = db.selectFrom('requests').selectAll().where('account_id', '=', accountId)
+  if (fromMs !== undefined) latest = latest.where('admitted_at_ms', '>=', Math.floor(fromMs))
+  if (untilMs !== undefined) latest = latest.where('admitted_at_ms', '<', Math.floor(untilMs))
+  if (beforeId !== undefined) {
+    latest = latest.where(
+      sql<boolean>`(admitted_at_ms, id) <
+        (select admitted_at_ms, id from requests where id = ${beforeId} and account_id = ${accountId})`,
+    )
+  }
+  // What a filter lets through seldom is not looked for in all that the account ever did.
+  let query = db
+    .selectFrom(latest.orderBy('admitted_at_ms', 'desc').orderBy('id', 'desc').limit(among).as('latest'))
+    .selectAll()
+  if (outcome !== undefined) query = query.where('error_code', outcome === 'answered' ? 'is' : 'is not', null)
+  if (outcome === 'answered') query = query.where('state', '=', 'done')
+  if (profile !== undefined) query = query.where('profile', '=', profile)
+  if (keyId !== undefined) query = query.where('key_id', '=', keyId)
+  const rows = await query.orderBy('admitted_at_ms', 'desc').orderBy('id', 'desc').limit(limit).execute()
+  return rows.map(readRequest)
+}
+
+/** One request of an account, if it is still kept. */
+export async function findActivity(
+  db: Kysely<Tables>,
+  accountId: string,
+  requestId: string,
+): Promise<RequestRecord | undefined> {
+  const row = await db
+    .selectFrom('requests')
+    .selectAll()
+    .where('id', '=', requestId)
+    .where('account_id', '=', accountId)
+    .executeTakeFirst()
+  return row === undefined ? undefined : readRequest(row)
+}

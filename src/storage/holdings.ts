@@ -1,0 +1,123 @@
+import type { Kysely, Transaction } from 'kysely'
+import type { AuditRecord } from '../domain/audit.ts'
+import type { SignInProof } from '../domain/identity.ts'
+import type { Ticket } from '../domain/tickets.ts'
+import { readProof } from './proofs.ts'
+import { change } from './revision.ts'
+import type { Tables } from './schema.ts'
+import { readTicket } from './tickets.ts'
+
+/** Tables whose rows are an account's alone, in an order in which nothing refers to what is gone. */
+const ownTables = [
+  'sessions',
+  'passkeys',
+  'emails',
+  'keys',
+  'upstreams',
+  'managed_requests',
+  'upgrade_requests',
+  'tickets',
+  'stored_responses',
+  'requests',
+  'usage',
+] as const satisfies readonly (keyof Tables)[]
+
+/** Units that an account used, month by month, the latest first. */
+export async function listUsedUnits(
+  db: Kysely<Tables>,
+  accountId: string,
+  limit: number,
+): Promise<readonly { periodId: string; used: number }[]> {
+  const rows = await db
+    .selectFrom('usage')
+    .select(['period_id', 'used'])
+    .where('account_id', '=', accountId)
+    .orderBy('period_id', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(({ period_id: periodId, used }) => ({ periodId, used }))
+}
+
+/** Proofs of an account or of its addresses, the latest first. */
+export async function listProofs(
+  db: Kysely<Tables>,
+  accountId: string,
+  limit: number,
+): Promise<readonly SignInProof[]> {
+  const rows = await db
+    .selectFrom('sign_in_proofs')
+    .selectAll()
+    .where((row) =>
+      row.or([
+        row('account_id', '=', accountId),
+        row('address', 'in', row.selectFrom('emails').select('address').where('account_id', '=', accountId)),
+      ]),
+    )
+    .orderBy('created_at_ms', 'desc')
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+  return rows.map(readProof)
+}
+
+/** What an account asked of support, the latest first. */
+export async function listOwnTickets(db: Kysely<Tables>, accountId: string, limit: number): Promise<readonly Ticket[]> {
+  const rows = await db
+    .selectFrom('tickets')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(readTicket)
+}
+
+/** Deletes an account with everything about it; see `HoldingsStore.deleteAccount`. */
+export function deleteAccount(
+  db: Kysely<Tables>,
+  accountId: string,
+  nowMs: number,
+  record: AuditRecord,
+): Promise<boolean> {
+  return change(db, record, async (transaction) => {
+    const known = await transaction.selectFrom('accounts').select('id').where('id', '=', accountId).executeTakeFirst()
+    if (known === undefined) return false
+    await deleteProofs(transaction, accountId)
+    await transaction
+      .deleteFrom('stored_items')
+      .where('response_id', 'in', (row) =>
+        row.selectFrom('stored_responses').select('id').where('account_id', '=', accountId),
+      )
+      .execute()
+    for (const table of ownTables) await transaction.deleteFrom(table).where('account_id', '=', accountId).execute()
+    await giveUpBilling(transaction, accountId, nowMs)
+    await transaction.deleteFrom('accounts').where('id', '=', accountId).execute()
+    return true
+  })
+}
+
+/** Before the addresses by which they are found. */
+async function deleteProofs(transaction: Transaction<Tables>, accountId: string): Promise<void> {
+  await transaction
+    .deleteFrom('sign_in_proofs')
+    .where((row) =>
+      row.or([
+        row('account_id', '=', accountId),
+        row('address', 'in', row.selectFrom('emails').select('address').where('account_id', '=', accountId)),
+      ]),
+    )
+    .execute()
+}
+
+/** What may still be paid for stays until it is cancelled; the rest goes at once. */
+async function giveUpBilling(transaction: Transaction<Tables>, accountId: string, nowMs: number): Promise<void> {
+  await transaction.deleteFrom('billing').where('account_id', '=', accountId).where('customer_id', 'is', null).execute()
+  await transaction
+    .updateTable('billing')
+    .set((row) => ({
+      closing_since_ms: row.fn.coalesce('closing_since_ms', row.val(Math.floor(nowMs))),
+      check_at_ms: Math.floor(nowMs),
+    }))
+    .where('account_id', '=', accountId)
+    .execute()
+}

@@ -1,0 +1,136 @@
+import { maxListedKeys } from '../accounts/keys.ts'
+import { describeBug } from '../domain/bugs.ts'
+import type { AccountVisit } from './visit.ts'
+
+/** Bounds on one file, each said in it where it was reached. */
+const maxRequests = 200_000
+const maxAnswers = 10_000
+const maxAuditEntries = 10_000
+const maxOthers = 1_000
+const maxAnswerBytes = 256 * 1024 * 1024
+const pageRows = 200
+
+/** One part of the file: a whole value, or a list that is read bit by bit. */
+type Section = readonly [name: string, value: unknown] | readonly [name: string, items: () => AsyncIterable<unknown>]
+
+/** Said as the last item of a list that goes on behind its bound. */
+const cut = { truncated: true } as const
+
+/**
+ * Everything that is held about whoever visits as one JSON object, read as fast as it is taken. Secrets are not in it:
+ * of keys, passkeys and sessions digests alone are kept, and credentials stay sealed.
+ */
+export function streamAccountData(visit: AccountVisit): ReadableStream<Uint8Array> {
+  const texts = writeSections(sectionsOf(visit))
+  const encoder = new TextEncoder()
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await texts.next()
+          if (done === true) controller.close()
+          else controller.enqueue(encoder.encode(value))
+        } catch (error) {
+          // Half of the file has left already: it breaks off, so that nobody takes it for the whole.
+          visit.parts.log({ event: 'internal_error', requestId: visit.requestId, ...describeBug(error) })
+          controller.error(error)
+        }
+      },
+      async cancel() {
+        await texts.return(undefined)
+      },
+    },
+    { highWaterMark: 1 },
+  )
+}
+
+async function* writeSections(sections: AsyncIterable<Section>): AsyncGenerator<string, undefined> {
+  let before = '{\n'
+  for await (const [name, value] of sections) {
+    if (typeof value !== 'function') yield `${before}${JSON.stringify(name)}: ${JSON.stringify(value)}`
+    else {
+      yield `${before}${JSON.stringify(name)}: [`
+      let between = '\n'
+      for await (const item of (value as () => AsyncIterable<unknown>)()) {
+        yield `${between}${JSON.stringify(item)}`
+        between = ',\n'
+      }
+      yield '\n]'
+    }
+    before = ',\n'
+  }
+  yield '\n}\n'
+  return undefined
+}
+
+async function* sectionsOf(visit: AccountVisit): AsyncGenerator<Section> {
+  const { parts, signedIn } = visit
+  const { account } = signedIn
+  const { id } = account
+  const { store } = parts.identity
+  yield ['madeAt', new Date(parts.clock.nowMs()).toISOString()]
+  yield ['account', account]
+  yield ['emails', await store.listEmails(id)]
+  yield ['signInProofs', await parts.holdings.store.listProofs(id, maxOthers)]
+  yield ['sessions', await store.listSessions(id)]
+  yield ['passkeys', await store.listPasskeys(id)]
+  yield ['keys', await parts.control.store.listKeys(id, maxListedKeys)]
+  const upstreams = await parts.control.store.listUpstreams(id)
+  yield [
+    'upstreams',
+    upstreams.map(({ sealedCredential, ...shown }) => ({ ...shown, hasCredential: sealedCredential !== null })),
+  ]
+  const billing = parts.sales.plane.store
+  yield ['billing', (await billing.findBilling(id)) ?? null]
+  yield ['upgradeRequests', await billing.listUpgradeRequests({ accountId: id, limit: maxOthers })]
+  yield ['managedRequests', await parts.records.listManagedRequests({ accountId: id, limit: maxOthers })]
+  yield ['tickets', await parts.holdings.store.listOwnTickets(id, maxOthers)]
+  yield ['usedUnits', await parts.holdings.store.listUsedUnits(id, maxOthers)]
+  yield ['requests', () => requestsOf(visit)]
+  yield ['storedAnswers', () => answersOf(visit)]
+  yield ['audit', () => auditOf(visit)]
+}
+
+async function* requestsOf({ parts, signedIn }: AccountVisit): AsyncGenerator {
+  let beforeId: string | undefined
+  for (let count = 0; count < maxRequests; count += pageRows) {
+    const selection = { limit: pageRows, ...(beforeId !== undefined && { beforeId }) }
+    const rows = await parts.activity.listActivity(signedIn.account.id, selection, pageRows)
+    yield* rows
+    if (rows.length < pageRows) return
+    beforeId = rows.at(-1)!.id
+  }
+  yield cut
+}
+
+/** What was asked and answered is the account's own, so it is opened here and nowhere else in the app. */
+async function* answersOf({ parts, signedIn }: AccountVisit): AsyncGenerator {
+  const { id } = signedIn.account
+  let before: Awaited<ReturnType<typeof parts.answers.list>>[number] | undefined
+  let bytes = 0
+  for (let count = 0; count < maxAnswers; count += pageRows) {
+    const page = await parts.answers.list(id, before, pageRows)
+    for (const answer of page) {
+      if (bytes > maxAnswerBytes) return void (yield cut)
+      const content = (await parts.answers.open(id, answer.id)) ?? null
+      bytes += JSON.stringify(content).length
+      yield { ...answer, content }
+    }
+    if (page.length < pageRows) return
+    before = page.at(-1)
+  }
+  yield cut
+}
+
+async function* auditOf({ parts, signedIn }: AccountVisit): AsyncGenerator {
+  const accountId = signedIn.account.id
+  let beforeSequence: number | undefined
+  for (let count = 0; count < maxAuditEntries; count += pageRows) {
+    const selection = { accountId, limit: pageRows, ...(beforeSequence !== undefined && { beforeSequence }) }
+    const entries = await parts.records.listAudit(selection)
+    yield* entries
+    if (entries.length < pageRows) return
+    beforeSequence = entries.at(-1)!.sequence
+  }
+  yield cut
+}

@@ -1,0 +1,120 @@
+import { html } from 'hono/html'
+import type { Html } from './layout.ts'
+import { writeNumber } from './time.ts'
+
+/** The drawing's own units: it is stretched to the width of the page, and holds no text that would be stretched with it. */
+const slotWidth = 10
+const gap = 2
+const height = 100
+/** Even one request among thousands is seen. */
+const leastHeight = 1.5
+
+/** One day of a chart. */
+export interface DayBar {
+  /** `2026-11-21` */
+  readonly day: string
+  readonly answered: number
+  readonly failed: number
+}
+
+/** Requests by day as an SVG drawn here: a sentence for those who do not see it, and the same as a table below. */
+export function dayChart(bars: readonly DayBar[], name: string): Html {
+  const top = Math.max(1, ...bars.map(({ answered, failed }) => answered + failed))
+  const total = bars.reduce((sum, { answered, failed }) => sum + answered + failed, 0)
+  const busiest = bars.find(({ answered, failed }) => answered + failed === top)
+  const sentence = `${writeNumber(total)} requests in ${bars.length} days, at most ${writeNumber(top)} on ${busiest?.day ?? 'none'}.`
+  return html`<figure class="chart">
+    <figcaption>
+      <span>${writeNumber(top)}</span>
+      <span><span class="mark"></span> answered <span class="mark failed"></span> with an error</span>
+    </figcaption>
+    <svg
+      viewBox="0 0 ${bars.length * slotWidth} ${height}"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label="${name}: ${sentence}"
+    >
+      ${bars.map((bar, index) => drawDay(bar, index, top))}
+    </svg>
+    <p class="days"><span>${bars[0]?.day ?? ''}</span><span>${bars.at(-1)?.day ?? ''}</span></p>
+    <details>
+      <summary>As a table<span class="unseen">: ${name}</span></summary>
+      <div class="scroll" tabindex="0" role="region" aria-label="${name}">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Day</th>
+              <th scope="col" class="number">Answered</th>
+              <th scope="col" class="number">With an error</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${bars.map(
+              ({ day, answered, failed }) =>
+                html`<tr>
+                  <th scope="row"><a href="/activity?day=${day}">${day}</a></th>
+                  <td class="number">${writeNumber(answered)}</td>
+                  <td class="number">${writeNumber(failed)}</td>
+                </tr>`,
+            )}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  </figure>`
+}
+
+function drawDay({ day, answered, failed }: DayBar, index: number, top: number): Html | '' {
+  const tall = (count: number): number => (count === 0 ? 0 : Math.max(leastHeight, (count / top) * height))
+  const failedHeight = tall(failed)
+  const answeredHeight = Math.min(tall(answered), height - failedHeight)
+  const x = index * slotWidth + gap / 2
+  const width = slotWidth - gap
+  if (answered + failed === 0) return ''
+  return html`<g>
+    <title>${day}: ${writeNumber(answered)} answered, ${writeNumber(failed)} with an error</title>
+    ${rect('', x, height - answeredHeight, width, answeredHeight)}
+    ${rect('failed', x, height - answeredHeight - failedHeight, width, failedHeight)}
+  </g>`
+}
+
+function rect(kind: string, x: number, y: number, width: number, tall: number): Html | '' {
+  if (tall === 0) return ''
+  return html`<rect class="${kind}" x="${x}" y="${y.toFixed(2)}" width="${width}" height="${tall.toFixed(2)}" />`
+}
+
+/** One line of a table of shares. */
+export interface Share {
+  readonly name: string | Html
+  readonly count: number
+}
+
+/** How requests are shared out, as a table whose rows are drawn as bars too. */
+export function shareTable(caption: string, shares: readonly Share[], kind: '' | 'failed' = ''): Html {
+  const top = Math.max(1, ...shares.map(({ count }) => count))
+  return html`<table class="shares">
+    <caption>
+      ${caption}
+    </caption>
+    <thead class="unseen">
+      <tr>
+        <th scope="col">Name</th>
+        <th scope="col">Requests</th>
+      </tr>
+    </thead>
+    <tbody>
+      ${shares.map(
+        ({ name, count }) =>
+          html`<tr>
+            <th scope="row">
+              ${name}
+              <svg class="share" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
+                <rect class="${kind}" width="${((count / top) * 100).toFixed(2)}" height="4" />
+              </svg>
+            </th>
+            <td class="number">${writeNumber(count)}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`
+}

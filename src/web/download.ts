@@ -1,0 +1,22 @@
+/** What a spreadsheet would take for a formula. */
+const formulaStart = /^[=+\-@\t\r]/
+
+/** A table as CSV (RFC 4180), in which no cell is ever a formula. */
+export function writeCsv(columns: readonly string[], rows: readonly (readonly (string | number | null)[])[]): string {
+  return [columns, ...rows].map((row) => `${row.map(writeCell).join(',')}\r\n`).join('')
+}
+
+function writeCell(value: string | number | null): string {
+  if (value === null) return ''
+  if (typeof value === 'number') return String(value)
+  const text = formulaStart.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+/** An answer that a browser keeps as a file. `name` is one of ours. */
+export function download(name: string, body: string | ReadableStream<Uint8Array>): Response {
+  const type = name.endsWith('.csv') ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8'
+  return new Response(body, {
+    headers: { 'Content-Type': type, 'Content-Disposition': `attachment; filename="${name}"` },
+  })
+}

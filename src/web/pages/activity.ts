@@ -1,0 +1,242 @@
+import { html } from 'hono/html'
+import { maxListedKeys } from '../../accounts/keys.ts'
+import type { ActivitySelection } from '../../accounts/ports.ts'
+import type { StoredKey } from '../../domain/accounts.ts'
+import type { RequestRecord } from '../../domain/requests.ts'
+import { download, writeCsv } from '../download.ts'
+import { page, type Html } from '../layout.ts'
+import { namesOf, type Names } from '../names.ts'
+import { stateTag, writeMs } from '../request-line.ts'
+import type { Route } from '../route.ts'
+import { writeMinute, writeNumber } from '../time.ts'
+import type { AccountVisit } from '../visit.ts'
+
+const perPage = 25
+/** Rows of one file. */
+const maxRows = 5_000
+/** A filter looks through so many requests: further back leads the day. */
+const among = 20_000
+const dayMs = 86_400_000
+/** Keys that can be chosen from. */
+const maxShownKeys = 100
+
+export const activityRoutes: readonly Route[] = [
+  { method: 'GET', path: '/activity', access: 'account', handle: showActivity },
+  { method: 'GET', path: '/activity.csv', access: 'account', handle: giveCsv },
+  { method: 'GET', path: '/activity.json', access: 'account', handle: giveJson },
+]
+
+/** What was chosen in the form above the list; what is no choice is left out. */
+interface Filter {
+  readonly outcome?: 'answered' | 'failed'
+  readonly profile?: string
+  readonly key?: string
+  readonly day?: string
+}
+
+function filterOf(query: URLSearchParams): Filter {
+  const [outcome, profile, key, day] = ['outcome', 'profile', 'key', 'day'].map((name) => query.get(name) ?? '')
+  return {
+    ...((outcome === 'answered' || outcome === 'failed') && { outcome }),
+    ...(/^[\w./:-]{1,100}$/.test(profile ?? '') && { profile: profile! }),
+    ...(/^key_\w{1,40}$/.test(key ?? '') && { key: key! }),
+    ...(isDay(day ?? '') && { day: day! }),
+  }
+}
+
+function isDay(text: string): boolean {
+  return /^20\d\d-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text))
+}
+
+function selectionOf(filter: Filter, limit: number, beforeId: string | null): ActivitySelection {
+  const { outcome, profile, key, day } = filter
+  const fromMs = day === undefined ? undefined : Date.parse(day)
+  return {
+    limit,
+    ...(outcome && { outcome }),
+    ...(profile !== undefined && { profile }),
+    ...(key !== undefined && { keyId: key }),
+    ...(fromMs !== undefined && { fromMs, untilMs: fromMs + dayMs }),
+    ...(beforeId !== null && /^req_\w{1,40}$/.test(beforeId) && { beforeId }),
+  }
+}
+
+async function showActivity(visit: AccountVisit): Promise<Response> {
+  const { parts, signedIn, query } = visit
+  const { id } = signedIn.account
+  const filter = filterOf(query)
+  const [found, keys, upstreams] = await Promise.all([
+    parts.activity.listActivity(id, selectionOf(filter, perPage + 1, query.get('before')), among),
+    parts.control.store.listKeys(id, maxListedKeys),
+    parts.control.store.listUpstreams(id),
+  ])
+  const shown = found.slice(0, perPage)
+  const last = found.length > perPage ? shown.at(-1) : undefined
+  const isFiltered = Object.keys(filter).length > 0
+  return page(visit, {
+    title: 'Activity',
+    lead: 'Every request with what became of it. What was said in it is not kept here.',
+    body: html`<section class="card">
+        ${filterForm(
+          filter,
+          keys,
+          parts.profiles.map((profile) => profile.id),
+        )}
+        ${
+          shown.length === 0
+            ? emptyNote(isFiltered || query.has('before'))
+            : html`<ul class="rows">
+                ${shown.map((record) => row(record, namesOf(keys, upstreams)))}
+              </ul>`
+        }
+        ${paging(filter, query.has('before'), last?.id)}
+        ${
+          isFiltered && last === undefined
+            ? html`<p class="faint">
+                Looked through the latest ${writeNumber(among)} requests; choose a day to look further back.
+              </p>`
+            : ''
+        }
+      </section>
+      <p class="actions">
+        <a href="/activity.csv${queryOf(filter)}">Download CSV</a>
+        <a href="/activity.json${queryOf(filter)}">Download JSON</a>
+        <span class="faint">the latest ${writeNumber(maxRows)} of these</span>
+      </p>`,
+  })
+}
+
+function paging(filter: Filter, isBehind: boolean, lastId: string | undefined): Html | '' {
+  if (!isBehind && lastId === undefined) return ''
+  return html`<nav class="actions" aria-label="More of the list">
+    ${isBehind ? html`<a class="button secondary" href="/activity${queryOf(filter)}">Newest</a>` : ''}
+    ${
+      lastId === undefined
+        ? ''
+        : html`<a class="button secondary" rel="next" href="/activity${queryOf({ ...filter, before: lastId })}"
+            >Older</a
+          >`
+    }
+  </nav>`
+}
+
+function emptyNote(isFiltered: boolean): Html {
+  return isFiltered
+    ? html`<p class="empty">No request is like that. <a href="/activity">See all</a></p>`
+    : html`<p class="empty">
+        Nothing yet. The first request of one of <a href="/account/keys">your keys</a> appears here.
+      </p>`
+}
+
+function queryOf(values: Readonly<Record<string, string>> | Filter): string {
+  const text = new URLSearchParams({ ...values }).toString()
+  return text === '' ? '' : `?${text}`
+}
+
+function filterForm(filter: Filter, keys: readonly StoredKey[], profiles: readonly string[]): Html {
+  const outcomes = [
+    ['', 'All'],
+    ['answered', 'Answered'],
+    ['failed', 'With an error'],
+  ] as const
+  return html`<form class="filters" method="get" action="/activity">
+    ${select('outcome', 'Outcome', outcomes, filter.outcome)}
+    ${select('profile', 'Profile', [['', 'All'], ...profiles.map((name) => [name, name] as const)], filter.profile)}
+    ${select(
+      'key',
+      'Key',
+      [['', 'All'], ...keys.slice(0, maxShownKeys).map(({ id, name }) => [id, name] as const)],
+      filter.key,
+    )}
+    <div class="field">
+      <label for="day">Day</label>
+      <input id="day" name="day" type="date" value="${filter.day ?? ''}" />
+    </div>
+    <button class="secondary">Show</button>
+  </form>`
+}
+
+function select(
+  name: string,
+  label: string,
+  options: readonly (readonly [value: string, text: string])[],
+  chosen: string | undefined,
+): Html {
+  return html`<div class="field">
+    <label for="${name}">${label}</label>
+    <select id="${name}" name="${name}">
+      ${options.map(
+        ([value, text]) => html`<option value="${value}" ${value === chosen ? 'selected' : ''}>${text}</option>`,
+      )}
+    </select>
+  </div>`
+}
+
+function row(record: RequestRecord, names: Names): Html {
+  const { id, profile, keyId, admittedAtMs, attempts, totalMs } = record
+  const backend = attempts.at(-1)?.backend
+  return html`<li>
+    <div>
+      <a href="/activity/${id}">${writeMinute(admittedAtMs)}<span class="unseen">, request ${id}</span></a>
+      ${stateTag(record)}<br />
+      <span class="faint"
+        >${profile} ·
+        ${names.key(keyId)}${backend === undefined ? '' : html` · ${names.backend(backend)}`}${
+          attempts.length > 1 ? ` · ${attempts.length} attempts` : ''
+        }</span
+      >
+    </div>
+    <span class="faint">${writeMs(totalMs)}</span>
+  </li>`
+}
+
+const columns = [
+  'id',
+  'admitted_at',
+  'profile',
+  'key_id',
+  'format',
+  'stream',
+  'state',
+  'error',
+  'units_charged',
+  'attempts',
+  'backend',
+  'first_content_ms',
+  'total_ms',
+  'input_tokens',
+  'output_tokens',
+  'tokens_from',
+] as const
+
+async function readAll({ parts, signedIn, query }: AccountVisit): Promise<readonly RequestRecord[]> {
+  return parts.activity.listActivity(signedIn.account.id, selectionOf(filterOf(query), maxRows, null), among)
+}
+
+async function giveCsv(visit: AccountVisit): Promise<Response> {
+  const rows = (await readAll(visit)).map((it) => [
+    it.id,
+    new Date(it.admittedAtMs).toISOString(),
+    it.profile,
+    it.keyId,
+    it.format,
+    String(it.stream),
+    it.state,
+    it.errorCode ?? null,
+    it.charged,
+    it.attempts.length,
+    it.attempts.at(-1)?.backend ?? null,
+    it.firstContentMs ?? null,
+    it.totalMs,
+    it.usage?.inputTokens ?? null,
+    it.usage?.outputTokens ?? null,
+    it.usage?.source ?? null,
+  ])
+  return download('svc-router-activity.csv', writeCsv(columns, rows))
+}
+
+async function giveJson(visit: AccountVisit): Promise<Response> {
+  const requests = await readAll(visit)
+  const body = { truncated: requests.length >= maxRows, requests }
+  return download('svc-router-activity.json', `${JSON.stringify(body, undefined, 2)}\n`)
+}

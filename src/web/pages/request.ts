@@ -1,0 +1,126 @@
+import { html } from 'hono/html'
+import { maxListedKeys } from '../../accounts/keys.ts'
+import type { RequestRecord } from '../../domain/requests.ts'
+import type { Attempt } from '../../domain/upstream.ts'
+import { download } from '../download.ts'
+import { fusionCard } from '../fusion-card.ts'
+import { page, type Html } from '../layout.ts'
+import { namesOf, type Names } from '../names.ts'
+import { PageRefusal } from '../refusals.ts'
+import { stateTag, writeMs } from '../request-line.ts'
+import type { Route } from '../route.ts'
+import { writeMinute, writeNumber } from '../time.ts'
+import type { AccountVisit } from '../visit.ts'
+
+export const requestRoutes: readonly Route[] = [
+  { method: 'GET', path: '/activity/:recordId', access: 'account', handle: showRequest },
+  { method: 'GET', path: '/activity/:recordId/record.json', access: 'account', handle: giveRecord },
+]
+
+/** Another account's request is as unknown here as one that never was. */
+async function ownRequest({ parts, params, signedIn }: AccountVisit): Promise<RequestRecord> {
+  const record = await parts.activity.findActivity(signedIn.account.id, params['recordId'] ?? '')
+  if (record === undefined) throw new PageRefusal('not_found')
+  return record
+}
+
+async function giveRecord(visit: AccountVisit): Promise<Response> {
+  const record = await ownRequest(visit)
+  return download(`${record.id}.json`, `${JSON.stringify(record, undefined, 2)}\n`)
+}
+
+async function showRequest(visit: AccountVisit): Promise<Response> {
+  const { parts, signedIn } = visit
+  const { id } = signedIn.account
+  const [record, keys, upstreams] = await Promise.all([
+    ownRequest(visit),
+    parts.control.store.listKeys(id, maxListedKeys),
+    parts.control.store.listUpstreams(id),
+  ])
+  const names = namesOf(keys, upstreams)
+  return page(visit, {
+    title: 'Request',
+    lead: html`<code>${record.id}</code> ${stateTag(record)}`,
+    body: html`<section class="card">
+        <h2>What became of it</h2>
+        ${facts(record, names)}
+      </section>
+      <section class="card">
+        <h2>Attempts</h2>
+        ${attemptTable(record.attempts, names)}
+      </section>
+      ${(record.fusions ?? []).map((fusion) => fusionCard(fusion, names))}
+      <p class="actions">
+        <a href="/activity">All requests</a>
+        <a href="/activity/${record.id}/record.json">Download JSON</a>
+      </p>
+      <p class="faint">The record holds no text: neither what was asked nor what was answered.</p>`,
+  })
+}
+
+function facts(record: RequestRecord, names: Names): Html {
+  const { usage, errorCode, firstContentMs, totalMs, charged, units, periodId } = record
+  return html`<dl class="facts">
+    <dt>Time</dt>
+    <dd>${writeMinute(record.admittedAtMs)}</dd>
+    <dt>Key</dt>
+    <dd>${names.key(record.keyId)}</dd>
+    <dt>Profile</dt>
+    <dd>${record.profile}</dd>
+    <dt>Format</dt>
+    <dd>${record.format}${record.stream ? ', streamed' : ''}</dd>
+    <dt>Error</dt>
+    <dd>${errorLink(errorCode)}</dd>
+    <dt>First content</dt>
+    <dd>${firstContentMs === undefined ? 'none came' : `after ${writeMs(firstContentMs)}`}</dd>
+    <dt>In all</dt>
+    <dd>${writeMs(totalMs)}</dd>
+    <dt>Tokens</dt>
+    <dd>
+      ${
+        usage === undefined
+          ? 'unknown'
+          : `${writeNumber(usage.inputTokens)} in, ${writeNumber(usage.outputTokens)} out, ${usage.source === 'estimated' ? 'estimated by us' : 'counted by the provider'}`
+      }
+    </dd>
+    <dt>Quota</dt>
+    <dd>${writeNumber(charged)} of ${writeNumber(units)} charged to ${periodId}</dd>
+  </dl>`
+}
+
+function errorLink(code: RequestRecord['errorCode']): string | Html {
+  if (code === undefined) return 'none'
+  if (code === 'client_closed') return 'your client closed the connection before the end'
+  return html`<a href="/docs/errors/${code}">${code}</a>`
+}
+
+function attemptTable(attempts: readonly Attempt[], names: Names): Html {
+  if (attempts.length === 0) return html`<p class="empty">No backend was asked.</p>`
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Attempts">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Backend</th>
+          <th scope="col">Outcome</th>
+          <th scope="col" class="number">Status</th>
+          <th scope="col" class="number">Time</th>
+          <th scope="col">Its own id</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${attempts.map(
+          ({ backend, outcome, status, ms, upstreamRequestId }) =>
+            html`<tr>
+              <th scope="row">${names.backend(backend)}</th>
+              <td>
+                <span class="tag ${outcome === 'answered' ? 'good' : 'bad'}">${outcome.replaceAll('_', ' ')}</span>
+              </td>
+              <td class="number">${status ?? '–'}</td>
+              <td class="number">${writeMs(ms)}</td>
+              <td>${upstreamRequestId === undefined ? '–' : html`<code>${upstreamRequestId}</code>`}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`
+}

@@ -1,0 +1,242 @@
+import { html } from 'hono/html'
+import { maxListedKeys } from '../../accounts/keys.ts'
+import type { UsageGroup } from '../../accounts/ports.ts'
+import { type Period, periodAt, type UsageSignals } from '../../domain/usage.ts'
+import { dayChart, shareTable } from '../chart.ts'
+import { download, writeCsv } from '../download.ts'
+import { page, type Html } from '../layout.ts'
+import { quotaBar } from '../quota-bar.ts'
+import type { Route } from '../route.ts'
+import { writeDay, writeNumber } from '../time.ts'
+import { barsByDay, countBy, projectMonth, sumOf } from '../usage-sums.ts'
+import type { AccountVisit } from '../visit.ts'
+import { namesOf, type Names } from '../names.ts'
+
+const dayMs = 86_400_000
+const recentDays = 30
+/** Of one day so many requests are added up; more than that are said to be more. */
+const maxPerDay = 50_000
+const maxShares = 10
+/** Rows of one file. */
+const maxRows = 10_000
+
+export const usageRoutes: readonly Route[] = [
+  { method: 'GET', path: '/usage', access: 'account', handle: showUsage },
+  { method: 'GET', path: '/usage.csv', access: 'account', handle: giveCsv },
+  { method: 'GET', path: '/usage.json', access: 'account', handle: giveJson },
+]
+
+/** The days that are looked at: whole ones, in UTC. */
+interface Span {
+  readonly range: 'month' | '30d'
+  readonly fromMs: number
+  readonly untilMs: number
+}
+
+function spanOf({ query, parts }: AccountVisit): Span {
+  const nowMs = parts.clock.nowMs()
+  const untilMs = (Math.floor(nowMs / dayMs) + 1) * dayMs
+  if (query.get('range') === 'month') return { range: 'month', fromMs: periodAt(nowMs).startMs, untilMs }
+  return { range: '30d', fromMs: untilMs - recentDays * dayMs, untilMs }
+}
+
+async function readGroups({ parts, signedIn }: AccountVisit, { fromMs, untilMs }: Span) {
+  const groups = await parts.activity.addUpUsage(signedIn.account.id, fromMs, untilMs, maxPerDay)
+  const perDay = new Map<string, number>()
+  for (const { day, requests } of groups) perDay.set(day, (perDay.get(day) ?? 0) + requests)
+  return { groups, isPartial: [...perDay.values()].some((count) => count >= maxPerDay) }
+}
+
+async function showUsage(visit: AccountVisit): Promise<Response> {
+  const { parts, signedIn } = visit
+  const { id } = signedIn.account
+  const nowMs = parts.clock.nowMs()
+  const span = spanOf(visit)
+  const [{ groups, isPartial }, usage, keys, upstreams] = await Promise.all([
+    readGroups(visit, span),
+    parts.usageOf(signedIn.account),
+    parts.control.store.listKeys(id, maxListedKeys),
+    parts.control.store.listUpstreams(id),
+  ])
+  return page(visit, {
+    title: 'Usage',
+    lead: 'What your keys asked for, and what is left of the month.',
+    body: html`<div class="cards">
+        <section class="card">
+          <h2>This month</h2>
+          ${
+            usage === undefined
+              ? html`<p class="problem">This plan does not exist any more.</p>`
+              : html`${quotaBar(usage, nowMs)} ${projectionOf(usage, periodAt(nowMs), nowMs)}`
+          }
+        </section>
+        ${totals(groups)}
+      </div>
+      <section class="card">
+        <h2>Requests by day</h2>
+        ${rangeLinks(span)}
+        ${
+          isPartial
+            ? html`<p class="warning">
+                On the busiest days the latest ${writeNumber(maxPerDay)} requests are counted: there were more.
+              </p>`
+            : ''
+        }
+        ${
+          groups.length === 0
+            ? html`<p class="empty">
+                Nothing yet. Send a request with one of <a href="/account/keys">your keys</a>, and it is counted here.
+              </p>`
+            : dayChart(barsByDay(groups, span.fromMs, span.untilMs), 'Requests by day')
+        }
+        <p class="actions">
+          <a class="button secondary" href="/usage.csv?range=${span.range}">Download CSV</a>
+          <a class="button secondary" href="/usage.json?range=${span.range}">Download JSON</a>
+        </p>
+      </section>
+      ${groups.length === 0 ? '' : html`<div class="cards wide">${shares(groups, namesOf(keys, upstreams))}</div>`}`,
+  })
+}
+
+function projectionOf(usage: UsageSignals, { startMs }: Period, nowMs: number): Html {
+  const projection = projectMonth(usage, startMs, nowMs)
+  if (projection === undefined) return html`<p class="faint">It is too early to say where the month leads.</p>`
+  const { units, usedUpAtMs } = projection
+  if (usage.quotaRemaining === 0) return html`<p class="problem">The month is used up.</p>`
+  return usedUpAtMs === undefined
+    ? html`<p>At this pace it will be about <strong>${writeNumber(units)}</strong> by the reset: within your plan.</p>`
+    : html`<p class="warning">
+        At this pace it is used up around ${writeDay(usedUpAtMs)}. <a href="/billing/upgrade">See the plans</a>
+      </p>`
+}
+
+function totals(groups: readonly UsageGroup[]): Html {
+  const requests = sumOf(groups, (group) => group.requests)
+  const failed = sumOf(groups, (group) => (group.errorCode === null ? 0 : group.requests))
+  const estimated = sumOf(groups, (group) => group.estimated)
+  return html`<section class="card">
+    <h2>In these days</h2>
+    <dl class="facts">
+      <dt>Requests</dt>
+      <dd>${writeNumber(requests)}</dd>
+      <dt>With an error</dt>
+      <dd>
+        ${writeNumber(failed)}${failed === 0 ? '' : html` <span class="faint">(${percent(failed, requests)})</span>`}
+      </dd>
+      <dt>Charged to the month</dt>
+      <dd>${writeNumber(sumOf(groups, (group) => group.charged))}</dd>
+      <dt>Tokens in</dt>
+      <dd>${writeNumber(sumOf(groups, (group) => group.inputTokens))}</dd>
+      <dt>Tokens out</dt>
+      <dd>${writeNumber(sumOf(groups, (group) => group.outputTokens))}</dd>
+    </dl>
+    ${
+      estimated === 0
+        ? ''
+        : html`<p class="faint">
+            Of ${writeNumber(estimated)} requests the tokens are estimated: nobody counted them.
+          </p>`
+    }
+  </section>`
+}
+
+function percent(part: number, whole: number): string {
+  return `${((part / whole) * 100).toFixed(1)} %`
+}
+
+function rangeLinks({ range }: Span): Html {
+  const link = (value: Span['range'], text: string): Html =>
+    html`<a href="/usage?range=${value}" ${value === range ? html`aria-current="true"` : ''}>${text}</a>`
+  return html`<p class="ranges">${link('30d', 'Last 30 days')} ${link('month', 'This month')}</p>`
+}
+
+function shares(groups: readonly UsageGroup[], names: Names): Html {
+  const errors = countBy(groups, ({ errorCode }) => errorCode)
+  const listed = (
+    caption: string,
+    nameOf: (group: UsageGroup) => string | null,
+    show: (name: string) => string,
+  ): Html =>
+    html`<section class="card">
+      ${shareTable(
+        caption,
+        countBy(groups, nameOf)
+          .slice(0, maxShares)
+          .map(({ name, count }) => ({ name: show(name), count })),
+      )}
+    </section>`
+  return html`${listed(
+      'By profile',
+      ({ profile }) => profile,
+      (name) => name,
+    )}
+    ${listed(
+      'By backend',
+      ({ backend }) => backend ?? '',
+      (name) => (name === '' ? 'none was asked' : names.backend(name)),
+    )}
+    ${listed('By key', ({ keyId }) => keyId, names.key)}
+    <section class="card">
+      ${
+        errors.length === 0
+          ? html`<h2>By error</h2>
+              <p class="empty">No request ended with an error.</p>`
+          : shareTable(
+              'By error',
+              errors.slice(0, maxShares).map(({ name, count }) => ({
+                name: html`<a href="/activity?outcome=failed">${name}</a>`,
+                count,
+              })),
+              'failed',
+            )
+      }
+    </section>`
+}
+
+const columns = [
+  'day',
+  'profile',
+  'backend',
+  'key_id',
+  'error',
+  'requests',
+  'units_charged',
+  'input_tokens',
+  'output_tokens',
+  'requests_with_estimated_tokens',
+] as const
+
+async function giveCsv(visit: AccountVisit): Promise<Response> {
+  const span = spanOf(visit)
+  const { groups } = await readGroups(visit, span)
+  const rows = groups
+    .slice(0, maxRows)
+    .map((it) => [
+      it.day,
+      it.profile,
+      it.backend,
+      it.keyId,
+      it.errorCode,
+      it.requests,
+      it.charged,
+      it.inputTokens,
+      it.outputTokens,
+      it.estimated,
+    ])
+  return download(`svc-router-usage-${span.range}.csv`, writeCsv(columns, rows))
+}
+
+async function giveJson(visit: AccountVisit): Promise<Response> {
+  const span = spanOf(visit)
+  const { groups, isPartial } = await readGroups(visit, span)
+  const usage = await visit.parts.usageOf(visit.signedIn.account)
+  const body = {
+    from: new Date(span.fromMs).toISOString(),
+    until: new Date(span.untilMs).toISOString(),
+    /** Whether there is more than is told. */
+    truncated: isPartial || groups.length > maxRows,
+    quota: usage ?? null,
+    usage: groups.slice(0, maxRows),
+  }
+  return download(`svc-router-usage-${span.range}.json`, `${JSON.stringify(body, undefined, 2)}\n`)
+}

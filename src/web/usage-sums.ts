@@ -1,0 +1,55 @@
+import type { UsageGroup } from '../accounts/ports.ts'
+import type { UsageSignals } from '../domain/usage.ts'
+import type { DayBar } from './chart.ts'
+
+const dayMs = 86_400_000
+/** Before so much of the month is over, a pace says nothing. */
+const leastElapsedMs = 12 * 3_600_000
+
+/** Counts by what `nameOf` tells apart, the largest first; groups without a name are left out. */
+export function countBy(
+  groups: readonly UsageGroup[],
+  nameOf: (group: UsageGroup) => string | null,
+): readonly { readonly name: string; readonly count: number }[] {
+  const counts = new Map<string, number>()
+  for (const group of groups) {
+    const name = nameOf(group)
+    if (name !== null) counts.set(name, (counts.get(name) ?? 0) + group.requests)
+  }
+  return [...counts].map(([name, count]) => ({ name, count })).sort((a, b) => b.count - a.count)
+}
+
+/** A sum over all groups. */
+export function sumOf(groups: readonly UsageGroup[], valueOf: (group: UsageGroup) => number): number {
+  return groups.reduce((sum, group) => sum + valueOf(group), 0)
+}
+
+/** Every day of `[fromMs, untilMs)`, those without a request too. */
+export function barsByDay(groups: readonly UsageGroup[], fromMs: number, untilMs: number): readonly DayBar[] {
+  const bars = new Map<string, { day: string; answered: number; failed: number }>()
+  for (let startMs = fromMs; startMs < untilMs; startMs += dayMs) {
+    const day = new Date(startMs).toISOString().slice(0, 10)
+    bars.set(day, { day, answered: 0, failed: 0 })
+  }
+  for (const { day, errorCode, requests } of groups) {
+    const bar = bars.get(day)
+    if (bar !== undefined) bar[errorCode === null ? 'answered' : 'failed'] += requests
+  }
+  return [...bars.values()]
+}
+
+/** Where the month leads at the pace so far: the units at its end, and when they are used up if before that. */
+export interface Projection {
+  readonly units: number
+  readonly usedUpAtMs: number | undefined
+}
+
+/** From the enforced counter; undefined while the month is too young to tell. */
+export function projectMonth(usage: UsageSignals, startMs: number, nowMs: number): Projection | undefined {
+  const elapsedMs = nowMs - startMs
+  if (elapsedMs < leastElapsedMs || usage.quotaUsed === 0) return undefined
+  const perMs = usage.quotaUsed / elapsedMs
+  const endMs = usage.quotaReset * 1000
+  const usedUpAtMs = nowMs + usage.quotaRemaining / perMs
+  return { units: Math.round(perMs * (endMs - startMs)), usedUpAtMs: usedUpAtMs < endMs ? usedUpAtMs : undefined }
+}

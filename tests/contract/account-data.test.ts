@@ -1,0 +1,301 @@
+import type { Kysely } from 'kysely'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { deleteAccount } from '../../src/accounts/delete-account.ts'
+import type { AuditRecord } from '../../src/domain/audit.ts'
+import { Secret } from '../../src/domain/secret.ts'
+import { createResponseStore } from '../../src/storage/response-store.ts'
+import type { RequestRow, Tables } from '../../src/storage/schema.ts'
+import { createStore, type Store } from '../../src/storage/store.ts'
+import { someRecord } from '../audit-record.ts'
+import { enginesFor } from './engines.ts'
+
+const dayMs = 86_400_000
+const noonMs = Date.UTC(2026, 10, 21, 12)
+
+function requestRow(id: string, changes: Partial<RequestRow> = {}): RequestRow {
+  return {
+    id,
+    account_id: 'acc_1',
+    key_id: 'key_1',
+    profile: 'svc-router/frontier',
+    format: 'openai-chat',
+    stream: 0,
+    units: 1,
+    period_id: '2026-11',
+    admitted_at_ms: noonMs,
+    state: 'done',
+    charged: 1,
+    due_mark: null,
+    attempts: JSON.stringify([
+      { backend: 'alpha', outcome: 'server_error', ms: 3 },
+      { backend: 'beta', outcome: 'answered', ms: 5 },
+    ]),
+    input_tokens: 10,
+    output_tokens: 5,
+    cached_tokens: 0,
+    reasoning_tokens: 0,
+    usage_source: 'counted',
+    error_code: null,
+    first_content_ms: 7,
+    total_ms: 9,
+    fusions: null,
+    ...changes,
+  }
+}
+
+/** Where a table says whose row it is. */
+const owned = [
+  'accounts',
+  'keys',
+  'upstreams',
+  'requests',
+  'usage',
+  'stored_responses',
+  'emails',
+  'sessions',
+  'passkeys',
+  'managed_requests',
+  'upgrade_requests',
+  'tickets',
+] as const
+
+describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) => {
+  let db: Kysely<Tables>
+  let store: Store
+  beforeAll(() => engine.start())
+  afterAll(() => engine.stop())
+  beforeEach(async () => {
+    const open = await engine.fresh()
+    db = await open()
+    store = createStore(db)
+    return () => store.close()
+  })
+
+  const addRows = (...rows: readonly RequestRow[]): Promise<unknown> =>
+    db
+      .insertInto('requests')
+      .values([...rows])
+      .execute()
+
+  describe('requests', () => {
+    test('are added up by day, profile, key, last backend and error, and none of another account', async () => {
+      const failed = { error_code: 'server_is_overloaded', charged: 0, usage_source: null, input_tokens: null }
+      await addRows(
+        requestRow('req_1'),
+        requestRow('req_2', { usage_source: 'estimated' }),
+        requestRow('req_3', { ...failed, output_tokens: null }),
+        requestRow('req_4', { attempts: null, key_id: 'key_2' }),
+        requestRow('req_5', { admitted_at_ms: noonMs - dayMs }),
+        requestRow('req_6', { admitted_at_ms: noonMs - 2 * dayMs }),
+        requestRow('req_7', { account_id: 'acc_2' }),
+      )
+      const groups = await store.addUpUsage('acc_1', noonMs - dayMs, noonMs + dayMs, 1000)
+      const common = { profile: 'svc-router/frontier', keyId: 'key_1', backend: 'beta', errorCode: null }
+      expect(groups).toEqual([
+        { ...common, day: '2026-11-20', requests: 1, charged: 1, inputTokens: 10, outputTokens: 5, estimated: 0 },
+        { ...common, day: '2026-11-21', requests: 2, charged: 2, inputTokens: 20, outputTokens: 10, estimated: 1 },
+        expect.objectContaining({ errorCode: 'server_is_overloaded', requests: 1, charged: 0, inputTokens: 0 }),
+        expect.objectContaining({ keyId: 'key_2', backend: null, requests: 1 }),
+      ])
+      const bounded = await store.addUpUsage('acc_1', noonMs, noonMs + 1, 2)
+      expect(bounded.reduce((sum, { requests }) => sum + requests, 0)).toBe(2)
+    })
+
+    test('are listed newest first, by every filter and page by page', async () => {
+      await addRows(
+        requestRow('req_1', { admitted_at_ms: noonMs - dayMs }),
+        requestRow('req_2', { error_code: 'key_revoked', key_id: 'key_2' }),
+        requestRow('req_3', { profile: 'svc-router/fusion' }),
+        requestRow('req_4', { state: 'open' }),
+        requestRow('req_5', { account_id: 'acc_2' }),
+      )
+      const list = async (more: object, among = 100): Promise<string[]> =>
+        (await store.listActivity('acc_1', { limit: 10, ...more }, among)).map(({ id }) => id)
+      expect(await list({})).toEqual(['req_4', 'req_3', 'req_2', 'req_1'])
+      expect(await list({ limit: 2, beforeId: 'req_4' })).toEqual(['req_3', 'req_2'])
+      expect(await list({ beforeId: 'req_5' }), 'a cursor of another account').toEqual([])
+      expect(await list({ outcome: 'failed' })).toEqual(['req_2'])
+      expect(await list({ outcome: 'answered' })).toEqual(['req_3', 'req_1'])
+      expect(await list({ profile: 'svc-router/fusion' })).toEqual(['req_3'])
+      expect(await list({ keyId: 'key_2' })).toEqual(['req_2'])
+      expect(await list({ fromMs: noonMs - dayMs, untilMs: noonMs })).toEqual(['req_1'])
+      expect(await list({ profile: 'svc-router/frontier' }, 2), 'of the two newest').toEqual(['req_4'])
+      expect((await store.findActivity('acc_1', 'req_1'))?.attempts.length).toBe(2)
+      expect(await store.findActivity('acc_1', 'req_5')).toBeUndefined()
+    })
+  })
+
+  describe('deleting', () => {
+    /** A row in every table that can have one, for two accounts. */
+    async function fill(accountId: string): Promise<void> {
+      const record = someRecord()
+      const n = accountId.slice(-1)
+      const address = `a${n}@example.com`
+      await store.addAccountWithEmail(
+        { id: accountId, name: `Ada ${n}`, planId: 'free', suspended: false, createdAtMs: 1 },
+        address,
+        record,
+      )
+      const key = { id: `key_${n}`, accountId, name: 'k', hint: 'sk_svc_Ab12…9fQk', state: 'active' } as const
+      await store.addKey({ ...key, endsAtMs: null, createdAtMs: 1, revokedAtMs: null }, `digest ${n}`, 9, record)
+      await db
+        .insertInto('upstreams')
+        .values({
+          id: `ups_${n}`,
+          account_id: accountId,
+          provider: 'custom',
+          model: 'm',
+          position: 1,
+          created_at_ms: 1,
+        })
+        .execute()
+      await addRows(requestRow(`req_${n}`, { account_id: accountId }))
+      await db.insertInto('usage').values({ account_id: accountId, period_id: '2026-11', used: 3 }).execute()
+      await createResponseStore(db).save(
+        {
+          id: `resp_${n}`,
+          accountId,
+          previousId: undefined,
+          createdAtMs: 5,
+          links: 1,
+          chainBytes: 1,
+          sealedResponse: 's',
+          sealedInput: 's',
+          sealedOutput: 's',
+        },
+        [`item ${n}`],
+      )
+      const proof = { id: `prf_${n}`, purpose: 'sign_in', address, createdAtMs: 1, expiresAtMs: 99 } as const
+      await store.addProof({ ...proof, accountId: null }, { code: null, link: `link ${n}` }, 0)
+      const session = { id: `ses_${n}`, accountId, method: 'email', agent: 'x', createdAtMs: 1 } as const
+      await store.addSession({ ...session, lastSeenAtMs: 1, expiresAtMs: 9 }, `session ${n}`, 9)
+      const passkey = { id: `passkey ${n}`, accountId, name: 'x', publicKey: 'x', counter: 0, transports: [] }
+      await store.addPasskey({ ...passkey, createdAtMs: 1, lastUsedAtMs: null }, 9, record)
+      await store.addManagedRequest({ id: `mar_${n}`, accountId, createdAtMs: 1 }, 9, record)
+      const ticket = { id: `tkt_${n}`, accountId, replyTo: address, requestId: null, text: 'help' }
+      await store.addTicket({ ...ticket, createdAtMs: 1 }, 0, 9)
+      await store.billing.linkCustomer(accountId, `customer ${n}`, 50)
+      await store.billing.addUpgradeRequest(
+        { id: `upg_${n}`, accountId, planId: 'pro', state: 'requested', createdAtMs: 1, decidedAtMs: null },
+        9,
+        record,
+      )
+    }
+
+    const countsOf = async (accountId: string): Promise<number[]> =>
+      Promise.all(
+        owned.map(async (table) => {
+          const column = table === 'accounts' ? 'id' : 'account_id'
+          const rows = await db
+            .selectFrom(table)
+            .selectAll()
+            .where(column as 'id', '=', accountId)
+            .execute()
+          return rows.length
+        }),
+      )
+    const planeOf = () => ({
+      store,
+      clock: { nowMs: () => 1234.5 },
+      random: () => new Uint8Array(),
+      pepper: new Secret('x'),
+      actor: { kind: 'session', sessionId: 'ses_1', accountId: 'acc_1' } as const,
+    })
+
+    test('takes every row of the account and none of another, moves the revision and is in the audit log', async () => {
+      await fill('acc_1')
+      await fill('acc_2')
+      expect(await countsOf('acc_1')).toEqual(owned.map(() => 1))
+      const revision = await store.revision()
+      await deleteAccount(planeOf(), 'acc_1', ' Ada 1 ')
+      expect(await countsOf('acc_1')).toEqual(owned.map(() => 0))
+      expect(await countsOf('acc_2')).toEqual(owned.map(() => 1))
+      expect((await db.selectFrom('stored_items').select('digest').execute()).map((row) => row.digest)).toEqual([
+        'item 2',
+      ])
+      expect([await store.findProof('prf_1'), (await store.findProof('prf_2'))?.id]).toEqual([undefined, 'prf_2'])
+      expect(await store.find('digest 1')).toBeUndefined()
+      expect(await store.revision()).toBe(revision + 1)
+      const [entry] = await store.listAudit({ limit: 1 })
+      expect(entry).toMatchObject({ event: { type: 'account.deleted', accountId: 'acc_1' }, atMs: 1234 })
+    })
+
+    test('marks what it may still pay for to be cancelled, and forgets a billing that was never linked', async () => {
+      await fill('acc_1')
+      await deleteAccount(planeOf(), 'acc_1', 'Ada 1')
+      expect(await store.billing.findBilling('acc_1')).toMatchObject({ closingSinceMs: 1234, checkAtMs: 1234 })
+    })
+
+    test('needs its name, and does nothing without', async () => {
+      await fill('acc_1')
+      const before = await store.auditHead()
+      await expect(deleteAccount(planeOf(), 'acc_1', 'ada 1')).rejects.toThrow('account_name_differs')
+      await expect(deleteAccount(planeOf(), 'acc_3', 'Ada 1')).rejects.toThrow('account_unknown')
+      expect(await countsOf('acc_1')).toEqual(owned.map(() => 1))
+      expect(await store.auditHead()).toEqual(before)
+    })
+
+    test('leaves everything where the event cannot be kept', async () => {
+      await fill('acc_1')
+      const bad: AuditRecord = {
+        actor: { kind: 'cli' },
+        atMs: 1,
+        event: { type: 'account.deleted', accountId: 'no id' },
+      }
+      await expect(store.deleteAccount('acc_1', 1, bad)).rejects.toThrow(TypeError)
+      expect(await countsOf('acc_1')).toEqual(owned.map(() => 1))
+    })
+
+    test('knows every table that says whose its rows are', async () => {
+      const tables = await db.introspection.getTables()
+      const named = tables
+        .filter(({ columns }) => columns.some(({ name }) => name === 'account_id'))
+        .map(({ name }) => name)
+      const known = [...owned.filter((name) => name !== 'accounts'), 'audit_log', 'billing', 'sign_in_proofs']
+      expect(named.toSorted()).toEqual(known.toSorted())
+    })
+  })
+
+  test('proofs, months and answers are listed for their own account', async () => {
+    await store.addAccountWithEmail(
+      { id: 'acc_1', name: 'A', planId: 'free', suspended: false, createdAtMs: 1 },
+      'a@example.com',
+      someRecord(),
+    )
+    const proof = { purpose: 'sign_in', createdAtMs: 1, expiresAtMs: 99 } as const
+    await store.addProof(
+      { ...proof, id: 'prf_1', address: 'a@example.com', accountId: null },
+      { code: null, link: 'a' },
+      0,
+    )
+    await store.addProof(
+      { ...proof, id: 'prf_2', address: 'b@example.com', accountId: null },
+      { code: null, link: 'b' },
+      0,
+    )
+    await store.addProof({ ...proof, id: 'prf_3', address: null, accountId: 'acc_1' }, { code: null, link: 'c' }, 0)
+    expect((await store.listProofs('acc_1', 9)).map(({ id }) => id)).toEqual(['prf_1', 'prf_3'])
+    await db.insertInto('usage').values({ account_id: 'acc_1', period_id: '2026-11', used: 3 }).execute()
+    const ticket = { replyTo: 'a@example.com', requestId: null, text: 'help', createdAtMs: 1 }
+    await store.addTicket({ ...ticket, id: 'tkt_1', accountId: 'acc_1' }, 0, 9)
+    await store.addTicket({ ...ticket, id: 'tkt_2', accountId: null }, 0, 9)
+    expect((await store.listOwnTickets('acc_1', 9)).map(({ id }) => id)).toEqual(['tkt_1'])
+    expect(await store.listUsedUnits('acc_1', 9)).toEqual([{ periodId: '2026-11', used: 3 }])
+    const responses = createResponseStore(db)
+    for (const [id, accountId] of [
+      ['resp_1', 'acc_1'],
+      ['resp_2', 'acc_1'],
+      ['resp_3', 'acc_2'],
+    ] as const) {
+      const sealed = { sealedResponse: 's', sealedInput: 's', sealedOutput: 's' }
+      await responses.save(
+        { id, accountId, previousId: undefined, createdAtMs: 5, links: 1, chainBytes: 1, ...sealed },
+        [],
+      )
+    }
+    const first = await responses.listOf('acc_1', 0, undefined, 1)
+    expect(first.map(({ id }) => id)).toEqual(['resp_2'])
+    expect((await responses.listOf('acc_1', 0, first[0], 9)).map(({ id }) => id)).toEqual(['resp_1'])
+    expect(await responses.listOf('acc_1', 5, undefined, 9)).toEqual([])
+  })
+})
