@@ -219,6 +219,18 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(seenIn(text).text).toMatch(/^Forty, says (?:alpha|beta|gamma)\.$/)
   })
 
+  test.each(['', ' \n'])('a model that says nothing behind a run is stood in for, too: %j', async (nothing) => {
+    await start([
+      [call('How many?'), answer('Forty, says alpha.'), answer(judged), answer(nothing)],
+      [answer('Forty, says beta.')],
+      [answer('Forty, says gamma.')],
+    ])
+    const response = await service!.post(path, body)
+    const seen = seenIn(await response.text())
+    expect(seen.text).toMatch(/^\s*Forty, says (?:alpha|beta|gamma)\.$/)
+    expect(['stop', 'completed', 'end_turn']).toContain(seen.finish)
+  })
+
   test('a model that fails before anything was asked is failed over from, and refused where nobody is left', async () => {
     await start([[down], [answer(reply)], []])
     const response = await service!.post(path, body)

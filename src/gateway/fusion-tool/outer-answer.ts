@@ -51,19 +51,22 @@ export class OuterAnswer {
 
   /** What of these events the caller sees. */
   take(events: readonly AnswerEvent[]): AnswerEvent[] {
-    const seen = events.flatMap((event) => this.#pass(event))
-    if (seen.length > 0) this.isSeen = true
-    this.hasText ||= seen.some(
-      (event) => (event.type === 'text' || event.type === 'refusal') && event.text.trim() !== '',
-    )
-    return seen
+    return this.#noteSeen(events.flatMap((event) => this.#pass(event)))
   }
 
   /** What was kept back because it could have been a mark. */
   rest(): AnswerEvent[] {
     let text = ''
     for (const scrubber of this.#scrubbers) text = scrubber.push(text) + scrubber.end()
-    return text === '' ? [] : [{ type: 'text', text }]
+    return this.#noteSeen(text === '' ? [] : [{ type: 'text', text }])
+  }
+
+  #noteSeen(seen: AnswerEvent[]): AnswerEvent[] {
+    if (seen.length > 0) this.isSeen = true
+    this.hasText ||= seen.some(
+      (event) => (event.type === 'text' || event.type === 'refusal') && event.text.trim() !== '',
+    )
+    return seen
   }
 
   #pass(event: AnswerEvent): AnswerEvent[] {

@@ -116,7 +116,7 @@ class ToolAnswer {
         return this.#standIn(error)
       }
       const { finish = 'stop', ours, callIds } = heard
-      if (ours.length === 0) return this.#end(finish)
+      if (ours.length === 0) return this.#endOrStandIn(heard, finish)
       if (callIds.length > 0) return this.#defer(heard, presence)
       if (presence !== 'offered' && (heard.hasText || this.#best !== undefined || turn >= maxTurns))
         return heard.hasText ? this.#end('stop') : this.#standIn(new UpstreamError('broken'))
@@ -231,13 +231,22 @@ class ToolAnswer {
     return this.#end('tool_calls')
   }
 
+  /** A model that has read the others and then says nothing, of its own accord, has failed. */
+  #endOrStandIn({ hasText, callIds }: OuterAnswer, finish: FinishReason): Promise<FusedEnd> | FusedEnd {
+    const isSilent = !hasText && callIds.length === 0 && (finish === 'stop' || finish === 'tool_calls')
+    return isSilent && this.#canStandIn ? this.#standIn(new UpstreamError('broken')) : this.#end(finish)
+  }
+
   /** The model fails: the best answer of those that were asked is a reply too, where there is one in the form that is wanted. */
   async #standIn(error: unknown): Promise<FusedEnd> {
-    const { outputFormat } = this.#surface.context.conversation
-    const isFree = outputFormat === undefined || outputFormat.type === 'text'
-    if (this.#best === undefined || !isFree) return this.#ended(error)
+    if (this.#best === undefined || !this.#canStandIn) return this.#ended(error)
     await this.#telling.sayAll(this.#best)
     return this.#end('stop')
+  }
+
+  get #canStandIn(): boolean {
+    const { outputFormat } = this.#surface.context.conversation
+    return this.#best !== undefined && (outputFormat === undefined || outputFormat.type === 'text')
   }
 
   #end(reason: FinishReason): FusedEnd {

@@ -108,7 +108,8 @@ function unknownParameter(name: string, path: string): ServiceError {
   const shown = /^[\w.-]+$/.test(name) ? name.slice(0, maxShownCharacters) : '?'
   const problem =
     near === undefined
-      ? `Fusion has no parameter ${shown}. It has: ${names.join(', ')}.`
+      ? // Short, so that all of them are in the message.
+        `No ${shown} here, only ${names.join(', ')}.`
       : `Fusion has no parameter ${shown}. Did you mean ${near}?`
   return invalidRequest(`${path}.${shown}`, problem)
 }
