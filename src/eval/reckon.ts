@@ -1,6 +1,6 @@
 import { maxAnalysisTokens } from '../gateway/fusion/judge.ts'
 import { cautiousInputTokens, outputLimit } from '../gateway/fusion/measure.ts'
-import type { PresetName } from '../domain/fusion-record.ts'
+import type { PresetName } from '../domain/fusion-presets.ts'
 import { maxSamples } from './arms/model-arms.ts'
 import { conversationOf, fusionDesign, selfPanelDesign } from './design.ts'
 import type { EvalMember } from './ports.ts'

@@ -1,4 +1,4 @@
-import type { PresetName } from '../../domain/fusion-record.ts'
+import { defaultPreset, type PresetName } from '../../domain/fusion-presets.ts'
 import type { FusionDefaults } from '../../domain/profiles.ts'
 import type { FusionMember } from './ports.ts'
 
@@ -55,11 +55,6 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
     maxPanelTokens: 8_192,
   },
 }
-
-export const defaultPreset: PresetName = 'balanced'
-
-/** No panel is larger, whoever asks. */
-export const maxPanelSize = 8
 
 /** A caller that waits for a whole answer gives up early: its connection is silent all the time. */
 const wholeAnswerMs = 55_000
