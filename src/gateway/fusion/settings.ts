@@ -96,15 +96,12 @@ export interface FusionSettings extends Preset {
 
 /** The settings of a preset. A whole answer has at most 55 s, or `maxLatencyMs`; its phases shrink and grow alike. */
 export function settingsOf(preset: PresetName, stream: boolean, maxLatencyMs?: number): FusionSettings {
-  const { totalMs, panelMs, judgeMs, ...rest } = presets[preset]
-  const limitMs = maxLatencyMs ?? (stream ? totalMs : Math.min(totalMs, wholeAnswerMs))
-  const factor = limitMs / totalMs
+  const usual = presets[preset]
+  const { totalMs } = usual
   return {
     preset,
-    ...rest,
-    totalMs: limitMs,
-    panelMs: Math.round(panelMs * factor),
-    judgeMs: Math.round(judgeMs * factor),
+    ...usual,
+    ...timesWithin(usual, maxLatencyMs ?? (stream ? totalMs : Math.min(totalMs, wholeAnswerMs))),
     mode: 'auto',
     context: 'conversation',
     maxRuns: 1,
@@ -137,9 +134,12 @@ export function settingsFrom(
 
 /** The same settings where there is no more time than `limitMs`: the phases shrink alike. */
 export function shortened(settings: FusionSettings, limitMs: number): FusionSettings {
-  const { totalMs, panelMs, judgeMs } = settings
-  if (limitMs >= totalMs) return settings
-  const factor = limitMs / totalMs
-  const part = (ms: number): number => Math.round(ms * factor)
-  return { ...settings, totalMs: part(totalMs), panelMs: part(panelMs), judgeMs: part(judgeMs) }
+  return limitMs >= settings.totalMs ? settings : { ...settings, ...timesWithin(settings, limitMs) }
+}
+
+type Times = Pick<Preset, 'totalMs' | 'panelMs' | 'judgeMs'>
+
+function timesWithin({ totalMs, panelMs, judgeMs }: Times, limitMs: number): Times {
+  const part = (ms: number): number => Math.round((ms * limitMs) / totalMs)
+  return { totalMs: part(totalMs), panelMs: part(panelMs), judgeMs: part(judgeMs) }
 }

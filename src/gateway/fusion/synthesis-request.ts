@@ -35,7 +35,8 @@ export function writerRequest(conversation: Conversation, isLive: boolean, isBou
   return request
 }
 
-export interface NotesOf {
+/** What was found, for the writer of the reply. */
+export interface Notes {
   /** Best first. */
   readonly candidates: readonly Candidate[]
   readonly analysis: Analysis | undefined
@@ -46,7 +47,7 @@ export interface NotesOf {
 export function withNotes(
   request: Conversation,
   writer: Pick<FusionMember, 'contextWindow'>,
-  { candidates, analysis, fence }: NotesOf,
+  { candidates, analysis, fence }: Notes,
 ): Conversation {
   const prompt = synthesisPrompt(fence.start, analysis !== undefined, request.tools.length > 0)
   const notes = quoteNotes(request, writer, { candidates, analysis, fence })
@@ -57,7 +58,7 @@ export function withNotes(
 export function quoteNotes(
   request: Conversation,
   writer: Pick<FusionMember, 'contextWindow'>,
-  { candidates, analysis, fence }: NotesOf,
+  { candidates, analysis, fence }: Notes,
 ): string[] {
   const pieces: string[] = []
   let room = roomForNotes(request, writer)
