@@ -2,7 +2,7 @@ import type { Option } from './command-line.ts'
 import { readWhole } from './command-line.ts'
 import { accountOption, type Invocation } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
-import { presetNames, type PresetName } from '../eval/design.ts'
+import { fusionPresetNames, maxPanelSize, type PresetName } from '../domain/fusion-presets.ts'
 import type { EvalCandidate, EvalMember } from '../eval/ports.ts'
 import { priceOf, withPrices } from '../eval/prices.ts'
 
@@ -11,8 +11,6 @@ const leastItems = 8
 const mostItems = 5_000
 const defaultMaxUsd = 2
 const mostUsd = 100_000
-/** No panel is larger (research fusion 2.1). */
-const mostMembers = 8
 const usualMembers = 3
 const mostSeed = 999_999_999
 const mostPrice = 100_000
@@ -50,20 +48,20 @@ export interface EvalLine {
 /** @throws CommandError */
 export function readEvalLine({ line }: Invocation): EvalLine {
   const preset = line.option('preset')
-  const known = presetNames.find((name) => name === preset)
+  const known = fusionPresetNames.find((name) => name === preset)
   if (preset !== undefined && known === undefined)
-    throw new CommandError(exitCodes.usage, 'there is no such preset', `one of: ${presetNames.join(', ')}`)
+    throw new CommandError(exitCodes.usage, 'there is no such preset', `one of: ${fusionPresetNames.join(', ')}`)
   const members = line
     .option('members')
     ?.split(',')
     .map((name) => name.trim())
   if (
     members !== undefined &&
-    (members.length > mostMembers || members.includes('') || new Set(members).size < members.length)
+    (members.length > maxPanelSize || members.includes('') || new Set(members).size < members.length)
   )
     throw new CommandError(
       exitCodes.usage,
-      `--members takes 1 to ${mostMembers} different names with commas between`,
+      `--members takes 1 to ${maxPanelSize} different names with commas between`,
       '--members backend-a,backend-b',
     )
   return {

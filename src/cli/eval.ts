@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import { defaultPreset } from '../domain/fusion-presets.ts'
 import { evaluate, type Evaluation } from '../eval/evaluation.ts'
 import type { EvaluationHead } from '../eval/journal-lines.ts'
 import type { EvalMember, Kept, OpenedModels } from '../eval/ports.ts'
@@ -127,7 +128,7 @@ function beginning({ line, ports }: Invocation, asked: EvalLine): Beginning {
   return {
     seed: asked.seed ?? a * 65_536 + b * 256 + c,
     items: asked.items ?? defaultItems,
-    preset: asked.preset ?? 'balanced',
+    preset: asked.preset ?? defaultPreset,
     members: asked.members,
     models: undefined,
     kept: { answered: new Map(), spentUsd: 0 },

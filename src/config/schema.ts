@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { regionShape } from '../domain/cloud-credentials.ts'
 import { formatIds } from '../domain/format-id.ts'
+import { fusionPresetNames, maxPanelSize } from '../domain/fusion-presets.ts'
 import type { CapabilityId } from '../domain/model-facts.ts'
 import { billingSchema } from './billing-schema.ts'
 import { presetNames } from './presets.ts'
@@ -17,7 +18,6 @@ const maxPerMonth = 1_000_000_000
 const maxContextTokens = 100_000_000
 const maxOpen = 1_000_000
 const maxPrice = 1_000_000
-const maxPanel = 8
 const maxFusionsAtOnce = 1000
 
 /** How a name in a map is written; it appears in headers and on command lines. */
@@ -85,16 +85,16 @@ const facts = {
 
 const fusion = group({
   preset: z
-    .enum(['fast', 'balanced', 'quality'], { error: 'expected fast, balanced or quality' })
+    .enum(fusionPresetNames, { error: 'expected fast, balanced or quality' })
     .optional()
     .describe('How much is spent on one answer. Default balanced.'),
-  panel_size: whole(1, maxPanel)
+  panel_size: whole(1, maxPanelSize)
     .optional()
     .describe("How many answers are asked for. Default the preset's: 2, 3 or 5."),
   models: z
     .array(text('the id of a backend, or the name of a model', 200), { error: 'expected a list of backends or models' })
     .min(1, { error: 'expected at least one entry' })
-    .max(maxPanel, { error: `expected at most ${maxPanel} entries` })
+    .max(maxPanelSize, { error: `expected at most ${maxPanelSize} entries` })
     .optional()
     .describe('Who is asked, instead of the best of all. Those that an account has not are passed over.'),
   judge: text('the id of a backend, or the name of a model', 200)

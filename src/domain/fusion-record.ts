@@ -1,9 +1,7 @@
 import type { Usage } from './conversation.ts'
 import type { ErrorCode } from './errors.ts'
+import type { PresetName } from './fusion-presets.ts'
 import type { AttemptOutcome } from './upstream.ts'
-
-/** How much is spent on one deliberation. */
-export type PresetName = 'fast' | 'balanced' | 'quality'
 
 /** What kind of answer the judge says was asked for. */
 export type AnswerType = 'open' | 'closed' | 'code' | 'structured' | 'action'

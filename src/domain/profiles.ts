@@ -1,4 +1,4 @@
-import type { PresetName } from './fusion-record.ts'
+import type { PresetName } from './fusion-presets.ts'
 
 /** A public name with an ordered set of backends behind it (spec 1.3, contract 1). */
 export interface Profile {

@@ -1,14 +1,9 @@
 import type { Conversation } from '../domain/conversation.ts'
 import { fusionId } from '../domain/profiles.ts'
 import type { FusionMember } from '../gateway/fusion/ports.ts'
-import type { PresetName } from '../domain/fusion-record.ts'
-import { presets, settingsOf, type FusionSettings } from '../gateway/fusion/settings.ts'
+import type { PresetName } from '../domain/fusion-presets.ts'
+import { settingsOf, type FusionSettings } from '../gateway/fusion/settings.ts'
 import type { Question } from './questions/question.ts'
-
-export type { PresetName } from '../domain/fusion-record.ts'
-
-/** How much is spent on one deliberation. */
-export const presetNames = Object.keys(presets) as readonly PresetName[]
 
 /** The longest answer of a writer, in tokens: it bounds the worst case. Members have the preset's. */
 const maxOutputTokens = 8_192

@@ -1,4 +1,4 @@
-import type { PresetName } from '../domain/fusion-record.ts'
+import type { PresetName } from '../domain/fusion-presets.ts'
 import { resultOf, type Reply } from './arms/arm-result.ts'
 import { askPanel, type ModelArmOf } from './arms/model-arms.ts'
 import { runInjected, runQuestion, type InjectedOutcome, type QuestionOutcome } from './arms/question-run.ts'

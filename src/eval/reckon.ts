@@ -1,5 +1,6 @@
-import { cautiousInputTokens } from '../gateway/fusion/measure.ts'
-import type { PresetName } from '../domain/fusion-record.ts'
+import { maxAnalysisTokens } from '../gateway/fusion/judge.ts'
+import { cautiousInputTokens, outputLimit } from '../gateway/fusion/measure.ts'
+import type { PresetName } from '../domain/fusion-presets.ts'
 import { maxSamples } from './arms/model-arms.ts'
 import { conversationOf, fusionDesign, selfPanelDesign } from './design.ts'
 import type { EvalMember } from './ports.ts'
@@ -10,8 +11,6 @@ import type { Question } from './questions/question.ts'
 const usual = { answer: 500, analysis: 700, overhead: 250 }
 /** Around what is quoted: rules, marks, notes. */
 const worstOverhead = 3_000
-const maxAnalysisTokens = 4_096
-const reasoningFactor = 4
 const usualSamples = 5
 /** The engine's ladder: two judges that may each mend a reply, and a second look that may be mended too. */
 const mostJudgeCalls = 6
@@ -53,7 +52,7 @@ export function reckon({ members, questions, preset }: ReckoningOf): Reckoning {
   const size = settings.panelSize
   for (const question of questions) {
     const input = cautiousInputTokens(conversationOf(question))
-    const longest = (member: EvalMember): number => settings.maxPanelTokens * factorOf(member)
+    const longest = (member: EvalMember): number => outputLimit(member, settings.maxPanelTokens)
     const isWhole = question.injection === undefined
     const answers = members.length < 2 ? size : 1
     for (const member of members) {
@@ -70,7 +69,7 @@ export function reckon({ members, questions, preset }: ReckoningOf): Reckoning {
       inputTokens: quoted.typical + usual.analysis,
       outputTokens: usual.answer,
     })
-    const analysis = maxAnalysisTokens * factorOf(dearest)
+    const analysis = outputLimit(dearest, maxAnalysisTokens)
     add(sums.most, dearest, {
       times: fusions * mostJudgeCalls,
       inputTokens: quoted.most + analysis,
@@ -93,8 +92,4 @@ export function reckon({ members, questions, preset }: ReckoningOf): Reckoning {
     add(sums.most, dearest, { times: maxSamples, inputTokens: input, outputTokens: writing })
   }
   return sums
-}
-
-function factorOf({ capabilities }: EvalMember): number {
-  return capabilities?.reasoning === true ? reasoningFactor : 1
 }

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { AnswerEvent, Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import { charsPerToken, estimatedUsage } from '../gateway/estimate-tokens.ts'
+import { charsPerToken, estimateUsage } from '../gateway/estimate-tokens.ts'
 import { Book } from '../gateway/fusion/book.ts'
-import { estimateInputTokens } from '../gateway/fusion/measure.ts'
 import type { CallRole } from '../domain/fusion-record.ts'
 import type { FusionMember, ModelAnswer, SubCall } from '../gateway/fusion/ports.ts'
 import { EvaluationStop, type AnsweredCall, type EvalMember, type EvalPort, type Kept } from './ports.ts'
@@ -259,7 +258,7 @@ function usageOf(events: readonly AnswerEvent[], { conversation }: SubCall): Usa
   const counted = events.findLast((event) => event.type === 'usage')?.usage
   if (counted !== undefined) return counted
   const characters = events.reduce((sum, event) => sum + ('text' in event ? event.text.length : 0), 0)
-  return estimatedUsage(estimateInputTokens(conversation), Math.ceil(characters / charsPerToken))
+  return estimateUsage(conversation, Math.ceil(characters / charsPerToken))
 }
 
 function isKept({ type }: AnswerEvent): boolean {

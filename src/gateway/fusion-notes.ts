@@ -7,7 +7,7 @@ import { SealError, type Sealer } from '../domain/sealing.ts'
 import { isArray } from '../formats/fields.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import { sealFor, unsealFor } from '../formats/sealed.ts'
-import { notesPrompt } from './fusion/prompts.ts'
+import { memoText } from './fusion/digest.ts'
 import type { ModelRequest } from './ports.ts'
 import { rewriteRequest } from './rewrite-request.ts'
 
@@ -109,12 +109,12 @@ export class FusionNotes {
 export function withFusionNotes(
   request: ModelRequest,
   { words }: RelayRules,
-  { notes, mark }: Partial<FusionMemo> = {},
+  memo: FusionMemo | undefined,
 ): Promise<ModelRequest> | undefined {
-  if (words === undefined || notes === undefined || mark === undefined) return undefined
+  const text = memoText(memo)
+  if (words === undefined || text === undefined) return undefined
   const list = request.body[words.member]
   if (!isArray(list)) return undefined
-  const text = `\n\n${notesPrompt(mark)}\n\n${notes}`
   for (let at = list.length - 1; at >= 0; at--) {
     const content = contentWith(list[at], { type: words.part, text })
     if (content === undefined) continue

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import { Service } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
+import { answer } from '../spec/fused-answers.ts'
 import { counted, entrances } from './ai-clients.ts'
 import { connect, majors } from './openai-clients.ts'
 
 const model = 'svc-router/fusion'
-const answer = (text: string): ScriptStep => ({ do: 'answer', text })
 const scripts: readonly (readonly ScriptStep[])[] = [
   [answer('Alpha says forty.'), answer(judgeReply({ scores: { A: 6, B: 6, C: 6 } })), answer('Written.')],
   [answer('Beta says fifty.')],

@@ -1,5 +1,6 @@
 import { fuse } from '../../src/gateway/fusion/fusion.ts'
-import type { FusionMode, PresetName } from '../../src/domain/fusion-record.ts'
+import type { PresetName } from '../../src/domain/fusion-presets.ts'
+import type { FusionMode } from '../../src/domain/fusion-record.ts'
 import { seededRandom } from '../../src/gateway/fusion/seed.ts'
 import { settingsOf } from '../../src/gateway/fusion/settings.ts'
 import { drawItem, type World } from './accuracy-world.ts'

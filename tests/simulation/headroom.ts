@@ -1,4 +1,4 @@
-import type { PresetName } from '../../src/domain/fusion-record.ts'
+import type { PresetName } from '../../src/domain/fusion-presets.ts'
 import { threeDiverse } from './accuracy-world.ts'
 import { judgeOf, type JudgeKnobs } from './assumed-judges.ts'
 import { runClosed, type Run } from './closed-fusions.ts'

@@ -2,10 +2,45 @@ import { expect } from 'vitest'
 import type { JsonObject } from '../../src/domain/conversation.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
-import type { Service } from '../service.ts'
+import { Service, type ServiceOptions } from '../service.ts'
+
+type RequestEvent = Extract<Service['events'][number], { event: 'request' }>
+
+/** From a caller's leaving until every call for it is closed (contract 5.6). */
+const closedWithinMs = 100
 
 /** A simulated model's next answer. */
 export const answer = (text: string): ScriptStep => ({ do: 'answer', text })
+
+/** A service whose providers, one after the other, say these steps. */
+export async function startScripted(
+  scripts: readonly (readonly ScriptStep[])[],
+  options?: ServiceOptions,
+): Promise<Service> {
+  const service = await Service.start(options)
+  for (const [index, steps] of scripts.entries()) service.providers[index]!.script(steps)
+  return service
+}
+
+/** A caller that leaves once all of `asked` have a call under way: these are closed in time. Gives the event of the request. */
+export async function leaveAmid(
+  service: Service,
+  { path, body }: { readonly path: string; readonly body: object },
+  asked = service.providers,
+): Promise<RequestEvent> {
+  const leave = new AbortController()
+  const response = service.post(path, body, {}, leave.signal).then((begun) => begun.text())
+  response.catch(() => {})
+  await until(() => asked.every((provider) => provider.counts().open === 1))
+  const leftAtMs = Date.now()
+  leave.abort()
+  await expect(response).rejects.toThrow()
+  await until(() => asked.every((provider) => provider.counts().aborted === 1))
+  for (const provider of asked) expect(provider.counts().abortedAtMs[0]! - leftAtMs).toBeLessThan(closedWithinMs)
+  const told = (): RequestEvent | undefined => service.events.find((event) => event.event === 'request')
+  await until(() => told() !== undefined)
+  return told()!
+}
 
 /** The events of a stream, parsed. */
 export function eventsOf(text: string): JsonObject[] {

@@ -4,7 +4,7 @@ import { afterEach, expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
-import { answer, recordOf, saidIn, until } from './fused-answers.ts'
+import { answer, leaveAmid, recordOf, saidIn, startScripted } from './fused-answers.ts'
 
 const model = 'svc-router/fusion'
 const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 }, isMaterial: true })
@@ -17,8 +17,7 @@ afterEach(async () => {
 })
 
 async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
-  service = await Service.start(options)
-  for (const [index, steps] of given.entries()) service.providers[index]!.script(steps)
+  service = await startScripted(given, options)
   return service
 }
 
@@ -74,19 +73,7 @@ test('what nobody answered has a trail that says so, and so has what its caller 
 
   const silence: ScriptStep[] = [{ do: 'silence', repeat: true }]
   await start([silence, silence, silence])
-  const leave = new AbortController()
-  const left = fetch(`${service!.baseUrl}/responses`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${service!.key}`, 'content-type': 'application/json', 'user-agent': 'tests/1' },
-    body: JSON.stringify({ model, input: 'How many?' }),
-    signal: leave.signal,
-  })
-  left.catch(() => {})
-  await until(() => service!.providers.every((provider) => provider.counts().open === 1))
-  leave.abort()
-  await expect(left).rejects.toThrow()
-  await until(() => service!.events.some(({ event }) => event === 'request'))
-  const told = service!.events.find((event) => event.event === 'request')!
+  const told = await leaveAmid(service!, { path: '/responses', body: { model, input: 'How many?' } })
   const record = await recordOf(service!, told.requestId)
   expect(record.errorCode).toBe('client_closed')
   expect(record.fusions![0]).toMatchObject({ asked: 3, answered: 0, errorCode: 'client_closed' })

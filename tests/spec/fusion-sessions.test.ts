@@ -1,11 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { SocketClient, type SocketEvent } from '../socket-client.ts'
+import { answer } from './fused-answers.ts'
 
 const model = 'svc-router/fusion'
-const answer = (text: string): ScriptStep => ({ do: 'answer', text })
 const judged = answer(judgeReply({ scores: { A: 6, B: 6, C: 6 } }))
 const weather = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 const tools = [{ type: 'function', name: 'get_weather', parameters: weather }]

@@ -2,13 +2,13 @@ import { expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import { Service } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
+import { answer } from './fused-answers.ts'
 
 /** An agent that gives up after three seconds of silence is not to give up (decision 25). */
 const longestSilenceMs = 3_000
 const watchedMs = 5_000
 
 const model = 'svc-router/fusion'
-const answer = (text: string): ScriptStep => ({ do: 'answer', text })
 const silence: ScriptStep = { do: 'silence', repeat: true }
 const judged = answer(judgeReply({ scores: { A: 6, B: 6, C: 6 } }))
 const bodies = {

@@ -8,7 +8,7 @@ import { seenIn, type SeenAnswer } from '../seen-answer.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { SocketClient } from '../socket-client.ts'
-import { answer, eventsOf, recordOf } from './fused-answers.ts'
+import { answer, eventsOf, recordOf, until } from './fused-answers.ts'
 
 const frontier = 'svc-router/frontier'
 const fusion = 'svc-router/fusion'
@@ -363,14 +363,15 @@ test('as many runs at once as the plan allows; a further one is a result that sa
   const silent: ScriptStep = { do: 'silence', repeat: true }
   await start([[ask, ask, answer(reply)], [silent], [silent]], { settings: { plans, profiles } })
   const leave = new AbortController()
-  const first = fetch(`${service!.baseUrl}/chat/completions`, {
-    method: 'POST',
-    signal: leave.signal,
-    headers: { authorization: `Bearer ${service!.key}`, 'content-type': 'application/json', 'user-agent': 'tests/1' },
-    body: JSON.stringify({ model: frontier, messages: [{ role: 'user', content: 'Hm?' }], tools: [tool({})] }),
-  }).catch(() => undefined)
-  for (let tries = 0; tries < 400 && service!.providers[1]!.counts().open === 0; tries++)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+  const first = service!
+    .post(
+      '/chat/completions',
+      { model: frontier, messages: [{ role: 'user', content: 'Hm?' }], tools: [tool({})] },
+      {},
+      leave.signal,
+    )
+    .catch(() => undefined)
+  await until(() => service!.providers[1]!.counts().open > 0)
   expect(await seen(service!.chat({ tools: [tool({})] }))).toMatchObject({
     text: reply,
     report: { ran: true, failure_reason: 'rate_limited' },

@@ -4,7 +4,7 @@ import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { seenIn } from '../seen-answer.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
-import { answer, recordOf, until } from './fused-answers.ts'
+import { answer, leaveAmid, recordOf, startScripted } from './fused-answers.ts'
 
 const frontier = 'svc-router/frontier'
 const tool = { type: 'svc-router:fusion' }
@@ -31,8 +31,7 @@ afterEach(async () => {
 })
 
 async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
-  service = await Service.start(options)
-  for (const [index, steps] of given.entries()) service.providers[index]!.script(steps)
+  service = await startScripted(given, options)
   return service
 }
 
@@ -315,42 +314,13 @@ describe.each(asked)('$name', ({ path, body }) => {
   test('a caller that leaves ends every sub-call of a run within 100 ms, and is charged once', async () => {
     const silent: ScriptStep = { do: 'silence', repeat: true }
     await start([[call('How many?'), silent], [silent], [silent]])
-    const leave = new AbortController()
-    const response = fetch(`${service!.baseUrl}${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${service!.key}`, 'content-type': 'application/json', 'user-agent': 'tests/1' },
-      body: JSON.stringify(body),
-      signal: leave.signal,
-    }).then((begun) => begun.text())
-    response.catch(() => {})
-    await until(() => service!.providers.every((provider) => provider.counts().open === 1))
-    const leftAtMs = Date.now()
-    leave.abort()
-    await expect(response).rejects.toThrow()
-    await until(() => service!.providers.every((provider) => provider.counts().aborted === 1))
-    for (const provider of service!.providers) expect(provider.counts().abortedAtMs[0]! - leftAtMs).toBeLessThan(100)
-    await until(() => service!.events.some(({ event }) => event === 'request'))
-    const told = service!.events.find((event) => event.event === 'request')!
+    const told = await leaveAmid(service!, { path, body })
     expect(told).toMatchObject({ outcome: 'client_closed', attempts: 4, charged: 1 })
   })
 
   test('a caller that leaves before the model has said anything ends that call as fast', async () => {
     await start([[{ do: 'silence', repeat: true }]])
-    const leave = new AbortController()
-    const response = fetch(`${service!.baseUrl}${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${service!.key}`, 'content-type': 'application/json', 'user-agent': 'tests/1' },
-      body: JSON.stringify(body),
-      signal: leave.signal,
-    }).then((begun) => begun.text())
-    response.catch(() => {})
-    await until(() => service!.providers[0]!.counts().open === 1)
-    const leftAtMs = Date.now()
-    leave.abort()
-    await until(() => service!.providers[0]!.counts().aborted === 1)
-    expect(service!.providers[0]!.counts().abortedAtMs[0]! - leftAtMs).toBeLessThan(100)
-    await until(() => service!.events.some(({ event }) => event === 'request'))
-    const told = service!.events.find((event) => event.event === 'request')!
+    const told = await leaveAmid(service!, { path, body }, [service!.providers[0]!])
     expect(told).toMatchObject({ outcome: 'client_closed', attempts: 1, charged: 1 })
     expect(service!.providers.map((provider) => provider.counts().requests)).toEqual([1, 0, 0])
   })

@@ -8,7 +8,7 @@ import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import { connect, majors } from '../clients/openai-clients.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
-import { answer, eventsOf, recordOf, saidIn, until } from './fused-answers.ts'
+import { answer, eventsOf, leaveAmid, recordOf, saidIn, startScripted } from './fused-answers.ts'
 
 const model = 'svc-router/fusion'
 const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })
@@ -35,8 +35,7 @@ function withoutProgress(): Clock {
 }
 
 async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
-  service = await Service.start(options)
-  for (const [index, steps] of given.entries()) service.providers[index]!.script(steps)
+  service = await startScripted(given, options)
   return service
 }
 
@@ -128,22 +127,7 @@ describe.each(asked)('$name', ({ path, body }) => {
 
   test('a caller that leaves ends every sub-call within 100 ms, and is charged once', async () => {
     await start(Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const))
-    const leave = new AbortController()
-    const response = fetch(`${service!.baseUrl}${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${service!.key}`, 'content-type': 'application/json', 'user-agent': 'tests/1' },
-      body: JSON.stringify(body),
-      signal: leave.signal,
-    }).then((begun) => begun.text())
-    response.catch(() => {})
-    await until(() => service!.providers.every((provider) => provider.counts().open === 1))
-    const leftAtMs = Date.now()
-    leave.abort()
-    await expect(response).rejects.toThrow()
-    await until(() => service!.providers.every((provider) => provider.counts().aborted === 1))
-    for (const provider of service!.providers) expect(provider.counts().abortedAtMs[0]! - leftAtMs).toBeLessThan(100)
-    await until(() => service!.events.some(({ event }) => event === 'request'))
-    const told = service!.events.find((event) => event.event === 'request')!
+    const told = await leaveAmid(service!, { path, body })
     expect(told).toMatchObject({ outcome: 'client_closed', attempts: 3, charged: 1 })
   })
 })

@@ -4,7 +4,7 @@ import { fusionCallNames, fusionToolType } from '../../domain/profiles.ts'
 import { isArray } from '../fields.ts'
 
 /** Of what a later turn is told about a fusion of an earlier one: all of it, and each text in it. */
-const maxDigestCharacters = 2_400
+const maxEchoCharacters = 2_400
 const maxTextCharacters = 400
 const maxTexts = 8
 
@@ -16,7 +16,7 @@ export function isFusionEcho(item: JsonObject): boolean {
 }
 
 /** What models are told of it: what was asked and what came of it, in a few words. Undefined where it says nothing that we would have said. */
-export function digestFusion(item: JsonObject): string | undefined {
+export function sayEcho(item: JsonObject): string | undefined {
   const asked = texts(parse(item['arguments'])?.['questions'])
   const result = parse(item['output'])
   if (result === undefined || result['ran'] === false) return undefined
@@ -31,14 +31,14 @@ export function digestFusion(item: JsonObject): string | undefined {
     ? texts(found['contradictions'].map((entry) => (isObject(entry) ? (entry['topic'] ?? null) : null)))
     : []
   if (topics.length > 0) pieces.push(`They disagreed about: ${topics.join('; ')}`)
-  return `[${pieces.join('. ').slice(0, maxDigestCharacters)}.]`
+  return `[${pieces.join('. ').slice(0, maxEchoCharacters)}.]`
 }
 
-/** The items as a provider may have them: each fusion replaced by its digest, or left out where there is none. */
+/** The items as a provider may have them: each fusion replaced by what is told of it, or left out where there is none. */
 export function withoutFusions(items: readonly Json[]): Json[] {
   return items.flatMap((item) => {
     if (!isObject(item) || !isFusionEcho(item)) return [item]
-    const text = digestFusion(item)
+    const text = sayEcho(item)
     return text === undefined ? [] : [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] }]
   })
 }

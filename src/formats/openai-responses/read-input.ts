@@ -5,7 +5,7 @@ import { fusionToolType } from '../../domain/profiles.ts'
 import { arrayField, isArray, requiredString, stringField, wrongType } from '../fields.ts'
 import { readAssistantParts, readInputParts } from '../openai/read-parts.ts'
 import { addTools, type DeclaredTools } from '../openai/read-tools.ts'
-import { digestFusion, isFusionEcho } from './fusion-echo.ts'
+import { sayEcho, isFusionEcho } from './fusion-echo.ts'
 import { isBareReasoning } from './stored-items.ts'
 
 /** The turns of an input, and the ids of the items in it that stand elsewhere (`item_reference`). */
@@ -103,7 +103,7 @@ class InputReader implements ReadInput {
   #readServiceCall(item: JsonObject): void {
     if (!isFusionEcho(item)) return
     this.fusionEchoes = true
-    const text = digestFusion(item)
+    const text = sayEcho(item)
     if (text !== undefined) this.#assistant().push({ type: 'text', text })
   }
 

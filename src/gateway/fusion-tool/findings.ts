@@ -1,10 +1,11 @@
 import type { Conversation } from '../../domain/conversation.ts'
 import type { FusionMemo } from '../../domain/fusion-memo.ts'
-import { forWriter } from '../fusion/decide.ts'
+import { notesFrom } from '../fusion/deliberate.ts'
+import { memoText } from '../fusion/digest.ts'
 import type { Fence } from '../fusion/fence.ts'
 import type { FusionMember } from '../fusion/ports.ts'
 import * as prompts from '../fusion/prompts.ts'
-import { quoteNotes, withCaution, withNotes, type NotesOf } from '../fusion/synthesis-request.ts'
+import { quoteNotes, withCaution, withNotes } from '../fusion/synthesis-request.ts'
 import { appendToUser } from '../fusion/transcript.ts'
 import type { Questions } from './questions.ts'
 import type { FailureReason, RunFound } from './runs.ts'
@@ -13,7 +14,7 @@ type Window = Pick<FusionMember, 'contextWindow'>
 
 /** What the tool returns to the model that called it: what was found, every foreign line of it fenced. */
 export function findingsText(request: Conversation, window: Window, { deliberation }: RunFound): string {
-  const notes = notesOf(deliberation)
+  const notes = notesFrom(deliberation)
   if (notes === undefined) return prompts.distrustPrompt
   const { panel, fence } = deliberation
   const heading = prompts.findingsPrompt(fence.start, panel.answers.length, notes.analysis !== undefined)
@@ -42,23 +43,17 @@ export function withFindings(
     const text = `${prompts.deferredPrompt(questions.questions)}\n\n${findingsText(conversation, window, found)}`
     return { ...conversation, turns: appendToUser(conversation.turns, `\n\n${text}`) }
   }
-  const notes = notesOf(found.deliberation)
+  const notes = notesFrom(found.deliberation)
   return notes === undefined ? withCaution(conversation) : withNotes(conversation, window, notes)
 }
 
 /** The conversation with what an earlier run of the same user's turn left. */
-export function withMemo(conversation: Conversation, { notes, mark }: Partial<FusionMemo> = {}): Conversation {
-  if (notes === undefined || mark === undefined) return conversation
-  return { ...conversation, turns: appendToUser(conversation.turns, `\n\n${prompts.notesPrompt(mark)}\n\n${notes}`) }
+export function withMemo(conversation: Conversation, memo: FusionMemo | undefined): Conversation {
+  const text = memoText(memo)
+  return text === undefined ? conversation : { ...conversation, turns: appendToUser(conversation.turns, text) }
 }
 
 /** The fence of what a model was shown, for taking its marks out of what it says; undefined where it was shown nothing. */
 export function fenceOf({ deliberation }: RunFound): Fence | undefined {
-  return notesOf(deliberation) === undefined ? undefined : deliberation.fence
-}
-
-function notesOf({ candidates, decision, analyses, fence }: RunFound['deliberation']): NotesOf | undefined {
-  if (decision?.verdict === 'insufficient') return undefined
-  const shown = decision === undefined ? candidates : forWriter(decision.ranking)
-  return { candidates: shown, analysis: analyses[0], fence }
+  return notesFrom(deliberation) === undefined ? undefined : deliberation.fence
 }

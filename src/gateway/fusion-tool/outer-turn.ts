@@ -1,4 +1,3 @@
-import type { Timer } from '../../domain/clock.ts'
 import type { AnswerEvent, Conversation, Usage } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { AnswerEvents } from '../answer-events.ts'
@@ -21,7 +20,6 @@ export class OuterTurn implements Disposable {
   #run: AttemptRun | undefined
   #usage: Usage | undefined
   #recorded = 0
-  #idle: Timer | undefined
   readonly #cut = (): void => {
     const { current, attempts } = this.#failover
     const isWaiting = this.#run === undefined && current !== undefined
@@ -90,13 +88,13 @@ export class OuterTurn implements Disposable {
   async next(): Promise<readonly AnswerEvent[] | undefined> {
     const run = this.#run!
     const { idleMs } = run.backend.timeouts
-    this.#idle = this.#surface.port.clock.after(idleMs, () => run.stop(new UpstreamError('timeout')))
+    const idle = this.#surface.port.clock.after(idleMs, () => run.stop(new UpstreamError('timeout')))
     try {
       const events = await this.#events.next()
       for (const event of events ?? []) if (event.type === 'usage') this.#usage = event.usage
       return events
     } finally {
-      this.#idle.cancel()
+      idle.cancel()
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Conversation, ToolChoice } from '../../domain/conversation.ts'
-import type { PresetName } from '../../domain/fusion-record.ts'
+import type { PresetName } from '../../domain/fusion-presets.ts'
 import { invalidRequest, ServiceError } from '../../domain/errors.ts'
 import { fusionFunctionName, fusionToolType } from '../../domain/profiles.ts'
 import { readFusionParameters } from '../fusion/read-parameters.ts'

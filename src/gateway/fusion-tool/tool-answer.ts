@@ -3,7 +3,8 @@ import type { FusionMemo } from '../../domain/fusion-memo.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { FusedEnd, FusedSurface } from '../fused-answer.ts'
 import { Book } from '../fusion/book.ts'
-import { digestOf } from '../fusion/digest.ts'
+import { notesFrom } from '../fusion/deliberate.ts'
+import { memoOf } from '../fusion/digest.ts'
 import type { Fence } from '../fusion/fence.ts'
 import { membersOf } from '../fusion/members.ts'
 import { mergedPrompt } from '../fusion/prompts.ts'
@@ -210,14 +211,11 @@ class ToolAnswer {
   }
 
   /** Where the caller's tools are attached their results come next: whoever writes now is asked again then, with the findings. */
-  #remember({ deliberation: { analyses, decision, fence } }: RunFound): void {
+  #remember({ deliberation }: RunFound): void {
     const { port, context } = this.#surface
-    const [analysis] = analyses
-    if (context.conversation.tools.length === 0 || analysis === undefined || decision?.verdict === 'insufficient')
-      return
-    const notes = digestOf(analysis, fence)
-    if (notes === undefined) return
-    this.#telling.seal(port.remember?.({ writer: this.#model.writer, notes, mark: fence.start }))
+    if (context.conversation.tools.length === 0) return
+    const memo = memoOf(this.#model.writer, notesFrom(deliberation))
+    if (memo.notes !== undefined) this.#telling.seal(port.remember?.(memo))
   }
 
   /** The caller's own tools first: what was asked beside them waits for what they say. */

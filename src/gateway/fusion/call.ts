@@ -4,8 +4,7 @@ import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation
 import { ServiceError } from '../../domain/errors.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { Book } from './book.ts'
-import { charsPerToken, estimatedUsage } from '../estimate-tokens.ts'
-import { estimateInputTokens } from './measure.ts'
+import { charsPerToken, estimateUsage } from '../estimate-tokens.ts'
 import type { FusionMember, FusionPort, SubCall } from './ports.ts'
 
 /** Of an answer that is only gathered; what goes on for longer is cut off there. */
@@ -192,6 +191,6 @@ class Gathering {
   #estimate({ conversation }: SubCall): Usage | undefined {
     const characters = this.#text.length + this.#refusal.length + this.#otherCharacters
     if (characters === 0 && this.#finish === undefined) return undefined
-    return estimatedUsage(estimateInputTokens(conversation), Math.ceil(characters / charsPerToken))
+    return estimateUsage(conversation, Math.ceil(characters / charsPerToken))
   }
 }

@@ -1,13 +1,14 @@
 import type { Analysis } from './analysis.ts'
-import { decide, type Decision } from './decide.ts'
+import { decide, forWriter, type Decision } from './decide.ts'
 import { buildFence, type Fence } from './fence.ts'
 import { judgeCandidates } from './judge.ts'
 import { doAgree } from './medoid.ts'
 import { buildCandidates, type Candidate } from './normalise.ts'
 import { PanelRequests } from './panel-request.ts'
-import { runPanel, type PanelResult } from './panel.ts'
+import { failedMembers, runPanel, type PanelResult } from './panel.ts'
 import type { FusionRun } from './run.ts'
 import { permute } from './seed.ts'
+import type { Notes } from './synthesis-request.ts'
 import { transcriptOf } from './transcript.ts'
 
 /** What panel and judge found. In memory only; the letters mean nothing outside of it. */
@@ -56,12 +57,25 @@ export async function deliberate(run: FusionRun, listener: DeliberationListener)
   if (panel.answers.length < 2) return { ...unjudged, areAgreed: false }
   if (settings.agreementIsEnough && doAgree(panel.answers)) return { ...unjudged, areAgreed: true }
   const beganMs = port.clock.nowMs()
-  const failed = new Set(panel.dropOuts.flatMap(({ member, why }) => (why === 'cut' ? [] : [member])))
   const quotedTranscript = fence.quote('conversation', transcript)
-  const judging = { run, candidates, fence, transcript: quotedTranscript, failed, keepUsd: writingUsd }
+  const judging = {
+    run,
+    candidates,
+    fence,
+    transcript: quotedTranscript,
+    failed: failedMembers(panel),
+    keepUsd: writingUsd,
+  }
   const analyses = await judgeCandidates(judging)
   const judgeMs = Math.round(port.clock.nowMs() - beganMs)
   if (analyses.length > 0) listener.onCompared(analyses[0]!.contradictions.length)
   const decision = analyses.length === 0 ? undefined : decide(candidates, analyses)
   return { ...found, analyses, decision, areAgreed: false, judgeMs }
+}
+
+/** What of it the writer of the reply is shown; undefined where none of the answers can be trusted. */
+export function notesFrom({ candidates, decision, analyses, fence }: Deliberation): Notes | undefined {
+  if (decision?.verdict === 'insufficient') return undefined
+  const shown = decision === undefined ? candidates : forWriter(decision.ranking)
+  return { candidates: shown, analysis: analyses[0], fence }
 }

@@ -1,10 +1,24 @@
+import type { FusionMemo } from '../../domain/fusion-memo.ts'
 import type { Analysis } from './analysis.ts'
 import type { Fence } from './fence.ts'
+import { notesPrompt } from './prompts.ts'
+import type { Notes } from './synthesis-request.ts'
 
 /** About 600 tokens, and never so many bytes that the sealed form is longer than 6 kB. */
 const maxCharacters = 2_400
 const maxBytes = 3_600
 const label = 'notes'
+
+/** What a turn leaves that `writer` answers, for the turns with tool results that follow. */
+export function memoOf(writer: string, notes: Notes | undefined): FusionMemo {
+  const digest = notes?.analysis === undefined ? undefined : digestOf(notes.analysis, notes.fence)
+  return notes === undefined || digest === undefined ? { writer } : { writer, notes: digest, mark: notes.fence.start }
+}
+
+/** A memo's notes as they stand behind the user's words; undefined where it has none. */
+export function memoText({ notes, mark }: Partial<FusionMemo> = {}): string | undefined {
+  return notes === undefined || mark === undefined ? undefined : `\n\n${notesPrompt(mark)}\n\n${notes}`
+}
 
 /**
  * What was found, in short and fenced, for the model that goes on with the work: the plan first, then what was settled and

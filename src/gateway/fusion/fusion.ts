@@ -1,19 +1,18 @@
 import type { FusionMode } from '../../domain/fusion-record.ts'
 import type { FinishReason, Json } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { deliberate, type Deliberation } from './deliberate.ts'
-import { forWriter } from './decide.ts'
-import { digestOf } from './digest.ts'
+import { deliberate, notesFrom, type Deliberation } from './deliberate.ts'
+import { memoOf } from './digest.ts'
 import { mergeJson, type MergedJson } from './merge-json.ts'
 import { rankByMedoid } from './medoid.ts'
 import { outcomeOf, nobodyAnswered, type Answered, type FusionOutcome } from './outcome.ts'
 import { Outlet } from './outlet.ts'
-import type { PanelAnswer } from './panel.ts'
+import { failedMembers, type PanelAnswer } from './panel.ts'
 import type { FusionMember, FusionPort } from './ports.ts'
 import { progress } from './prompts.ts'
 import { FusionRun, type FusionRequest } from './run.ts'
 import { fitsSchema } from './schema-fit.ts'
-import { withCaution, withNotes, writerRequest } from './synthesis-request.ts'
+import { withCaution, withNotes, writerRequest, type Notes } from './synthesis-request.ts'
 import { writeLive } from './write-live.ts'
 
 /** Models that are asked one after the other where the panel gave nothing (contract 5.2). */
@@ -93,28 +92,27 @@ class Fusion {
   }
 
   /** Has the final model write the reply; undefined where nothing of one was said. */
-  async #write(
-    { panel, candidates, decision, analyses, fence }: Deliberation,
-    merged: MergedAnswer | undefined,
-  ): Promise<Answered | undefined> {
+  async #write(deliberation: Deliberation, merged: MergedAnswer | undefined): Promise<Answered | undefined> {
     const run = this.#run
-    const failed = new Set(panel.dropOuts.flatMap(({ member, why }) => (why === 'cut' ? [] : [member])))
-    const member = this.#writers(failed)[0]
+    const member = this.#writers(failedMembers(deliberation.panel))[0]
     if (member === undefined) return undefined
     const plain = writerRequest(run.request.conversation, !this.#isHeld, run.book.isCapped)
-    const isRestart = decision?.verdict === 'insufficient'
-    const shown = decision === undefined ? candidates : forWriter(decision.ranking)
-    const conversation = isRestart
-      ? withCaution(plain)
-      : withNotes(plain, member, { candidates: shown, analysis: analyses[0], fence })
-    const notes = isRestart || analyses[0] === undefined ? undefined : digestOf(analyses[0], fence)
-    this.#remember(member, notes, fence.start)
+    const notes = notesFrom(deliberation)
+    const conversation = notes === undefined ? withCaution(plain) : withNotes(plain, member, notes)
+    this.#remember(member, notes)
     const mend = (text: string): string | undefined => this.#mend(text, merged)
-    const writing = { run, outlet: this.#outlet, member, role: 'synthesis' as const, conversation, fence }
+    const writing = {
+      run,
+      outlet: this.#outlet,
+      member,
+      role: 'synthesis' as const,
+      conversation,
+      fence: deliberation.fence,
+    }
     const { end, finish } = await writeLive({ ...writing, isHeld: this.#isHeld, mend })
     if (end.status === 'unaffordable') run.degrade('cost_cap')
     if (!this.#outlet.hasContent) return undefined
-    const mode = isRestart ? 'restarted' : 'synthesised'
+    const mode = notes === undefined ? 'restarted' : 'synthesised'
     return finish === undefined ? this.#broken(mode) : this.#end(mode, finish)
   }
 
@@ -142,12 +140,9 @@ class Fusion {
   }
 
   /** Where the caller's tools are attached their results come next: whoever writes now is asked again then, with the findings. */
-  #remember({ id: writer }: FusionMember, notes?: string, mark?: string): void {
+  #remember({ id }: FusionMember, notes?: Notes): void {
     const { port, request } = this.#run
-    if (request.conversation.tools.length === 0) return
-    this.#outlet.seal(
-      port.remember?.({ writer, ...(notes === undefined || mark === undefined ? {} : { notes, mark }) }),
-    )
+    if (request.conversation.tools.length > 0) this.#outlet.seal(port.remember?.(memoOf(id, notes)))
   }
 
   /** Sends one answer of the panel as it is. */

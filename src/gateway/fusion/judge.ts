@@ -5,6 +5,7 @@ import { makeCall, type CallEnd } from './call.ts'
 import { isClose } from './decide.ts'
 import type { Fence } from './fence.ts'
 import { findJsonObject } from './json-object.ts'
+import { outputLimit } from './measure.ts'
 import type { Candidate } from './normalise.ts'
 import { subConversation } from './panel-request.ts'
 import type { FusionMember } from './ports.ts'
@@ -12,9 +13,8 @@ import * as prompts from './prompts.ts'
 import type { FusionRun } from './run.ts'
 import { imagesOf } from './transcript.ts'
 
-const maxAnalysisTokens = 4_096
-/** Models that reason spend of the same limit on it. */
-const reasoningFactor = 4
+/** The longest comparison, in tokens. */
+export const maxAnalysisTokens = 4_096
 /** Of a reply that could not be read and is shown to its author once more. */
 const maxRepeatedCharacters = 16_000
 /** Of the whole time, what must be left for writing; a judge that would need it is not asked. */
@@ -91,7 +91,7 @@ function judgeRequest(
     ...subConversation(
       conversation,
       { turns, hints },
-      { maxOutputTokens: maxAnalysisTokens * (reasons ? reasoningFactor : 1), ...(reasons ? {} : { temperature: 0 }) },
+      { maxOutputTokens: outputLimit(judge, maxAnalysisTokens), ...(reasons ? {} : { temperature: 0 }) },
     ),
     ...(judge.capabilities?.structured_outputs === true ? { outputFormat: { type: 'json_object' as const } } : {}),
   }

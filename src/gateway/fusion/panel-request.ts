@@ -1,5 +1,6 @@
 import type { Conversation } from '../../domain/conversation.ts'
 import type { Draft } from '../../formats/fields.ts'
+import { outputLimit } from './measure.ts'
 import type { PlannedSlot } from './plan.ts'
 import type { FusionMember } from './ports.ts'
 import { panelPrompt } from './prompts.ts'
@@ -8,8 +9,6 @@ import { digestTools, withInstruction, withoutTools } from './transcript.ts'
 
 /** Against what the caller allows its own answer: a reader of several needs a little more of each. */
 const tokensFactor = 1.5
-/** Models that reason spend of the same limit on it. */
-const reasoningFactor = 4
 const wordsPerToken = 0.6
 /** Samples of one model are spread by temperature, unless the caller said one. */
 const temperatures = [undefined, 0.7, 1]
@@ -54,7 +53,7 @@ export class PanelRequests {
     const words = Math.max(20, Math.floor(tokens * wordsPerToken))
     const prompt = panelPrompt(angle, words, this.#toolDigest !== undefined)
     const digest = this.#toolDigest === undefined ? '' : `\n\nTools of the final reply:\n${this.#toolDigest}`
-    const sampling: Draft<Conversation['sampling']> = { maxOutputTokens: tokens * factorOf(member) }
+    const sampling: Draft<Conversation['sampling']> = { maxOutputTokens: outputLimit(member, tokens) }
     const heat = temperature ?? asked.sampling.temperature ?? temperatures[angle % temperatures.length]
     // Models that reason refuse a temperature.
     if (heat !== undefined && member.capabilities?.reasoning !== true) sampling.temperature = heat
@@ -72,8 +71,4 @@ export class PanelRequests {
     if (maxOutputTokens === undefined) return maxPanelTokens
     return Math.min(maxPanelTokens, Math.ceil(maxOutputTokens * tokensFactor))
   }
-}
-
-function factorOf(member: FusionMember): number {
-  return member.capabilities?.reasoning === true ? reasoningFactor : 1
 }

@@ -35,6 +35,11 @@ export interface PanelResult {
   readonly ms: number
 }
 
+/** Whom there is no use in asking again; who was only cut off has not failed. */
+export function failedMembers({ dropOuts }: PanelResult): ReadonlySet<string> {
+  return new Set(dropOuts.flatMap(({ member, why }) => (why === 'cut' ? [] : [member])))
+}
+
 export interface PanelOf {
   readonly port: FusionPort
   readonly book: Book

@@ -1,6 +1,7 @@
 import type { Conversation } from '../../domain/conversation.ts'
 import { invalidRequest } from '../../domain/errors.ts'
-import { estimateInputTokens, fitsWindow, hasImages } from './measure.ts'
+import { estimateTokens } from '../estimate-tokens.ts'
+import { fitsWindow, hasImages } from './measure.ts'
 import type { FusionMember } from './ports.ts'
 import type { FusionSettings } from './settings.ts'
 
@@ -82,7 +83,7 @@ function ableMembers(
     throw invalidRequest('parameters.max_cost_usd', problem)
   }
   const seesImages = hasImages(conversation)
-  const inputTokens = estimateInputTokens(conversation)
+  const inputTokens = estimateTokens(conversation)
   const able = priced.filter((member) => {
     if (seesImages && member.capabilities?.image_input !== true) return false
     return fitsWindow(member, inputTokens, conversation.sampling.maxOutputTokens ?? maxPanelTokens)

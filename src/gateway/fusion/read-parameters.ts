@@ -1,10 +1,10 @@
-import type { PresetName } from '../../domain/fusion-record.ts'
+import { defaultPreset, fusionPresetNames, maxPanelSize, type PresetName } from '../../domain/fusion-presets.ts'
 import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { invalidRequest, type ServiceError } from '../../domain/errors.ts'
 import { nearest } from '../../domain/profiles.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray, type Draft } from '../../formats/fields.ts'
-import { defaultPreset, includable, maxPanelSize, presets, settingsOf, type FusionSettings } from './settings.ts'
+import { includable, settingsOf, type FusionSettings } from './settings.ts'
 
 const maxCriteriaCharacters = 2_000
 const maxRunsLimit = 2
@@ -100,7 +100,7 @@ function presetOf(parameters: JsonObject, path: string): PresetName | undefined 
   if (!isSaid(value)) return undefined
   const preset = typeof value === 'string' && Object.hasOwn(presetNames, value) ? presetNames[value] : undefined
   if (preset !== undefined) return preset
-  throw invalidRequest(`${path}.preset`, `${path}.preset must be one of ${Object.keys(presets).join(', ')}.`)
+  throw invalidRequest(`${path}.preset`, `${path}.preset must be one of ${fusionPresetNames.join(', ')}.`)
 }
 
 function unknownParameter(name: string, path: string): ServiceError {

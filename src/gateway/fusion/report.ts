@@ -4,7 +4,6 @@ import type { Draft } from '../../formats/fields.ts'
 import type { Analysis } from './analysis.ts'
 import type { Deliberation } from './deliberate.ts'
 import type { FusionOutcome } from './outcome.ts'
-
 import type { FusionSettings } from './settings.ts'
 
 export interface ReportOf {

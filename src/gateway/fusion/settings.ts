@@ -1,4 +1,4 @@
-import type { PresetName } from '../../domain/fusion-record.ts'
+import { defaultPreset, type PresetName } from '../../domain/fusion-presets.ts'
 import type { FusionDefaults } from '../../domain/profiles.ts'
 import type { FusionMember } from './ports.ts'
 
@@ -56,11 +56,6 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
   },
 }
 
-export const defaultPreset: PresetName = 'balanced'
-
-/** No panel is larger, whoever asks. */
-export const maxPanelSize = 8
-
 /** A caller that waits for a whole answer gives up early: its connection is silent all the time. */
 const wholeAnswerMs = 55_000
 
@@ -101,15 +96,12 @@ export interface FusionSettings extends Preset {
 
 /** The settings of a preset. A whole answer has at most 55 s, or `maxLatencyMs`; its phases shrink and grow alike. */
 export function settingsOf(preset: PresetName, stream: boolean, maxLatencyMs?: number): FusionSettings {
-  const { totalMs, panelMs, judgeMs, ...rest } = presets[preset]
-  const limitMs = maxLatencyMs ?? (stream ? totalMs : Math.min(totalMs, wholeAnswerMs))
-  const factor = limitMs / totalMs
+  const usual = presets[preset]
+  const { totalMs } = usual
   return {
     preset,
-    ...rest,
-    totalMs: limitMs,
-    panelMs: Math.round(panelMs * factor),
-    judgeMs: Math.round(judgeMs * factor),
+    ...usual,
+    ...timesWithin(usual, maxLatencyMs ?? (stream ? totalMs : Math.min(totalMs, wholeAnswerMs))),
     mode: 'auto',
     context: 'conversation',
     maxRuns: 1,
@@ -142,9 +134,12 @@ export function settingsFrom(
 
 /** The same settings where there is no more time than `limitMs`: the phases shrink alike. */
 export function shortened(settings: FusionSettings, limitMs: number): FusionSettings {
-  const { totalMs, panelMs, judgeMs } = settings
-  if (limitMs >= totalMs) return settings
-  const factor = limitMs / totalMs
-  const part = (ms: number): number => Math.round(ms * factor)
-  return { ...settings, totalMs: part(totalMs), panelMs: part(panelMs), judgeMs: part(judgeMs) }
+  return limitMs >= settings.totalMs ? settings : { ...settings, ...timesWithin(settings, limitMs) }
+}
+
+type Times = Pick<Preset, 'totalMs' | 'panelMs' | 'judgeMs'>
+
+function timesWithin({ totalMs, panelMs, judgeMs }: Times, limitMs: number): Times {
+  const part = (ms: number): number => Math.round((ms * limitMs) / totalMs)
+  return { totalMs: part(totalMs), panelMs: part(panelMs), judgeMs: part(judgeMs) }
 }

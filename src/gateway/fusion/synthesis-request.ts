@@ -3,7 +3,7 @@ import type { Draft } from '../../formats/fields.ts'
 import type { Analysis } from './analysis.ts'
 import { cutText } from './cut-text.ts'
 import type { Fence } from './fence.ts'
-import { cautiousInputTokens, unsaidOutputTokens } from './measure.ts'
+import { cautiousCharsPerToken, cautiousInputTokens, unsaidOutputTokens } from './measure.ts'
 import type { Candidate } from './normalise.ts'
 import type { FusionMember } from './ports.ts'
 import { cautionPrompt, synthesisPrompt } from './prompts.ts'
@@ -11,9 +11,8 @@ import { appendToUser } from './transcript.ts'
 
 /** Of all notes together, where the model's window is not known. */
 const maxNotesCharacters = 96_000
-/** Of what is left of a window, the part that notes may fill; reckoned with so many characters to a token. */
+/** Of what is left of a window, the part that notes may fill. */
 const windowShare = 0.6
-const charactersPerToken = 2.5
 const leastNotesCharacters = 4_000
 /** A candidate that would be cut to less than this is left out. */
 const leastCandidateCharacters = 400
@@ -36,7 +35,8 @@ export function writerRequest(conversation: Conversation, isLive: boolean, isBou
   return request
 }
 
-export interface NotesOf {
+/** What was found, for the writer of the reply. */
+export interface Notes {
   /** Best first. */
   readonly candidates: readonly Candidate[]
   readonly analysis: Analysis | undefined
@@ -47,7 +47,7 @@ export interface NotesOf {
 export function withNotes(
   request: Conversation,
   writer: Pick<FusionMember, 'contextWindow'>,
-  { candidates, analysis, fence }: NotesOf,
+  { candidates, analysis, fence }: Notes,
 ): Conversation {
   const prompt = synthesisPrompt(fence.start, analysis !== undefined, request.tools.length > 0)
   const notes = quoteNotes(request, writer, { candidates, analysis, fence })
@@ -58,7 +58,7 @@ export function withNotes(
 export function quoteNotes(
   request: Conversation,
   writer: Pick<FusionMember, 'contextWindow'>,
-  { candidates, analysis, fence }: NotesOf,
+  { candidates, analysis, fence }: Notes,
 ): string[] {
   const pieces: string[] = []
   let room = roomForNotes(request, writer)
@@ -84,7 +84,7 @@ export function withCaution(request: Conversation): Conversation {
 function roomForNotes(request: Conversation, { contextWindow }: Pick<FusionMember, 'contextWindow'>): number {
   if (contextWindow === undefined) return maxNotesCharacters
   const answer = request.sampling.maxOutputTokens ?? unsaidOutputTokens
-  const left = (contextWindow - cautiousInputTokens(request) - answer) * windowShare * charactersPerToken
+  const left = (contextWindow - cautiousInputTokens(request) - answer) * windowShare * cautiousCharsPerToken
   return Math.floor(Math.min(maxNotesCharacters, Math.max(leastNotesCharacters, left)))
 }
 
