@@ -36,7 +36,7 @@ export function dayChart(bars: readonly DayBar[], name: string): Html {
     >
       ${bars.map((bar, index) => drawDay(bar, index, top))}
     </svg>
-    <p class="days"><span>${bars[0]?.day ?? ''}</span><span>${bars.at(-1)?.day ?? ''}</span></p>
+    <p class="first-last"><span>${bars[0]?.day ?? ''}</span><span>${bars.at(-1)?.day ?? ''}</span></p>
     <details>
       <summary>As a table<span class="unseen">: ${name}</span></summary>
       <div class="scroll" tabindex="0" role="region" aria-label="${name}">
