@@ -16,6 +16,7 @@ import { openSmtp } from './mail/smtp.ts'
 import type { Providers } from './open-providers.ts'
 import type { Storage } from './open-storage.ts'
 import { writeExample } from './open-examples.ts'
+import { openLeaks, recentReadiness } from './open-desks.ts'
 import { openUpstreamDesk } from './open-upstream-desk.ts'
 import { Library } from './web/docs/library.ts'
 import { RateLimiter } from './web/rate-limiter.ts'
@@ -79,6 +80,8 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
       upstreams: openUpstreamDesk(config, providers, random),
       status,
       support: { store, clock, random, mailTo: config.mail?.support, sendMail: mail.sendMail },
+      managed: { store, readiness: recentReadiness({ store, proveQuotas: () => storage.proveQuotas(), clock }) },
+      leaks: openLeaks(config, { storage, clock, random, sendMail: mail.sendMail }),
       profiles: config.profiles,
       backends: shownBackends(config),
       async latestRequest(accountId) {

@@ -89,6 +89,7 @@ const roots = [
   'open-models.ts',
   'open-billing.ts',
   'open-examples.ts',
+  'open-desks.ts',
   'open-status.ts',
   'main.ts',
 ]

@@ -13,6 +13,29 @@ const purposes = {
   },
 } as const satisfies Readonly<Record<ProofPurpose, { readonly subject: string; readonly what: string }>>
 
+/** The letter to an owner whose key was found in public and is revoked. Where it was found is somebody else's text. */
+export function writeLeakMail(
+  to: string,
+  {
+    keyName,
+    keyHint,
+    foundAt,
+  }: { readonly keyName: string; readonly keyHint: string; readonly foundAt: string | undefined },
+  keysUrl: string,
+): Mail {
+  const lines = [
+    `Your key “${keyName}” (${keyHint}) was found where others can read it, so it is revoked.`,
+    ...(foundAt === undefined ? [] : ['', `Whoever found it says it is here: ${foundAt}`]),
+    '',
+    'Every request with it is refused. Make a new one and put it where the old one was:',
+    '',
+    `    ${keysUrl}`,
+    '',
+    'Look at the requests of the last days, too: somebody else may have used it.',
+  ]
+  return { to, subject: 'Your svc-router key was found in public and is revoked', text: `${lines.join('\n')}\n` }
+}
+
 /** The letter with a code, and with a link where the code alone would be less comfortable and no less safe. */
 export function writeProofMail(to: string, purpose: ProofPurpose, code: Secret, link: Secret | undefined): Mail {
   const { subject, what } = purposes[purpose]

@@ -14,6 +14,8 @@ const notices = {
   'provider-removed': 'The provider is gone, and with it its credential.',
   'passkey-added': 'The passkey is added. It signs in from now on.',
   'passkey-removed': 'The passkey is removed.',
+  'managed-asked': 'Your request is filed. The operator of this service reviews it.',
+  'managed-withdrawn': 'Your request is withdrawn.',
   'signed-out': 'You are signed out.',
   'account-deleted': 'Your account is deleted, and everything about it.',
   'session-ended': 'That browser is signed out.',

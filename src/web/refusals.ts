@@ -79,6 +79,7 @@ const unknownCodes: readonly AccountsRefusal[] = [
   'key_unknown',
   'upstream_unknown',
   'upgrade_unknown',
+  'managed_request_unknown',
 ]
 
 /** The page for whatever was thrown. What was not expected is a bug: it is noted, and nothing of it is shown. */

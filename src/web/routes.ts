@@ -19,6 +19,8 @@ import { passkeyRoutes } from './pages/passkeys.ts'
 import { requestRoutes } from './pages/request.ts'
 import { signInRoutes } from './pages/sign-in.ts'
 import { signOutRoutes } from './pages/sign-out.ts'
+import { leakedKeyRoutes } from './pages/leaked-key.ts'
+import { managedAccessRoutes } from './pages/managed-access.ts'
 import { supportRoutes } from './pages/support.ts'
 import { upstreamRoutes } from './pages/upstreams.ts'
 import { usageRoutes } from './pages/usage.ts'
@@ -62,4 +64,6 @@ export const routes: readonly Route[] = [
   ...activityRoutes,
   ...requestRoutes,
   ...dataRoutes,
+  ...managedAccessRoutes,
+  ...leakedKeyRoutes,
 ]

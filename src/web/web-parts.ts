@@ -1,6 +1,7 @@
 import type { PlanSales } from '../accounts/billing/billing-plane.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { IdentityPlane } from '../accounts/identity.ts'
+import type { LeakedKeysNeeds } from '../accounts/leaked-keys.ts'
 import type { SupportDesk } from '../accounts/support.ts'
 import type { StatusBoard } from '../accounts/status-board.ts'
 import type { ActivityStore, AuditStore, HoldingsStore, Mail, ManagedAccessStore, SendMail } from '../accounts/ports.ts'
@@ -13,6 +14,7 @@ import type { Profile } from '../domain/profiles.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
 import type { Library } from './docs/library.ts'
+import type { ManagedDesk } from './managed-desk.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { UpstreamDesk } from './upstream-desk.ts'
 
@@ -80,6 +82,9 @@ export interface WebParts {
   readonly answers: KeptAnswers
   readonly upstreams: UpstreamDesk
   readonly support: SupportDesk
+  readonly managed: ManagedDesk
+  /** Revokes keys that were found, in nobody's name, and tells their owners. */
+  readonly leaks: LeakedKeysNeeds
   /** How the service does. */
   readonly status: Pick<StatusBoard, 'read'>
   readonly profiles: readonly Profile[]

@@ -6,7 +6,6 @@ import { errorCatalog } from '../../src/domain/errors.ts'
 import { docLink } from '../../src/web/docs/doc-files.ts'
 import { exampleOf } from '../../src/web/docs/error-docs.ts'
 import { renderMarkdown } from '../../src/web/markdown.ts'
-import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
@@ -73,18 +72,12 @@ describe('errors', () => {
 })
 
 describe('every page of the documentation', () => {
-  /** Pages of other parts that errors lead to; each is held to it as soon as it is served. */
-  const ofOtherParts = ['/billing', '/billing/upgrade', '/account/managed-access']
-  const isServed = (path: string): boolean =>
-    !ofOtherParts.includes(path) || routes.some((route) => route.path === path)
-
   test('is found from its first page or its llms.txt, is small, and every link of ours on it works', async () => {
     const pages = Array.from((await read('/llms.txt')).matchAll(/\]\(([^)]+)\)/g), ([, url]) => new URL(url!).pathname)
     expect(pages.length).toBeGreaterThan(errorCodes.length)
     const links = new Set(['/docs'])
     for (const path of pages) links.add(path).add(path.replace(/\.md$/, ''))
     for (const path of links) {
-      if (!isServed(path)) continue
       // Some are for whoever is signed in, others for whoever is not.
       const answers = [await owner.get(path), await visitor.get(path)]
       const response = answers.find(({ status }) => status === 200)

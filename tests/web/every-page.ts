@@ -89,6 +89,7 @@ export const everyPage: readonly PageState[] = [
   nobody('errors', at('/docs/errors')),
   nobody('error-key', at('/docs/errors/key_revoked')),
   nobody('error-overloaded', at('/docs/errors/server_is_overloaded')),
+  nobody('leaked-key', at('/leaked-key')),
   nobody('support', at('/support')),
   nobody('support-secret', async (page, origin) => {
     await page.goto(`${origin}/support`)
@@ -107,6 +108,13 @@ export const everyPage: readonly PageState[] = [
   somebody('home-signed-in', at('/')),
   somebody('pricing-signed-in', at('/pricing')),
   somebody('connect-signed-in', at('/connect/codex')),
+  somebody('managed-access', at('/account/managed-access')),
+  somebody('managed-access-asked', async (page, origin) => {
+    await page.goto(`${origin}/account/managed-access`)
+    const ask = page.getByRole('button', { name: 'Ask for a review' })
+    if ((await ask.count()) > 0) await ask.click()
+    await page.getByText('waits for review').waitFor()
+  }),
   somebody('account', at('/account')),
   somebody('account-notice', at('/account?done=signed-in')),
   somebody('emails', at('/account/emails')),

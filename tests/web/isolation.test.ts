@@ -8,7 +8,7 @@ import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
 /** What a route's parameter names, for every route that there is: a new one is added here, or the test fails. */
-type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId' | 'recordId'
+type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId' | 'recordId' | 'managedId'
 
 let service: Service
 let intruder: Visitor
@@ -37,6 +37,8 @@ beforeAll(async () => {
   await vi.waitFor(async () => {
     expect(await service.store.findActivity(service.account.id, recordId)).toBeDefined()
   })
+  await owner.post('/account/managed-access')
+  const [managed] = await service.store.listManagedRequests({ accountId: service.account.id, limit: 1 })
   const [session] = await service.store.listSessions(service.account.id)
   const [key] = await service.store.listKeys(service.account.id, 1)
   const [upstream] = await service.store.listUpstreams(service.account.id)
@@ -46,6 +48,7 @@ beforeAll(async () => {
     upstreamId: upstream!.id,
     requestId: request.id,
     recordId,
+    managedId: managed!.id,
     proofId: asked.headers.get('location')!.split('/').at(-1)!,
   }
 })

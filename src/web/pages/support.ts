@@ -50,12 +50,10 @@ function showForm(visit: Visit, fault?: TicketFault): Promise<Response> {
     status: fault === undefined ? 200 : 422,
     problem: fault === undefined ? undefined : fault.found === undefined ? sentences[fault.field] : found(fault.found),
     narrow: true,
-    body: html`<div class="warning">
-        <p>
-          Leave out prompts, answers, keys, tokens, cookies, and what your customers wrote. We never need them, and a
-          message that holds any is not taken.
-        </p>
-      </div>
+    body: html`<p class="warning">
+        Leave out prompts, answers, keys, tokens, cookies, and what your customers wrote. We never need them, and a
+        message that holds any is not taken.
+      </p>
       <form method="post" action="/support" data-forbidden="${shapes}">
         ${csrfInput(signedIn)}
         ${field({ name: 'email', label: 'Your email address', type: 'email', autocomplete: 'email', value: typed('email'), problem: problemOf('email') })}
@@ -72,7 +70,8 @@ function showForm(visit: Visit, fault?: TicketFault): Promise<Response> {
         <button>Send</button>
       </form>
       <p class="side">
-        <a href="/docs/errors">All errors</a> · <a href="/status">Status</a> · <a href="/docs">Documentation</a>
+        <a href="/docs/errors">All errors</a> · <a href="/status">Status</a> · <a href="/docs">Documentation</a> ·
+        <a href="/leaked-key">I found a key</a>
       </p>`,
   })
 }

@@ -1,0 +1,61 @@
+import { html } from 'hono/html'
+import { revokeLeakedKeys, type LeakOutcome } from '../../accounts/leaked-keys.ts'
+import { keyPrefix } from '../../domain/keys.ts'
+import { csrfInput, page } from '../layout.ts'
+import type { Route } from '../route.ts'
+import type { Visit } from '../visit.ts'
+
+export const leakedKeyRoutes: readonly Route[] = [
+  { method: 'GET', path: '/leaked-key', access: 'public', handle: (visit) => show(visit) },
+  { method: 'POST', path: '/leaked-key', access: 'public', handle: revoke },
+]
+
+async function revoke(visit: Visit): Promise<Response> {
+  const { parts, form, address } = visit
+  parts.limiters.tries.take(address)
+  const [outcome] = await revokeLeakedKeys(parts.leaks, [{ text: form.text('key') }])
+  if (outcome === undefined)
+    return show(visit, `That holds no key of ours: they start with ${keyPrefix} and have 45 characters.`)
+  return page(visit, {
+    title: outcome.state === 'unknown' ? 'This key opens nothing here' : 'This key is revoked',
+    lead: sentences[outcome.state],
+    narrow: true,
+    body: html`<p><a class="button secondary" href="/">To the start</a></p>`,
+  })
+}
+
+const sentences: Readonly<Record<LeakOutcome['state'], string>> = {
+  revoked: 'Every server refuses it within a second, for ever, and its owner is told. Thank you.',
+  revoked_before: 'It was revoked before and is refused. Thank you for telling us.',
+  unknown: 'It has the shape of a key of ours, but no account has it. There is nothing to revoke.',
+}
+
+function show(visit: Visit, problem?: string): Promise<Response> {
+  return page(visit, {
+    title: 'I found a key',
+    lead: `Found a key that starts with ${keyPrefix} where it should not be? Paste it, or the text around it: it is revoked at once, and its owner is told.`,
+    status: problem === undefined ? 200 : 422,
+    problem,
+    narrow: true,
+    body: html`<form method="post" action="/leaked-key">
+        ${csrfInput(visit.signedIn)}
+        <div class="field">
+          <label for="key">The key</label>
+          <textarea
+            id="key"
+            name="key"
+            rows="3"
+            maxlength="4000"
+            required
+            autocomplete="off"
+            spellcheck="false"
+          ></textarea>
+        </div>
+        <button class="danger">Revoke it</button>
+      </form>
+      <p class="side">
+        Is it your own? <a href="/account/keys">Rotate it</a> instead, so that what uses it goes on. This cannot be
+        taken back.
+      </p>`,
+  })
+}

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { mintKey } from '../../src/domain/keys.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+import type { Service } from '../service.ts'
+import { startWeb, type Visitor } from './browser-less.ts'
+
+let service: Service
+let visitor: Visitor
+beforeAll(async () => {
+  ;({ service, visitor } = await startWeb())
+})
+afterAll(() => service.stop())
+
+const send = async (key: string): Promise<[number, string]> => {
+  const response = await visitor.post('/leaked-key', { key })
+  return [response.status, await response.text()]
+}
+
+test('a found key is revoked within seconds, whatever stands around it; its owner is told, and the key is shown nowhere', async () => {
+  await service.addEmail('owner@example.com')
+  const { key } = await service.addNamedKey('laptop')
+  const text = key.reveal()
+  const [status, page] = await send(`OPENAI_API_KEY="${text}" # do not commit`)
+  expect([status, page.includes('This key is revoked'), page.includes(text)]).toEqual([200, true, false])
+  await expect
+    .poll(async () => (await service.chat({}, { authorization: `Bearer ${text}` })).status, { timeout: 5000 })
+    .toBe(401)
+  const outbox = await (await visitor.get('/dev/outbox')).text()
+  expect(outbox).toContain('Your svc-router key was found in public and is revoked')
+  expect(outbox).toContain('laptop')
+  expect(outbox).not.toContain(text)
+  expect(JSON.stringify(service.events)).not.toContain(text)
+  expect((await send(text))[1]).toContain('It was revoked before')
+})
+
+test('an unknown key, and a text without one, change nothing', async () => {
+  expect((await send(mintKey(systemRandom()).reveal()))[1]).toContain('no account has it')
+  const [status, page] = await send('sk-canary-of-another-service')
+  expect([status, page.includes('That holds no key of ours'), page.includes('canary')]).toEqual([422, true, false])
+})
+
+test('one network tries only so many', async () => {
+  const statuses: number[] = []
+  for (let count = 0; count < 65; count++) statuses.push((await send('x'))[0])
+  expect(statuses).toContain(429)
+})

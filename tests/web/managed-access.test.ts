@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { recordResale, reviewManagedRequest, switchManagedAccess } from '../../src/accounts/managed-access.ts'
+import { openSession } from '../../src/accounts/sessions.ts'
+import { SkippingClock } from '../skipping-clock.ts'
+import type { Service } from '../service.ts'
+import { startWeb, Visitor } from './browser-less.ts'
+
+const path = '/account/managed-access'
+let service: Service
+let owner: Visitor
+let clock: SkippingClock
+beforeAll(async () => {
+  clock = new SkippingClock()
+  ;({ service } = await startWeb({ clock }))
+  owner = new Visitor(service.config.appUrl)
+  const plane = { ...service.plane, store: service.store }
+  const { token } = await openSession(plane, service.account.id, { method: 'link', agent: 'Tests' })
+  owner.cookie = `svc_session=${token.reveal()}`
+})
+afterAll(() => service.stop())
+
+const read = async (): Promise<string> => (await (await owner.get(path)).text()).replaceAll(/\s+/g, ' ')
+const own = () => service.store.listManagedRequests({ accountId: service.account.id, limit: 10 })
+const operator = () => ({ ...service.plane, store: service.store, actor: { kind: 'cli' } as const })
+
+test('a request is filed in the name of the session, once, and nothing is switched on by it', async () => {
+  expect((await owner.post(path)).headers.get('location')).toBe(`${path}?done=managed-asked`)
+  expect(await own()).toMatchObject([{ state: 'requested' }])
+  expect((await owner.post(path)).status).toBe(422)
+  expect((await own()).length).toBe(1)
+  expect(await read()).toContain('waits for review')
+  expect(await service.store.hasManagedAccess(service.account.id)).toBe(false)
+  const entries = JSON.stringify(await service.store.readAudit(0, 100))
+  expect(entries).toContain('managed.requested')
+  expect(entries).toContain('session')
+})
+
+test('the checklist shows the switch and the three checks as they stand', async () => {
+  const states = async (): Promise<string[]> =>
+    Array.from((await read()).matchAll(/>(holds|does not hold)</g), ([, state]) => state!)
+  expect(await states()).toEqual(['does not hold', 'does not hold', 'holds', 'holds'])
+  await switchManagedAccess(operator(), true)
+  await recordResale(operator(), 'openai', 'CONTRACT-17')
+  await clock.skip(5_000)
+  expect(await states()).toEqual(['holds', 'holds', 'holds', 'holds'])
+  expect(await read()).toContain('Providers allow resale: openai')
+  expect(await read()).not.toContain('CONTRACT-17')
+})
+
+test('what the operator decides is shown, and the account can withdraw, once', async () => {
+  const [request] = await own()
+  await reviewManagedRequest(operator(), request!.id, 'approved')
+  expect(await read()).toContain('approved')
+  const withdraw = `${path}/${request!.id}/withdraw`
+  expect((await owner.post(withdraw)).headers.get('location')).toBe(`${path}?done=managed-withdrawn`)
+  expect((await owner.post(withdraw)).status).toBe(422)
+  expect((await owner.post(`${path}/mar_none/withdraw`)).status).toBe(404)
+  expect(await read()).toContain('Ask for a review')
+})
