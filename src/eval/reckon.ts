@@ -1,5 +1,6 @@
 import { maxAnalysisTokens } from '../gateway/fusion/judge.ts'
 import { cautiousInputTokens, outputLimit } from '../gateway/fusion/measure.ts'
+import type { FusionSettings } from '../gateway/fusion/settings.ts'
 import type { PresetName } from '../domain/fusion-presets.ts'
 import { maxSamples } from './arms/model-arms.ts'
 import { conversationOf, fusionDesign, selfPanelDesign } from './design.ts'
@@ -12,8 +13,8 @@ const usual = { answer: 500, analysis: 700, overhead: 250 }
 /** Around what is quoted: rules, marks, notes. */
 const worstOverhead = 3_000
 const usualSamples = 5
-/** The engine's ladder: two judges that may each mend a reply, and a second look that may be mended too. */
-const mostJudgeCalls = 6
+/** The engine's ladder: two judges that may each mend a reply, and further looks that may be mended too. */
+const mostJudgeCalls = ({ furtherLooks }: FusionSettings): number => 4 + 2 * furtherLooks
 
 /** Calls, and what they cost in US dollars. */
 interface Reckoned {
@@ -71,7 +72,7 @@ export function reckon({ members, questions, preset }: ReckoningOf): Reckoning {
     })
     const analysis = outputLimit(dearest, maxAnalysisTokens)
     add(sums.most, dearest, {
-      times: fusions * mostJudgeCalls,
+      times: fusions * mostJudgeCalls(settings),
       inputTokens: quoted.most + analysis,
       outputTokens: analysis,
     })
