@@ -197,12 +197,15 @@ export class RelayLane implements Lane {
     this.alive = true
     const text = Buffer.from(data, 'latin1').toString('utf8')
     const wasFinished = this.finished
+    const before = this.#reader.lastData
     this.#note(this.#reader.readEvent(text))
     if (text === done) {
       this.#isDone = true
       return ''
     }
-    const parsed = this.#reader.lastData!
+    const last = this.#reader.lastData
+    // Behind the end of an answer its reader reads no more.
+    const parsed = last === undefined || last === before ? (JSON.parse(text) as JsonObject) : last
     // A complete answer stays one, whatever its backend says of itself afterwards.
     if (wasFinished && (parsed['error'] != null || parsed['type'] === 'error')) return ''
     const shown = this.#restate(block, parsed)
