@@ -30,10 +30,18 @@ export function shownDays(nowMs: number): readonly string[] {
 /** Counts in memory what happened since it was last taken. */
 export class UptimeTally {
   #counts = new Map<string, { day: string; kind: UptimeKind; name: string; answered: number; failed: number }>()
+  /** The day that was counted last: every request asks for it, and it seldom changes. */
+  #day = ''
+  #dayNumber = Number.NaN
 
   /** Counts one. */
   note(timeMs: number, kind: UptimeKind, name: string, isAnswered: boolean): void {
-    const day = dayOf(timeMs)
+    const dayNumber = Math.floor(timeMs / dayMs)
+    if (dayNumber !== this.#dayNumber) {
+      this.#day = dayOf(timeMs)
+      this.#dayNumber = dayNumber
+    }
+    const day = this.#day
     const key = `${day} ${kind} ${name}`
     let count = this.#counts.get(key)
     if (count === undefined) {

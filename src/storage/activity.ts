@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Kysely, sql, SqliteAdapter } from 'kysely'
 import type { ActivitySelection, UsageGroup } from '../accounts/ports.ts'
 import type { RequestRecord } from '../domain/requests.ts'
+import { dayOf } from '../domain/uptime.ts'
 import { readRequest } from './requests.ts'
 import type { Tables } from './schema.ts'
 
@@ -33,7 +34,7 @@ export async function addUpUsage(
   const groups: UsageGroup[] = []
   for (let startMs = Math.floor(fromMs / dayMs) * dayMs; startMs < untilMs; startMs += dayMs) {
     const rows = await addUpDay(db, accountId, startMs, maxPerDay)
-    const day = new Date(startMs).toISOString().slice(0, 10)
+    const day = dayOf(startMs)
     groups.push(...rows.map((row) => groupOf(day, row)))
     await nextTurn()
   }

@@ -1,5 +1,6 @@
 import type { UsageGroup } from '../accounts/ports.ts'
 import type { UsageSignals } from '../domain/usage.ts'
+import { dayOf } from '../domain/uptime.ts'
 import type { DayBar } from './chart.ts'
 
 const dayMs = 86_400_000
@@ -28,7 +29,7 @@ export function sumOf(groups: readonly UsageGroup[], valueOf: (group: UsageGroup
 export function barsByDay(groups: readonly UsageGroup[], fromMs: number, untilMs: number): readonly DayBar[] {
   const bars = new Map<string, { day: string; answered: number; failed: number }>()
   for (let startMs = fromMs; startMs < untilMs; startMs += dayMs) {
-    const day = new Date(startMs).toISOString().slice(0, 10)
+    const day = dayOf(startMs)
     bars.set(day, { day, answered: 0, failed: 0 })
   }
   for (const { day, errorCode, requests } of groups) {
