@@ -1,0 +1,194 @@
+import type { Config } from '../config/config.ts'
+import { defaultPreset } from '../domain/fusion-presets.ts'
+import { evaluate, type Evaluation } from '../eval/evaluation.ts'
+import type { EvaluationHead } from '../eval/journal-lines.ts'
+import type { EvalMember, Kept, OpenedModels } from '../eval/ports.ts'
+import { buildQuestionSet } from '../eval/questions/question-set.ts'
+import type { Question } from '../eval/questions/question.ts'
+import { reckon, type Reckoning } from '../eval/reckon.ts'
+import { buildReport } from '../eval/report.ts'
+import { simulateWorld } from '../eval/simulated-world.ts'
+import { quoteForShell } from '../domain/quote-for-shell.ts'
+import { simulatedBanner, writeReport } from '../eval/write-report.ts'
+import type { Command, Invocation } from './command.ts'
+import { continueEvalFile, createEvalFile, readEvalFile, type EvalFile } from './eval-file.ts'
+import { choosePanel, defaultItems, readEvalLine, type EvalLine } from './eval-options.ts'
+import { CommandError, exitCodes } from './failures.ts'
+import { writeTable } from './table.ts'
+
+/** As shells tell a program that was interrupted. */
+const interruptedCode = 130
+/** Progress is told this often at most, in questions. */
+const tellEvery = 10
+
+type Result = Awaited<ReturnType<Command['run']>>
+
+/** Runs `svc-router eval`: what is asked, then measured, then told. @throws CommandError for what cannot be evaluated */
+export async function runEval(invocation: Invocation): Promise<Result> {
+  const asked = readEvalLine(invocation)
+  const accountId = await invocation.withStore(async ({ account }) => (await account()).id)
+  const config = invocation.config ?? invocation.load()
+  const begun = beginning(invocation, asked)
+  const questions = buildQuestionSet(begun.seed, begun.items)
+  const members = config.backends.filter(({ simulated }) => simulated).map(({ id }) => id)
+  const voice = simulateWorld({ questions, members, seed: begun.seed })
+  const models = await invocation.ports.openModels(config, accountId, voice)
+  try {
+    return await runWith({ invocation, config, asked, begun, questions, models })
+  } finally {
+    await models.close()
+  }
+}
+
+/** What is evaluated: as it was begun where it is gone on with, else as asked. */
+interface Beginning extends Omit<EvaluationHead, 'members'> {
+  readonly members: readonly string[] | undefined
+  /** Of what is gone on with, the models behind the members' names. */
+  readonly models: readonly string[] | undefined
+  readonly kept: Kept
+  readonly path: string | undefined
+}
+
+interface RunOf {
+  readonly invocation: Invocation
+  readonly config: Config
+  readonly asked: EvalLine
+  readonly begun: Beginning
+  readonly questions: readonly Question[]
+  readonly models: OpenedModels
+}
+
+async function runWith({ invocation, config, asked, begun, questions, models }: RunOf): Promise<Result> {
+  const { terminal, line, ports } = invocation
+  const { seed, items, preset } = begun
+  const members = choosePanel(invocation, models.candidates, asked, begun.members)
+  if (begun.models?.some((model, place) => model !== members[place]!.model) === true)
+    throw new CommandError(
+      exitCodes.usage,
+      'a member has another model now than when the evaluation was begun',
+      `begin anew: ${invocation.command('eval')}`,
+    )
+  const reckoning = reckon({ members, questions, preset })
+  const plan = { seed, items, preset, members: members.map(({ id, model }) => ({ id, model })), maxUsd: asked.maxUsd }
+  const isSimulated = members.some(({ simulated }) => simulated)
+  const description = describe(plan, reckoning, isSimulated)
+  if (line.flag('dry-run')) {
+    const again = invocation.command(`eval --seed ${seed}`)
+    return {
+      text: description,
+      json: { ...plan, simulated: isSimulated, reckoning },
+      talk: [`Nothing was asked. Next: ${again}`],
+    }
+  }
+  if (!line.flag('json')) terminal.err(description)
+  using file = begun.path === undefined ? createEvalFile(config.dataDir, plan) : continueEvalFile(begun.path)
+  const ending = new AbortController()
+  terminal.onStop(() => ending.abort())
+  const evaluation = await evaluate({
+    port: { clock: ports.clock, callModel: models.callModel, journal: file.journal },
+    members,
+    questions,
+    preset,
+    seed,
+    maxUsd: asked.maxUsd,
+    kept: begun.kept,
+    signal: ending.signal,
+    onProgress(done, spentUsd) {
+      if (line.flag('json') || (done % tellEvery !== 0 && done !== items)) return
+      terminal.err(`${done} of ${items} questions, ${spentUsd.toFixed(4)} USD`)
+    },
+  })
+  return resultOf(invocation, { evaluation, members, file, plan })
+}
+
+function beginning({ line, ports }: Invocation, asked: EvalLine): Beginning {
+  const path = line.option('resume')
+  if (path !== undefined) {
+    const { head, kept } = readEvalFile(path)
+    const members = head.members.map(({ id }) => id)
+    const isOther =
+      (asked.items ?? head.items) !== head.items ||
+      (asked.seed ?? head.seed) !== head.seed ||
+      (asked.preset ?? head.preset) !== head.preset ||
+      asked.members !== undefined
+    if (!isOther) return { ...head, members, models: head.members.map(({ model }) => model), kept, path }
+    throw new CommandError(
+      exitCodes.usage,
+      'an evaluation is gone on with as it was begun',
+      'leave out --items, --seed, --preset and --members, or begin anew without --resume',
+    )
+  }
+  const [a = 0, b = 0, c = 0] = ports.random(3)
+  return {
+    seed: asked.seed ?? a * 65_536 + b * 256 + c,
+    items: asked.items ?? defaultItems,
+    preset: asked.preset ?? defaultPreset,
+    members: asked.members,
+    models: undefined,
+    kept: { answered: new Map(), spentUsd: 0 },
+    path: undefined,
+  }
+}
+
+function describe(
+  { seed, items, preset, members, maxUsd }: EvaluationHead & { readonly maxUsd: number },
+  { typical, most }: Reckoning,
+  isSimulated: boolean,
+): string {
+  const names = members.map(({ id, model }) => (id === model ? id : `${id} (${model})`)).join(', ')
+  return [
+    ...(isSimulated ? [simulatedBanner] : []),
+    `${items} questions of seed ${seed}, preset ${preset}, members: ${names}.`,
+    `About ${typical.calls} calls for ${typical.usd.toFixed(2)} USD${isSimulated ? ' (pretended)' : ''}; never more than ${most.calls} calls and ${most.usd.toFixed(2)} USD. It stops before it could spend more than ${maxUsd} USD.`,
+  ].join('\n')
+}
+
+interface Finished {
+  readonly evaluation: Evaluation
+  readonly members: readonly EvalMember[]
+  readonly file: EvalFile
+  readonly plan: EvaluationHead
+}
+
+function resultOf(invocation: Invocation, { evaluation, members, file, plan }: Finished): Result {
+  const { stop, questions, injected, spentUsd } = evaluation
+  const report = buildReport(evaluation, members)
+  const resume = invocation.command(`eval --resume ${quoteForShell(file.path)}`)
+  const complete = questions.length + injected.length
+  const json = {
+    ...plan,
+    complete: stop === undefined,
+    stopped: stop?.reason,
+    file: file.path,
+    spentUsd,
+    report,
+  }
+  const text = report === undefined ? '' : writeReport(report, writeTable)
+  const early = `${complete} of ${plan.items} questions are complete, ${spentUsd.toFixed(4)} USD spent; the figures are of those alone.`
+  switch (stop?.reason) {
+    case undefined:
+      return { text, json, talk: [`Everything is kept in ${file.path}, for your user alone.`] }
+    case 'money':
+      return {
+        text,
+        json,
+        talk: [
+          `Stopped: the next call could go beyond --max-usd. ${early}`,
+          `Go on with more: ${resume} --max-usd USD`,
+        ],
+        exitCode: report === undefined ? exitCodes.failure : exitCodes.ok,
+      }
+    case 'credentials':
+      return {
+        text,
+        json,
+        talk: [
+          `Stopped: a provider rejected the credential of ${stop?.member ?? 'a member'}. ${early}`,
+          `Look: ${invocation.command('upstream test')}, then: ${resume}`,
+        ],
+        exitCode: exitCodes.auth,
+      }
+    case 'asked':
+      return { text, json, talk: [`Interrupted. ${early}`, `Go on: ${resume}`], exitCode: interruptedCode }
+  }
+}
