@@ -8,24 +8,14 @@ import type { RequestRow, Tables } from '../../src/storage/schema.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
 import { someRecord } from '../audit-record.ts'
 import { enginesFor } from './engines.ts'
+import { requestRow } from './request-row.ts'
 
 const dayMs = 86_400_000
 const noonMs = Date.UTC(2026, 10, 21, 12)
 
-function requestRow(id: string, changes: Partial<RequestRow> = {}): RequestRow {
-  return {
-    id,
-    account_id: 'acc_1',
-    key_id: 'key_1',
-    profile: 'svc-router/frontier',
-    format: 'openai-chat',
-    stream: 0,
-    units: 1,
-    period_id: '2026-11',
-    admitted_at_ms: noonMs,
-    state: 'done',
-    charged: 1,
-    due_mark: null,
+/** An answered request of noon, with two attempts and counted tokens. */
+function answeredRow(id: string, changes: Partial<RequestRow> = {}): RequestRow {
+  return requestRow(id, noonMs, {
     attempts: JSON.stringify([
       { backend: 'alpha', outcome: 'server_error', ms: 3 },
       { backend: 'beta', outcome: 'answered', ms: 5 },
@@ -35,12 +25,10 @@ function requestRow(id: string, changes: Partial<RequestRow> = {}): RequestRow {
     cached_tokens: 0,
     reasoning_tokens: 0,
     usage_source: 'counted',
-    error_code: null,
     first_content_ms: 7,
     total_ms: 9,
-    fusions: null,
     ...changes,
-  }
+  })
 }
 
 /** Where a table says whose row it is. */
@@ -81,13 +69,13 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
     test('are added up by day, profile, key, last backend and error, and none of another account', async () => {
       const failed = { error_code: 'server_is_overloaded', charged: 0, usage_source: null, input_tokens: null }
       await addRows(
-        requestRow('req_1'),
-        requestRow('req_2', { usage_source: 'estimated' }),
-        requestRow('req_3', { ...failed, output_tokens: null }),
-        requestRow('req_4', { attempts: null, key_id: 'key_2' }),
-        requestRow('req_5', { admitted_at_ms: noonMs - dayMs }),
-        requestRow('req_6', { admitted_at_ms: noonMs - 2 * dayMs }),
-        requestRow('req_7', { account_id: 'acc_2' }),
+        answeredRow('req_1'),
+        answeredRow('req_2', { usage_source: 'estimated' }),
+        answeredRow('req_3', { ...failed, output_tokens: null }),
+        answeredRow('req_4', { attempts: null, key_id: 'key_2' }),
+        answeredRow('req_5', { admitted_at_ms: noonMs - dayMs }),
+        answeredRow('req_6', { admitted_at_ms: noonMs - 2 * dayMs }),
+        answeredRow('req_7', { account_id: 'acc_2' }),
       )
       const groups = await store.addUpUsage('acc_1', noonMs - dayMs, noonMs + dayMs, 1000)
       const common = { profile: 'svc-router/frontier', keyId: 'key_1', backend: 'beta', errorCode: null }
@@ -103,11 +91,11 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
 
     test('are listed newest first, by every filter and page by page', async () => {
       await addRows(
-        requestRow('req_1', { admitted_at_ms: noonMs - dayMs }),
-        requestRow('req_2', { error_code: 'key_revoked', key_id: 'key_2' }),
-        requestRow('req_3', { profile: 'svc-router/fusion' }),
-        requestRow('req_4', { state: 'open' }),
-        requestRow('req_5', { account_id: 'acc_2' }),
+        answeredRow('req_1', { admitted_at_ms: noonMs - dayMs }),
+        answeredRow('req_2', { error_code: 'key_revoked', key_id: 'key_2' }),
+        answeredRow('req_3', { profile: 'svc-router/fusion' }),
+        answeredRow('req_4', { state: 'open' }),
+        answeredRow('req_5', { account_id: 'acc_2' }),
       )
       const list = async (more: object, among = 100): Promise<string[]> =>
         (await store.listActivity('acc_1', { limit: 10, ...more }, among)).map(({ id }) => id)
@@ -149,7 +137,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
           created_at_ms: 1,
         })
         .execute()
-      await addRows(requestRow(`req_${n}`, { account_id: accountId }))
+      await addRows(answeredRow(`req_${n}`, { account_id: accountId }))
       await db.insertInto('usage').values({ account_id: accountId, period_id: '2026-11', used: 3 }).execute()
       await createResponseStore(db).save(
         {

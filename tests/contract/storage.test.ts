@@ -5,9 +5,10 @@ import type { AuditRecord } from '../../src/domain/audit.ts'
 import { lowestIdAt } from '../../src/domain/ids.ts'
 import { type Migration, migrations } from '../../src/storage/migration-steps.ts'
 import { migrate, SchemaMismatch } from '../../src/storage/migrations.ts'
-import type { RequestRow, Tables } from '../../src/storage/schema.ts'
+import type { Tables } from '../../src/storage/schema.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
 import { enginesFor } from './engines.ts'
+import { requestRow } from './request-row.ts'
 
 const engines = enginesFor('storage')
 
@@ -37,34 +38,6 @@ function upstreamOf(id: string, changes: Partial<Upstream> = {}): Omit<Upstream,
     sealedCredential: 'sealed',
     credentialHint: 'wxyz',
     createdAtMs: 3000,
-    ...changes,
-  }
-}
-
-function requestRow(id: string, admittedAtMs: number, changes: Partial<RequestRow> = {}): RequestRow {
-  return {
-    id,
-    account_id: 'acc_1',
-    key_id: 'key_1',
-    profile: 'svc-router/frontier',
-    format: 'openai-chat',
-    stream: 0,
-    units: 1,
-    period_id: '2026-11',
-    admitted_at_ms: admittedAtMs,
-    state: 'done',
-    charged: 1,
-    due_mark: null,
-    attempts: null,
-    input_tokens: null,
-    output_tokens: null,
-    cached_tokens: null,
-    reasoning_tokens: null,
-    usage_source: null,
-    error_code: null,
-    first_content_ms: null,
-    total_ms: 5,
-    fusions: null,
     ...changes,
   }
 }

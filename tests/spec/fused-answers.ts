@@ -88,3 +88,15 @@ export async function until(isSo: () => boolean): Promise<void> {
   for (let tries = 0; tries < 400 && !isSo(); tries++) await new Promise((resolve) => setTimeout(resolve, 5))
   expect(isSo()).toBe(true)
 }
+
+/** Reads a stream until it has been kept alive four times, in any format, and leaves; gives what was there until then. */
+export async function keptAliveText(response: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const bytes of response.body!) {
+    text += decoder.decode(bytes, { stream: true })
+    const signs = text.match(/^: |"type":"response\.in_progress"|"type":"ping"/gm) ?? []
+    if (signs.length >= 4) break
+  }
+  return text
+}

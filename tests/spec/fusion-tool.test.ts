@@ -4,7 +4,7 @@ import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { seenIn } from '../seen-answer.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
-import { answer, leaveAmid, recordOf, startScripted } from './fused-answers.ts'
+import { answer, keptAliveText, leaveAmid, recordOf, startScripted } from './fused-answers.ts'
 
 const frontier = 'svc-router/frontier'
 const tool = { type: 'svc-router:fusion' }
@@ -397,15 +397,7 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
     expect(Math.min(...waitedMs)).toBeLessThan(250)
     await service!.stop()
     await start([[call('How many?'), silent], [silent], [silent]], { settings: { keep_alive: '100ms' } })
-    const response = await service!.post(path, body)
-    const decoder = new TextDecoder()
-    let text = ''
-    for await (const bytes of response.body!) {
-      text += decoder.decode(bytes, { stream: true })
-      const signs = text.match(/^: |"type":"response\.in_progress"|"type":"ping"/gm) ?? []
-      if (signs.length >= 4) break
-    }
-    expect(text).toContain('3 models were asked.')
+    expect(await keptAliveText(await service!.post(path, body))).toContain('3 models were asked.')
   })
 
   test('the text before a run is there while the run goes on', async () => {

@@ -8,7 +8,7 @@ import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import { connect, majors } from '../clients/openai-clients.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
-import { answer, eventsOf, leaveAmid, recordOf, saidIn, startScripted } from './fused-answers.ts'
+import { answer, eventsOf, keptAliveText, leaveAmid, recordOf, saidIn, startScripted } from './fused-answers.ts'
 
 const model = 'svc-router/fusion'
 const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })
@@ -157,15 +157,7 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
         settings: { keep_alive: '100ms' },
       },
     )
-    const response = await service!.post(path, body)
-    const decoder = new TextDecoder()
-    let text = ''
-    for await (const bytes of response.body!) {
-      text += decoder.decode(bytes, { stream: true })
-      const signs = text.match(/^: |"type":"response\.in_progress"|"type":"ping"/gm) ?? []
-      if (signs.length >= 4) break
-    }
-    expect(text).toContain('3 models were asked.')
+    expect(await keptAliveText(await service!.post(path, body))).toContain('3 models were asked.')
   })
 
   test('breaks where the writer breaks off in the midst of its answer, says so, and is charged', async () => {

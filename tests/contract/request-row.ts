@@ -1,0 +1,30 @@
+import type { RequestRow } from '../../src/storage/schema.ts'
+
+/** The row of a request of `acc_1` that was answered, and says no more of it than `changes` do. */
+export function requestRow(id: string, admittedAtMs: number, changes: Partial<RequestRow> = {}): RequestRow {
+  return {
+    id,
+    account_id: 'acc_1',
+    key_id: 'key_1',
+    profile: 'svc-router/frontier',
+    format: 'openai-chat',
+    stream: 0,
+    units: 1,
+    period_id: '2026-11',
+    admitted_at_ms: admittedAtMs,
+    state: 'done',
+    charged: 1,
+    due_mark: null,
+    attempts: null,
+    input_tokens: null,
+    output_tokens: null,
+    cached_tokens: null,
+    reasoning_tokens: null,
+    usage_source: null,
+    error_code: null,
+    first_content_ms: null,
+    total_ms: 5,
+    fusions: null,
+    ...changes,
+  }
+}
