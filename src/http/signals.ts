@@ -9,7 +9,8 @@ export type HeaderList = string[]
 export function usageHeaders(signals: UsageSignals, nowMs: number): HeaderList {
   const { rateLimit, rateRemaining, rateReset, quotaLimit, quotaUsed, quotaRemaining, quotaReset } = signals
   const now = Math.floor(nowMs / 1000)
-  const minuteLeft = Math.max(0, rateReset - now)
+  // Both ends are rounded to seconds: without the bound a full minute would be told as 61.
+  const minuteLeft = Math.min(minuteMs / 1000, Math.max(0, rateReset - now))
   const monthLeft = Math.max(0, quotaReset - now)
   return [
     'X-RateLimit-Limit',
