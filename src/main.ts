@@ -75,6 +75,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     proveQuotas: () => proveQuotasOnSqlite(config.dataDir),
     billing: store.billing,
     proofs: store,
+    operators: store.operators,
     incidents: store,
     tickets: store,
     requests: {

@@ -97,6 +97,7 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
       openApi: openApiDocument({ baseUrl, links, version: readVersion() }),
       control: { store, clock, random, pepper },
       identity: { store, clock, random, pepper },
+      operators: { store: store.operators, clock, random, pepper },
       clock,
       log,
       mintRequestId: idMinter('req_', () => clock.nowMs(), random),

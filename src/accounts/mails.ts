@@ -11,6 +11,14 @@ const purposes = {
     subject: 'Add this address to your svc-router account',
     what: 'add this address to a svc-router account',
   },
+  operator_sign_in: {
+    subject: 'Sign in to the operator’s console of svc-router',
+    what: 'sign in to the operator’s console of svc-router, if you operate it',
+  },
+  operator_confirm: {
+    subject: 'Confirm it is you in the console of svc-router',
+    what: 'confirm that it is you in the operator’s console of svc-router',
+  },
 } as const satisfies Readonly<Record<ProofPurpose, { readonly subject: string; readonly what: string }>>
 
 /** The letter to an owner whose key was found in public and is revoked. Where it was found is somebody else's text. */

@@ -1,5 +1,6 @@
 import { idMinter } from '../domain/ids.ts'
-import type { ProofPurpose, SignInProof } from '../domain/identity.ts'
+import { realmOf, type AccountPurpose, type Realm, type SignInProof } from '../domain/identity.ts'
+import type { Operator } from '../domain/operators.ts'
 import { Secret } from '../domain/secret.ts'
 import { mintCode, mintToken, tokenDigest } from '../domain/tokens.ts'
 import type { IdentityPlane } from './identity.ts'
@@ -19,6 +20,11 @@ const limits = [
   { windowMs: 15 * minuteMs, count: 5 },
   { windowMs: 24 * hourMs, count: 20 },
 ] as const
+/** Whoever confirms is signed in, and may have to a few times an hour. */
+const confirmLimits = [
+  { windowMs: 15 * minuteMs, count: 8 },
+  { windowMs: 24 * hourMs, count: 80 },
+] as const
 /** Ended proofs are kept so long, because they are what is counted. */
 const keptMs = 24 * hourMs
 const codeShape = /^\d{6}$/
@@ -37,20 +43,39 @@ export type StartedProof = { readonly proof: SignInProof } | { readonly retryAtM
  * Sends a code to an address, and unless an email is to be added a link. The same is done and said for every address,
  * whether or not an account has it; `retryAtMs` where it was asked for too often. @throws MailError
  */
-export async function startProof(
+export function startProof(
   plane: MailPlane,
   address: string,
-  purpose: ProofPurpose,
+  purpose: AccountPurpose | 'operator_sign_in',
   accountId: string | null = null,
 ): Promise<StartedProof> {
+  return sendProof(plane, { purpose, address, accountId })
+}
+
+/** Sends an operator who is signed in a code that this one session is confirmed with. @throws MailError */
+export function startConfirming(
+  plane: MailPlane,
+  { operator, sessionId }: { readonly operator: Operator; readonly sessionId: string },
+): Promise<StartedProof> {
+  const forOperator = { operatorId: operator.id, sessionId }
+  return sendProof(plane, { purpose: 'operator_confirm', address: operator.email, accountId: null, forOperator })
+}
+
+async function sendProof(
+  plane: MailPlane,
+  of: Omit<SignInProof, 'id' | 'createdAtMs' | 'expiresAtMs'> & { readonly address: string },
+): Promise<StartedProof> {
+  const { purpose, address } = of
   const nowMs = Math.floor(plane.clock.nowMs())
-  for (const { windowMs, count: most } of limits) {
+  for (const { windowMs, count: most } of purpose === 'operator_confirm' ? confirmLimits : limits) {
     const { count, firstAtMs } = await plane.store.countProofs(address, nowMs - windowMs)
     if (count >= most) return { retryAtMs: (firstAtMs ?? nowMs) + windowMs }
   }
   const code = mintCode(plane.random)
-  const { proof, token } = await addProof(plane, { purpose, address, accountId, code, lifeMs: proofLifeMs })
-  const link = purpose === 'add_email' ? undefined : linkFor(plane.appUrl, token)
+  const { proof, token } = await addProof(plane, { ...of, code, lifeMs: proofLifeMs })
+  // A link would be followed in any browser: these codes are for the one that asked.
+  const hasLink = purpose !== 'add_email' && purpose !== 'operator_confirm'
+  const link = hasLink ? linkFor(plane.appUrl, realmOf(purpose), token) : undefined
   await plane.sendMail(writeProofMail(address, purpose, code, link))
   return { proof }
 }
@@ -59,7 +84,20 @@ export async function startProof(
 export async function createSignInLink(plane: ProofPlane, accountId: string, appUrl: string): Promise<Secret> {
   const lifeMs = printedLinkLifeMs
   const { token } = await addProof(plane, { purpose: 'sign_in', address: null, accountId, code: undefined, lifeMs })
-  return linkFor(appUrl, token)
+  return linkFor(appUrl, 'account', token)
+}
+
+/** The same for an operator and the console. */
+export async function createOperatorLink(plane: ProofPlane, operatorId: string, appUrl: string): Promise<Secret> {
+  const { token } = await addProof(plane, {
+    purpose: 'operator_sign_in',
+    address: null,
+    accountId: null,
+    forOperator: { operatorId, sessionId: null },
+    code: undefined,
+    lifeMs: printedLinkLifeMs,
+  })
+  return linkFor(appUrl, 'operator', token)
 }
 
 /** A token by which a page goes on with an address that was proven already. */
@@ -69,12 +107,20 @@ export async function continueProof(plane: ProofPlane, address: string): Promise
   return (await addProof(plane, of)).token
 }
 
+/** The proof of that id and realm, whatever became of it. */
+export async function findProof(plane: IdentityPlane, realm: Realm, proofId: string): Promise<SignInProof | undefined> {
+  const proof = await plane.store.findProof(proofId)
+  return proof === undefined || realmOf(proof.purpose) !== realm ? undefined : proof
+}
+
 /** Tries the code of a proof; a right one uses it up. `over`: there is no such proof, it ended or was tried too often. */
 export async function tryCode(
   plane: IdentityPlane,
+  realm: Realm,
   proofId: string,
   text: string,
 ): Promise<SignInProof | 'wrong' | 'over'> {
+  if ((await findProof(plane, realm, proofId)) === undefined) return 'over'
   const code = text.replaceAll(/[\s-]/g, '')
   const digest = codeShape.test(code) ? codeDigest(plane, proofId, code) : ''
   const result = await plane.store.tryCode(proofId, digest, maxTries, plane.clock.nowMs())
@@ -84,15 +130,15 @@ export async function tryCode(
 }
 
 /** The proof of a link while it can be used, for showing where it leads; looking uses nothing up. */
-export async function findLink(plane: IdentityPlane, token: string): Promise<SignInProof | undefined> {
+export async function findLink(plane: IdentityPlane, realm: Realm, token: string): Promise<SignInProof | undefined> {
   if (!tokenShape.test(token)) return undefined
-  const proof = await plane.store.findProofByLink(linkDigest(plane, token))
+  const proof = await plane.store.findProofByLink(linkDigest(plane, realm, token))
   return proof === undefined || plane.clock.nowMs() >= proof.expiresAtMs ? undefined : proof
 }
 
 /** Uses a link up; undefined where it was used, has ended or is none. */
-export async function takeLink(plane: IdentityPlane, token: string): Promise<SignInProof | undefined> {
-  return tokenShape.test(token) ? plane.store.useLink(linkDigest(plane, token), plane.clock.nowMs()) : undefined
+export async function takeLink(plane: IdentityPlane, realm: Realm, token: string): Promise<SignInProof | undefined> {
+  return tokenShape.test(token) ? plane.store.useLink(linkDigest(plane, realm, token), plane.clock.nowMs()) : undefined
 }
 
 /** What making a proof needs. */
@@ -100,7 +146,7 @@ export interface ProofPlane extends Omit<IdentityPlane, 'store'> {
   readonly store: Pick<IdentityPlane['store'], 'addProof'>
 }
 
-interface ProofDraft extends Pick<SignInProof, 'purpose' | 'address' | 'accountId'> {
+interface ProofDraft extends Omit<SignInProof, 'id' | 'createdAtMs' | 'expiresAtMs'> {
   readonly code: Secret | undefined
   readonly lifeMs: number
 }
@@ -113,7 +159,7 @@ async function addProof(plane: ProofPlane, draft: ProofDraft): Promise<{ proof: 
   const token = mintToken(plane.random)
   const digests = {
     code: code === undefined ? null : codeDigest(plane, id, code.reveal()),
-    link: linkDigest(plane, token.reveal()),
+    link: linkDigest(plane, realmOf(of.purpose), token.reveal()),
   }
   await plane.store.addProof(proof, digests, nowMs - keptMs)
   return { proof, token }
@@ -124,10 +170,12 @@ function codeDigest(plane: ProofPlane, proofId: string, code: string): string {
   return tokenDigest(`code ${proofId}`, code, plane.pepper)
 }
 
-function linkDigest(plane: ProofPlane, token: string): string {
-  return tokenDigest('link', token, plane.pepper)
+/** Of its realm: among the other's it is not found. */
+function linkDigest(plane: ProofPlane, realm: Realm, token: string): string {
+  return tokenDigest(realm === 'operator' ? 'operator link' : 'link', token, plane.pepper)
 }
 
-function linkFor(appUrl: string, token: Secret): Secret {
-  return new Secret(`${appUrl}/sign-in/link?token=${token.reveal()}`)
+function linkFor(appUrl: string, realm: Realm, token: Secret): Secret {
+  const path = realm === 'operator' ? '/operator/sign-in/link' : '/sign-in/link'
+  return new Secret(`${appUrl}${path}?token=${token.reveal()}`)
 }

@@ -32,6 +32,13 @@ export type AccountsRefusal =
   | 'upgrade_decided'
   | 'incident_invalid'
   | 'incident_unknown'
+  | 'email_invalid'
+  | 'operator_unknown'
+  | 'operator_exists'
+  | 'operator_limit'
+  | 'operator_same_role'
+  | 'operator_last_admin'
+  | 'operator_self'
 
 /** An expected refusal of the control plane. It carries a code and never a secret. */
 export class AccountsError extends Error {

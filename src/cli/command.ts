@@ -5,7 +5,8 @@ import { findAccount, maxListedAccounts } from '../accounts/accounts.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { ManagedPlane } from '../accounts/managed-access.ts'
 import type { AuditStore } from '../accounts/ports.ts'
-import { createSignInLink } from '../accounts/proofs.ts'
+import type { OperatorsPlane } from '../accounts/operators.ts'
+import { createOperatorLink, createSignInLink } from '../accounts/proofs.ts'
 import { localAccountName } from '../accounts/first-run.ts'
 import type { Config } from '../config/config.ts'
 import { defaultConfigPath, loadConfig } from '../config/load.ts'
@@ -61,6 +62,10 @@ export interface Workspace {
   readonly incidents: IncidentPlane & { readonly store: OpenedStore['incidents'] }
   /** Makes a link that signs in to an account once, in 15 minutes. */
   readonly signInLink: (accountId: string, appUrl: string) => Promise<Secret>
+  /** Who operates the service. */
+  readonly operators: OperatorsPlane
+  /** Makes a link that signs an operator in to the console once, in 15 minutes. */
+  readonly operatorLink: (operatorId: string, appUrl: string) => Promise<Secret>
   /** The account that is meant: `--account`, or the local one, or the only one. */
   readonly account: () => Promise<Account>
 }
@@ -174,6 +179,8 @@ export class Invocation {
       tickets: opened.tickets,
       incidents: { store: opened.incidents, clock, random },
       signInLink: (accountId, appUrl) => createSignInLink(proofs, accountId, appUrl),
+      operators: { ...plane, store: opened.operators },
+      operatorLink: (operatorId, appUrl) => createOperatorLink(proofs, operatorId, appUrl),
       account: () => this.#account(plane),
     }
   }

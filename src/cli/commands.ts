@@ -23,6 +23,11 @@ import { managedAccessOff, managedAccessOn } from './managed-access-switch.ts'
 import { managedAccessRequests } from './managed-access-requests.ts'
 import { managedAccessResale } from './managed-access-resale.ts'
 import { managedAccessStatus } from './managed-access-status.ts'
+import { operatorsCreate } from './operators-create.ts'
+import { operatorsList } from './operators-list.ts'
+import { operatorsRemove } from './operators-remove.ts'
+import { operatorsRole } from './operators-role.ts'
+import { operatorsSignInLink } from './operators-sign-in-link.ts'
 import { request } from './request.ts'
 import { requests } from './requests.ts'
 import { runAgent } from './run-agent.ts'
@@ -65,6 +70,11 @@ export const commands: readonly Command[] = [
   request,
   requests,
   evalFusion,
+  operatorsCreate,
+  operatorsSignInLink,
+  operatorsList,
+  operatorsRole,
+  operatorsRemove,
   auditList,
   auditVerify,
   auditExport,

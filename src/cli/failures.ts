@@ -94,6 +94,16 @@ function refusals(command: (text: string) => string): Refusals {
     not_subscribed: ['the account has not bought a plan', `see it: ${command('accounts list')}`],
     upgrade_unknown: ['there is no such upgrade request', `see them: ${command('upgrades list')}`],
     upgrade_open: ['the account has an open upgrade request', `see it: ${command('upgrades list')}`],
+    email_invalid: ['that is not an email address', 'it looks like name@example.com'],
+    operator_unknown: ['there is no such operator', `see them: ${command('operators list')}`],
+    operator_exists: ['an operator has this address', `see them: ${command('operators list')}`],
+    operator_limit: ['there are as many operators as there can be', `remove one first: ${command('operators list')}`],
+    operator_same_role: ['the operator has that role already', `see them: ${command('operators list')}`],
+    operator_last_admin: [
+      'nobody else is an admin',
+      `make another one first: ${command('operators create EMAIL --role admin')}`,
+    ],
+    operator_self: ['operators do not change themselves', 'let another admin do it'],
     upgrade_decided: [
       'this upgrade request was decided or withdrawn before',
       `see them: ${command('upgrades list --all')}`,

@@ -1,6 +1,7 @@
 import type { SealCredential } from '../accounts/upstreams.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { AccountStore, AuditStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
+import type { OperatorStore } from '../accounts/operator-ports.ts'
 import type { SupportStore } from '../accounts/support-ports.ts'
 import type { StatusStore } from '../accounts/status-ports.ts'
 import type { Config } from '../config/config.ts'
@@ -31,6 +32,7 @@ export interface OpenedStore {
   readonly tickets: Pick<SupportStore, 'listTickets'>
   readonly incidents: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate' | 'listIncidents'>
   readonly proofs: Pick<IdentityStore, 'addProof'>
+  readonly operators: OperatorStore
   close(): Promise<void>
 }
 

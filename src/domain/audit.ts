@@ -1,4 +1,5 @@
 import { keyPrefix } from './keys.ts'
+import type { OperatorRole } from './operators.ts'
 
 /**
  * Who did something: a person who operates the service (`opr_…`), an account's own person signed in (the id of the
@@ -33,10 +34,12 @@ const fieldShapes = {
   nextKeyId: idShape,
   upstreamId: idShape,
   requestId: idShape,
+  operatorId: idShape,
   planId: nameShape,
   provider: nameShape,
   noteId: nameShape,
   reason: wordShape,
+  role: wordShape,
   endsAtMs: undefined,
 } as const
 
@@ -72,6 +75,12 @@ export const auditEvents = {
   /** The live checks opened or closed it, the switch being on. */
   'managed.opened': ['reason'],
   'managed.closed': ['reason'],
+  'operator.created': ['operatorId', 'role'],
+  'operator.role_changed': ['operatorId', 'role'],
+  'operator.removed': ['operatorId'],
+  'operator.signed_in': ['operatorId'],
+  /** Proved again who they are, for what needs a fresh proof. */
+  'operator.stepped_up': ['operatorId'],
   /** Written in the proof that events can be kept, and taken back with it. */
   'audit.proved': [],
 } as const satisfies Readonly<Record<string, readonly (keyof typeof fieldShapes)[]>>
@@ -80,6 +89,7 @@ type AuditEventType = keyof typeof auditEvents
 interface FieldValues {
   readonly endsAtMs: number
   readonly reason: RevocationReason | GateReason
+  readonly role: OperatorRole
 }
 type FieldName = keyof typeof fieldShapes
 type FieldValue<Name extends FieldName> = Name extends keyof FieldValues ? FieldValues[Name] : string

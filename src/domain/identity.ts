@@ -19,7 +19,17 @@ export interface Session {
  * What a code or link leads to: in; in, and an account where there is none yet; in, with a new key; one more address of an
  * account.
  */
-export type ProofPurpose = 'sign_in' | 'set_up' | 'recover' | 'add_email'
+export type AccountPurpose = 'sign_in' | 'set_up' | 'recover' | 'add_email'
+/** Those, and for the operator's console: in; or that it is still the operator who sits there. */
+export type ProofPurpose = AccountPurpose | 'operator_sign_in' | 'operator_confirm'
+
+/** Whose proofs they are: neither's code or link is ever good for the other. */
+export type Realm = 'account' | 'operator'
+
+/** Whose proof one of this purpose is. */
+export function realmOf(purpose: ProofPurpose): Realm {
+  return purpose === 'operator_sign_in' || purpose === 'operator_confirm' ? 'operator' : 'account'
+}
 
 /** A proof that is asked for: who holds `address`, or was given the link, may use it once (reliability T17). */
 export interface SignInProof {
@@ -30,6 +40,8 @@ export interface SignInProof {
   readonly address: string | null
   /** The account that the link is for, or that the email is added to. */
   readonly accountId: string | null
+  /** The operator that the link is for; or the operator and the session that the code confirms. */
+  readonly forOperator?: { readonly operatorId: string; readonly sessionId: string | null }
   readonly createdAtMs: number
   readonly expiresAtMs: number
 }

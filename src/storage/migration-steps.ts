@@ -1,5 +1,6 @@
 import { keptForEver } from './append-only.ts'
 import { incidentsMigration } from './migration-incidents.ts'
+import { operatorsMigration } from './migration-operators.ts'
 
 /** One step of the schema. Never changed once it is released: what was applied is checked by its checksum. */
 export interface Migration {
@@ -249,4 +250,5 @@ export const migrations: readonly Migration[] = [
     // Without it an account that reads or deletes what is kept of it would have everybody's answers looked through.
     statements: [`create index stored_responses_by_account on stored_responses (account_id, created_at_ms)`],
   },
+  operatorsMigration,
 ]

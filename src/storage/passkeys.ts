@@ -2,7 +2,8 @@ import type { Kysely } from 'kysely'
 import type { AuditRecord } from '../domain/audit.ts'
 import type { Passkey } from '../domain/identity.ts'
 import { change } from './revision.ts'
-import type { PasskeyRow, Tables } from './schema.ts'
+import type { PasskeyRow } from './schema-identity.ts'
+import type { Tables } from './schema.ts'
 
 /** Adds a passkey; false where it is known already or the account has `maxPasskeys`. */
 export function addPasskey(

@@ -1,7 +1,8 @@
 import type { Kysely } from 'kysely'
 import type { ProofDigests } from '../accounts/ports.ts'
 import type { ProofPurpose, SignInProof } from '../domain/identity.ts'
-import type { ProofRow, Tables } from './schema.ts'
+import type { ProofRow } from './schema-identity.ts'
+import type { Tables } from './schema.ts'
 
 /** Keeps a proof, and forgets those that ended before a moment. */
 export async function addProof(
@@ -19,6 +20,8 @@ export async function addProof(
         purpose: proof.purpose,
         address: proof.address,
         account_id: proof.accountId,
+        operator_id: proof.forOperator?.operatorId ?? null,
+        operator_session_id: proof.forOperator?.sessionId ?? null,
         code_digest: digests.code,
         link_digest: digests.link,
         tries: 0,
@@ -116,5 +119,8 @@ export function readProof(row: ProofRow): SignInProof {
     accountId: row.account_id,
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,
+    ...(row.operator_id === null
+      ? {}
+      : { forOperator: { operatorId: row.operator_id, sessionId: row.operator_session_id } }),
   }
 }

@@ -1,8 +1,10 @@
+import type { IdentityTables } from './schema-identity.ts'
+
 /**
  * The tables as Kysely sees them, the same on both engines: text and whole numbers only. Booleans are 0 and 1, times
  * are epoch milliseconds, lists are JSON text.
  */
-export interface Tables {
+export interface Tables extends IdentityTables {
   accounts: AccountRow
   keys: KeyRow
   upstreams: UpstreamRow
@@ -18,11 +20,6 @@ export interface Tables {
   managed_access: ManagedAccessRow
   resale_controls: ResaleControlRow
   managed_requests: ManagedRequestRow
-  emails: EmailRow
-  sign_in_proofs: ProofRow
-  sessions: SessionRow
-  passkeys: PasskeyRow
-  used_challenges: ChallengeRow
   billing: BillingRow
   billing_events: BillingEventRow
   upgrade_requests: UpgradeRequestRow
@@ -135,37 +132,6 @@ interface StoredItemRow {
   response_id: string
 }
 
-export interface EmailRow {
-  address: string
-  account_id: string
-  created_at_ms: number
-}
-
-export interface ProofRow {
-  id: string
-  purpose: string
-  address: string | null
-  account_id: string | null
-  code_digest: string | null
-  link_digest: string
-  tries: number
-  created_at_ms: number
-  expires_at_ms: number
-  used_at_ms: number | null
-}
-
-export interface SessionRow {
-  /** HMAC of the token in base64url; the token itself is nowhere. */
-  digest: string
-  id: string
-  account_id: string
-  method: string
-  agent: string
-  created_at_ms: number
-  last_seen_at_ms: number
-  expires_at_ms: number
-}
-
 /** One entry of the audit log; triggers let nobody change or delete it. */
 interface AuditRow {
   sequence: number
@@ -212,23 +178,6 @@ export interface ManagedRequestRow {
   state: string
   created_at_ms: number
   decided_at_ms: number | null
-}
-
-export interface PasskeyRow {
-  id: string
-  account_id: string
-  name: string
-  public_key: string
-  counter: number
-  transports: string
-  created_at_ms: number
-  last_used_at_ms: number | null
-}
-
-/** A challenge that was answered, until it would be over anyway. */
-interface ChallengeRow {
-  digest: string
-  expires_at_ms: number
 }
 
 /** How a profile or a backend did on one day. */

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Session, SignInMethod } from '../domain/identity.ts'
-import type { SessionRow, Tables } from './schema.ts'
+import type { SessionRow } from './schema-identity.ts'
+import type { Tables } from './schema.ts'
 
 /** Adds a session; beyond `maxSessions` those used longest ago end. */
 export async function addSession(

@@ -8,6 +8,7 @@ import type {
   IdentityStore,
   ManagedAccessStore,
 } from '../accounts/ports.ts'
+import type { OperatorStore } from '../accounts/operator-ports.ts'
 import type { SupportStore } from '../accounts/support-ports.ts'
 import type { StatusStore } from '../accounts/status-ports.ts'
 import type { RequestRecord } from '../domain/requests.ts'
@@ -31,6 +32,7 @@ import {
   stepRequest,
   switchManagedAccess,
 } from './managed-access.ts'
+import { createOperatorStore } from './operator-sessions.ts'
 import { addPasskey, findPasskey, listPasskeys, removePasskey, useChallenge, usePasskey } from './passkeys.ts'
 import { addProof, countProofs, findProof, findProofByLink, tryCode, useLink } from './proofs.ts'
 import {
@@ -71,6 +73,7 @@ export interface Store
     StatusStore,
     SupportStore {
   readonly billing: BillingStore
+  readonly operators: OperatorStore
   close(): Promise<void>
 }
 
@@ -145,6 +148,7 @@ export function createStore(db: Kysely<Tables>): Store {
     listOwnTickets: (accountId, limit) => listOwnTickets(db, accountId, limit),
     deleteAccount: (accountId, nowMs, record) => deleteAccount(db, accountId, nowMs, record),
     billing: createBillingStore(db),
+    operators: createOperatorStore(db),
     addTicket: (ticket, forgetBeforeMs, maxKept) => addTicket(db, ticket, forgetBeforeMs, maxKept),
     listTickets: (limit) => listTickets(db, limit),
     addUptime: (counts, forgetBefore) => addUptime(db, counts, forgetBefore),

@@ -1,7 +1,9 @@
+import type { Actor } from '../domain/audit.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { IdentityStore } from '../accounts/ports.ts'
+import type { OperatorsPlane } from '../accounts/operators.ts'
 import { actorOf } from './actor.ts'
-import type { AccountVisit } from './visit.ts'
+import type { AccountVisit, OperatorVisit } from './visit.ts'
 
 /** The control plane in the name of whoever visits. */
 export function controlOf(visit: AccountVisit): ControlPlane {
@@ -11,4 +13,19 @@ export function controlOf(visit: AccountVisit): ControlPlane {
 /** The same for what decides who may sign in. */
 export function identityOf(visit: AccountVisit): ControlPlane<IdentityStore> {
   return { ...visit.parts.identity, actor: actorOf(visit) }
+}
+
+/** Who changes something in the console, for the audit log. */
+export function operatorActor({ operator }: OperatorVisit): Extract<Actor, { kind: 'operator' }> {
+  return { kind: 'operator', operatorId: operator.id }
+}
+
+/** The control plane in the name of an operator. */
+export function operatorControlOf(visit: OperatorVisit): ControlPlane {
+  return { ...visit.parts.control, actor: operatorActor(visit) }
+}
+
+/** The same for who operates the service. */
+export function operatorsOf(visit: OperatorVisit): OperatorsPlane {
+  return { ...visit.parts.operators, actor: operatorActor(visit) }
 }

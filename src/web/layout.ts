@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import { assetUrl } from './assets.ts'
 import { csrfField } from './csrf.ts'
 import { noticeOf } from './notices.ts'
-import type { Visit } from './visit.ts'
+import type { SignedIn, Visit } from './visit.ts'
 
 /** HTML in which everything that is put into it was escaped. */
 export type Html = ReturnType<typeof html>
@@ -52,43 +52,60 @@ export async function page(
   visit: Pick<Visit, 'path' | 'query' | 'signedIn' | 'requestId'>,
   it: Page,
 ): Promise<Response> {
-  const text = await document(visit, it)
+  return frame(visit.query, it, { place: 'svc-router', header: header(visit), footer })
+}
+
+/** What stands around a page. */
+export interface Frame {
+  /** Behind the page's title, in the browser's. */
+  readonly place: string
+  readonly header: Html
+  readonly footer: Html
+  /** Of the body, for what looks different. */
+  readonly className?: string
+}
+
+/** A whole page in its frame. */
+export async function frame(query: URLSearchParams, it: Page, around: Frame): Promise<Response> {
+  const text = await document(query, it, around)
   return new Response(String(text), {
     status: it.status ?? 200,
     headers: { 'Content-Type': 'text/html; charset=utf-8' },
   })
 }
 
-function document(visit: Pick<Visit, 'path' | 'query' | 'signedIn'>, it: Page): Html {
+function document(query: URLSearchParams, it: Page, around: Frame): Html {
   const { title, lead, above, body, problem } = it
-  const notice = problem === undefined ? noticeOf(visit.query) : undefined
+  const notice = problem === undefined ? noticeOf(query) : undefined
   return html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
-        <title>${problem === undefined ? '' : 'Error: '}${title} · svc-router</title>
+        <title>${problem === undefined ? '' : 'Error: '}${title} · ${around.place}</title>
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <link rel="icon" href="${assetUrl('icon.svg')}" type="image/svg+xml" />
         <link rel="stylesheet" href="${assetUrl('style.css')}" />
         <script type="module" src="${assetUrl('islands.js')}"></script>
       </head>
-      <body>
+      <body${around.className === undefined ? '' : html` class="${around.className}"`}>
         <a class="skip" href="#main">Skip to content</a>
-        ${header(visit)}
+        ${around.header}
         <main id="main" tabindex="-1" class="${it.narrow === true ? 'narrow' : ''}">
           ${notice === undefined ? '' : html`<p class="notice" role="status">${notice}</p>`} ${above ?? ''}
           <h1>${title}</h1>
           ${lead === undefined ? '' : html`<p class="lead">${lead}</p>`}
           ${problem === undefined ? '' : html`<p class="problem" role="alert">${problem}</p>`} ${body}
         </main>
-        <footer>
-          <nav aria-label="All pages">${endPlaces.map(({ path, name }) => html`<a href="${path}">${name}</a> `)}</nav>
-          <p>svc-router: one key, many models.</p>
-        </footer>
+        ${around.footer}
       </body>
     </html>`
 }
+
+const footer = html`<footer>
+  <nav aria-label="All pages">${endPlaces.map(({ path, name }) => html`<a href="${path}">${name}</a> `)}</nav>
+  <p>svc-router: one key, many models.</p>
+</footer>`
 
 function header({ path, signedIn }: Pick<Visit, 'path' | 'signedIn'>): Html {
   return html`<header>
@@ -116,7 +133,7 @@ function currentMark(path: string, place: string): Html | '' {
   return path === place ? html`aria-current="page"` : ''
 }
 
-/** The field that every form of a signed-in page carries. */
-export function csrfInput(signedIn: Visit['signedIn']): Html | '' {
+/** The field that every form of a signed-in page carries, in an account and in the console. */
+export function csrfInput(signedIn: Pick<SignedIn, 'csrfToken'> | undefined): Html | '' {
   return signedIn === undefined ? '' : html`<input type="hidden" name="${csrfField}" value="${signedIn.csrfToken}" />`
 }

@@ -22,6 +22,13 @@ const notices = {
   'upgrade-requested': 'Your request is with the operator. You see here what becomes of it.',
   'upgrade-withdrawn': 'Your request is withdrawn.',
   'checkout-left': 'Nothing was bought.',
+  // The console's.
+  'operator-in': 'You are signed in to the console.',
+  'operator-added': 'The operator is added, and can sign in now.',
+  'operator-changed': 'The role is changed, from this moment on.',
+  'operator-removed': 'The operator is removed, and signed out everywhere.',
+  'operator-out': 'You are signed out of the console.',
+  confirmed: 'Thank you. For ten minutes you are not asked again. Nothing was changed yet: do it now.',
 } as const
 
 export type Notice = keyof typeof notices

@@ -5,6 +5,7 @@ import { describeBug } from '../domain/bugs.ts'
 import { page } from './layout.ts'
 import type { Visit } from './visit.ts'
 
+/** What a page that refuses says. */
 interface RefusalPage {
   readonly status: number
   readonly title: string
@@ -80,17 +81,27 @@ const unknownCodes: readonly AccountsRefusal[] = [
   'upstream_unknown',
   'upgrade_unknown',
   'managed_request_unknown',
+  'operator_unknown',
+  'incident_unknown',
 ]
 
-/** The page for whatever was thrown. What was not expected is a bug: it is noted, and nothing of it is shown. */
+/** What is said of whatever was thrown. What was not expected is a bug: it is noted, and nothing of it is shown. */
+export function describeRefusal(
+  { parts, requestId }: Pick<Visit, 'parts' | 'requestId'>,
+  thrown: unknown,
+): RefusalPage {
+  const code = codeOf(thrown)
+  if (code === 'broken') parts.log({ event: 'internal_error', requestId, ...describeBug(thrown) })
+  return refusalPages[code]
+}
+
+/** The page for whatever was thrown. */
 export function refusalPage(
   visit: Pick<Visit, 'parts' | 'path' | 'query' | 'signedIn' | 'requestId'>,
   thrown: unknown,
 ): Promise<Response> {
-  const code = codeOf(thrown)
-  const { parts, requestId } = visit
-  if (code === 'broken') parts.log({ event: 'internal_error', requestId, ...describeBug(thrown) })
-  const { status, title, text }: RefusalPage = refusalPages[code]
+  const { requestId } = visit
+  const { status, title, text } = describeRefusal(visit, thrown)
   return page(
     { ...visit, query: new URLSearchParams() },
     {

@@ -1,11 +1,13 @@
-import type { AccountVisit, Visit, WebhookVisit } from './visit.ts'
+import type { OperatorRole } from '../domain/operators.ts'
+import type { AccountVisit, DoorVisit, OperatorVisit, Visit, WebhookVisit } from './visit.ts'
 import type { WebParts } from './web-parts.ts'
 
 /**
  * Who may call a route. `public`: anybody. `account`: whoever is signed in to an account. `operator`: whoever is signed
- * in as one, which is apart from accounts. `webhook`: another service, which proves itself by what it signed.
+ * in as one, which is apart from accounts, and has the role. `door`: anybody, on the way into the operator's console.
+ * `webhook`: another service, which proves itself by what it signed.
  */
-type Access = 'public' | 'account' | 'operator' | 'webhook'
+type Access = 'public' | 'account' | 'operator' | 'door' | 'webhook'
 
 interface RouteFor<Who extends Access, Given> {
   readonly method: 'GET' | 'POST'
@@ -17,9 +19,21 @@ interface RouteFor<Who extends Access, Given> {
   handle(visit: Given): Response | Promise<Response>
 }
 
+/** A row of the console. What it needs comes from `operatorActions`: `{ ...operatorActions.see, … }`. */
+export interface OperatorRoute extends RouteFor<'operator', OperatorVisit> {
+  /** The lowest role that may. */
+  readonly role: OperatorRole
+  /** Whether it must have been proven within ten minutes who sits there. */
+  readonly stepUp: boolean
+}
+
+/** A row of the console that anybody may call: signing in to it. */
+export type DoorRoute = RouteFor<'door', DoorVisit>
+
 /** One row of the table of routes. What may be called, and by whom, is only said here. */
 export type Route =
   | RouteFor<'public', Visit>
   | RouteFor<'account', AccountVisit>
-  | RouteFor<'operator', never>
+  | OperatorRoute
+  | DoorRoute
   | RouteFor<'webhook', WebhookVisit>

@@ -24,6 +24,7 @@ import { managedAccessRoutes } from './pages/managed-access.ts'
 import { supportRoutes } from './pages/support.ts'
 import { upstreamRoutes } from './pages/upstreams.ts'
 import { usageRoutes } from './pages/usage.ts'
+import { operatorRoutes } from './operator/routes.ts'
 import { PageRefusal } from './refusals.ts'
 import type { Route } from './route.ts'
 
@@ -66,4 +67,5 @@ export const routes: readonly Route[] = [
   ...dataRoutes,
   ...managedAccessRoutes,
   ...leakedKeyRoutes,
+  ...operatorRoutes,
 ]

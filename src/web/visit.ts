@@ -1,5 +1,6 @@
 import type { Account } from '../domain/accounts.ts'
 import type { Session } from '../domain/identity.ts'
+import type { Operator, OperatorSession } from '../domain/operators.ts'
 import type { Form } from './form.ts'
 import type { WebParts } from './web-parts.ts'
 
@@ -35,6 +36,26 @@ export interface SignedIn {
 /** A visit of somebody who is signed in to an account. */
 export interface AccountVisit extends Visit {
   readonly signedIn: SignedIn
+}
+
+/** Who is signed in to the console. */
+export interface EnteredOperator {
+  readonly operator: Operator
+  readonly session: OperatorSession
+  /** Goes into every form of the console: `csrfInput(visit)`. */
+  readonly csrfToken: string
+}
+
+/** A visit of an operator to the console. Nobody's account is signed in there: `signedIn` is undefined. */
+export interface OperatorVisit extends Visit, EnteredOperator {
+  readonly signedIn: undefined
+}
+
+/** A visit of anybody to the console's door. */
+export interface DoorVisit extends Visit {
+  readonly signedIn: undefined
+  /** Who went in before, in this browser. */
+  readonly entered: EnteredOperator | undefined
 }
 
 /** A call of another service: its body as it came, for checking the signature over it. */

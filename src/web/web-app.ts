@@ -1,15 +1,16 @@
 import { Hono, type Context } from 'hono'
-import { csrfField, isCsrfToken, isFromOwnPage } from './csrf.ts'
 import { Form } from './form.ts'
-import { isLoopback, isOwnHost, originOf } from './hosts.ts'
+import { isLoopback, isOwnHost } from './hosts.ts'
 import { clientAddress } from './client-address.ts'
-import { maxWebhookBytes, readBytes, readForm } from './read-form.ts'
+import { serveConsole } from './operator/gate.ts'
+import { readOwnForm } from './own-form.ts'
+import { maxWebhookBytes, readBytes } from './read-form.ts'
 import { redirect } from './redirect.ts'
 import { PageRefusal, refusalPage } from './refusals.ts'
 import type { Route } from './route.ts'
 import { setSecurityHeaders } from './security-headers.ts'
 import { readSessionToken, readSignedIn } from './session-cookie.ts'
-import type { SignedIn, Visit } from './visit.ts'
+import type { Visit } from './visit.ts'
 import type { WebParts } from './web-parts.ts'
 
 /** What the listener knows of a request besides itself: the other end of its connection. */
@@ -76,8 +77,8 @@ async function answer(
       const body = await readBytes(request, maxWebhookBytes)
       return await route.handle({ ...visit, body })
     }
+    if (route.access === 'operator' || route.access === 'door') return await serveConsole(visit, request, route)
     visit = await withSession(visit, request)
-    if (route.access === 'operator') throw new PageRefusal('not_found')
     if (route.access === 'public') return await route.handle(visit)
     const { signedIn } = visit
     return signedIn === undefined ? toSignIn(request.method, path) : await route.handle({ ...visit, signedIn })
@@ -86,19 +87,13 @@ async function answer(
   }
 }
 
-/** Who is signed in and what was filled in; a form that is not from one of our own pages is refused. */
+/** Who is signed in to an account, and what was filled in. */
 async function withSession(visit: Visit, request: Request): Promise<Visit> {
-  const { parts } = visit
-  const { headers } = request
-  const token = readSessionToken(headers, parts.appUrl.startsWith('https:'))
-  const isChange = request.method !== 'GET' && request.method !== 'HEAD'
-  if (isChange && !isFromOwnPage(headers, originOf(headers.get('host') ?? '', parts.appUrl)))
-    throw new PageRefusal('not_our_form')
-  const fields = request.method === 'POST' ? await readForm(request) : new URLSearchParams()
-  const signedIn: SignedIn | undefined = await readSignedIn(parts, token)
-  if (isChange && signedIn !== undefined && !(token !== undefined && isCsrfToken(fields.get(csrfField) ?? '', token)))
-    throw new PageRefusal('not_our_form')
-  return { ...visit, form: new Form(fields), signedIn }
+  const { parts, headers } = visit
+  const token = readSessionToken(headers, 'account', parts.appUrl.startsWith('https:'))
+  const signedIn = await readSignedIn(parts, token)
+  const form = await readOwnForm(visit, request, signedIn)
+  return { ...visit, form, signedIn }
 }
 
 /** A page that is for somebody who is signed in: there first, and back here. */

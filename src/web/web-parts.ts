@@ -1,6 +1,7 @@
 import type { PlanSales } from '../accounts/billing/billing-plane.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { IdentityPlane } from '../accounts/identity.ts'
+import type { OperatorIdentity } from '../accounts/operator-sessions.ts'
 import type { LeakedKeysNeeds } from '../accounts/leaked-keys.ts'
 import type { SupportDesk } from '../accounts/support.ts'
 import type { StatusBoard } from '../accounts/status-board.ts'
@@ -95,6 +96,8 @@ export interface WebParts {
   /** The OpenAPI document of the API. */
   readonly openApi: object
   readonly identity: IdentityPlane
+  /** Who operates the service, and who of them is signed in to the console. */
+  readonly operators: OperatorIdentity
   readonly clock: Clock
   readonly log: EventLog
   readonly mintRequestId: () => string

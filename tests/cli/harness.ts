@@ -112,6 +112,7 @@ export class Harness {
             proveQuotas: () => this.proof(),
             requests,
             proofs: store,
+            operators: store.operators,
             incidents: store,
             tickets: store,
             close: () => store.close(),
@@ -124,6 +125,7 @@ export class Harness {
           managed: this.real ?? none,
           proveQuotas: () => this.proof(),
           billing: this.billing,
+          operators: none.operators,
           requests: {
             find: (id) => Promise.resolve(this.records.find((record) => record.id === id)),
             list: (limit, accountId) =>

@@ -3,9 +3,12 @@ import { Service, type ServiceOptions } from '../service.ts'
 /** One browser without a screen: keeps its cookie and sends forms as browsers send them. */
 export class Visitor {
   readonly #origin: string
+  /** Where the forms of this session are seen. */
+  readonly #tokenPage: string
   cookie = ''
 
-  constructor(origin: string) {
+  constructor(origin: string, tokenPage = '/account') {
+    this.#tokenPage = tokenPage
     this.#origin = origin
   }
 
@@ -29,7 +32,7 @@ export class Visitor {
 
   /** The token that the forms of this session carry. */
   async csrf(): Promise<string> {
-    const text = await (await this.get('/account')).text()
+    const text = await (await this.get(this.#tokenPage)).text()
     return /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? ''
   }
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ServiceEvent } from '../../src/domain/events.ts'
+import { operatorActions } from '../../src/domain/operators.ts'
 import type { Route } from '../../src/web/route.ts'
 import { createWebApp } from '../../src/web/web-app.ts'
 import type { WebParts } from '../../src/web/web-parts.ts'
@@ -33,7 +34,7 @@ const routes: readonly Route[] = [
       return new Response('taken')
     },
   },
-  { method: 'GET', path: '/operator', access: 'operator', handle: () => new Response('never') },
+  { method: 'GET', path: '/operator', access: 'operator', ...operatorActions.see, handle: () => new Response('never') },
   {
     method: 'GET',
     path: '/pay',
@@ -68,8 +69,9 @@ test('a webhook gets the bytes as they came, from any site, up to a megabyte', a
   expect((await ask('/hook', { method: 'POST', body: 'x'.repeat(1024 * 1024 + 1) })).status).toBe(413)
 })
 
-test('nobody is an operator', async () => {
-  expect((await ask('/operator')).status).toBe(404)
+test('nobody is an operator: the console is seen behind its own door alone', async () => {
+  const { status, headers } = await ask('/operator')
+  expect([status, headers.get('location')]).toEqual([303, '/operator/sign-in?next=%2Foperator'])
 })
 
 test('a page may send forms to where its row says, and no other page may', async () => {

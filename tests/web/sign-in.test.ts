@@ -156,7 +156,7 @@ describe('signing in', () => {
     const proofId = at.split('/').at(-1)!
     const { tryCode } = await import('../../src/accounts/proofs.ts')
     const plane = { ...service.plane, store: service.store }
-    const results = await Promise.all(Array.from({ length: 1000 }, () => tryCode(plane, proofId, code)))
+    const results = await Promise.all(Array.from({ length: 1000 }, () => tryCode(plane, 'account', proofId, code)))
     expect(results.filter((result) => typeof result !== 'string').length).toBe(1)
   })
 

@@ -55,7 +55,7 @@ export async function enter(
     agent: describeBrowser(userAgent),
   })
   const signedIn = { session, account, csrfToken: csrfTokenFor(token) }
-  return { visit: { ...visit, signedIn }, cookie: sessionCookie(token, parts.appUrl.startsWith('https:')) }
+  return { visit: { ...visit, signedIn }, cookie: sessionCookie(token, 'account', parts.appUrl.startsWith('https:')) }
 }
 
 async function showFirstKey(visit: AccountVisit, cookie: string): Promise<Response> {

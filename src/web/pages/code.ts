@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { findLink, maxTries, takeLink, tryCode } from '../../accounts/proofs.ts'
+import { findLink, findProof, maxTries, takeLink, tryCode } from '../../accounts/proofs.ts'
 import { maskEmailAddress, type SignInProof } from '../../domain/identity.ts'
 import { field } from '../field.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
@@ -18,7 +18,7 @@ export const codeRoutes: readonly Route[] = [
 ]
 
 async function showCode(visit: Visit): Promise<Response> {
-  const proof = await visit.parts.identity.store.findProof(visit.params['proofId'] ?? '')
+  const proof = await findProof(visit.parts.identity, 'account', visit.params['proofId'] ?? '')
   return proof?.address == null || visit.parts.clock.nowMs() >= proof.expiresAtMs
     ? showOver(visit)
     : codePage(visit, proof)
@@ -28,10 +28,10 @@ async function takeCode(visit: Visit): Promise<Response> {
   const { parts, params, form, address } = visit
   const proofId = params['proofId'] ?? ''
   parts.limiters.tries.take(address)
-  const proof = await parts.identity.store.findProof(proofId)
+  const proof = await findProof(parts.identity, 'account', proofId)
   // One more address is for the account that asked: its own page takes the code.
   if (proof === undefined || proof.purpose === 'add_email') return showOver(visit)
-  const tried = await tryCode(parts.identity, proofId, form.text('code'))
+  const tried = await tryCode(parts.identity, 'account', proofId, form.text('code'))
   if (tried === 'over') return showOver(visit)
   if (tried === 'wrong')
     return codePage(visit, proof, `That is not the code. After ${maxTries} wrong ones you need a new one.`)
@@ -65,7 +65,7 @@ function codePage(visit: Visit, proof: SignInProof, problem?: string): Promise<R
 async function showLink(visit: Visit): Promise<Response> {
   const { parts, query, signedIn } = visit
   const token = query.get('token') ?? ''
-  const proof = await findLink(parts.identity, token)
+  const proof = await findLink(parts.identity, 'account', token)
   if (proof === undefined) return showOver(visit)
   return page(visit, {
     title: proof.purpose === 'recover' ? 'Recover your key' : 'Welcome',
@@ -85,7 +85,7 @@ async function showLink(visit: Visit): Promise<Response> {
 async function enterByLink(visit: Visit): Promise<Response> {
   const { parts, form, address } = visit
   parts.limiters.tries.take(address)
-  const proof = await takeLink(parts.identity, form.text('token'))
+  const proof = await takeLink(parts.identity, 'account', form.text('token'))
   if (proof === undefined) return showOver(visit)
   return arrive(visit, proof, { next: '', revokeOld: form.isTicked('revoke-old') })
 }

@@ -90,7 +90,9 @@ async function endAccount(visit: AccountVisit): Promise<Response> {
     return showData(visit, 'That is not the name of the account. Nothing was deleted.')
   }
   await cancelSubscription(visit)
-  return redirect(withNotice('/sign-in', 'account-deleted'), [endedSessionCookie(parts.appUrl.startsWith('https:'))])
+  return redirect(withNotice('/sign-in', 'account-deleted'), [
+    endedSessionCookie('account', parts.appUrl.startsWith('https:')),
+  ])
 }
 
 async function cancelSubscription({ parts, signedIn }: AccountVisit): Promise<void> {

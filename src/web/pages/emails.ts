@@ -78,7 +78,7 @@ async function takeCode(visit: AccountVisit): Promise<Response> {
   const { parts, form, signedIn, address: peer } = visit
   parts.limiters.tries.take(peer)
   const proof = await ownProof(visit)
-  const tried = await tryCode(parts.identity, proof.id, form.text('code'))
+  const tried = await tryCode(parts.identity, 'account', proof.id, form.text('code'))
   if (tried === 'wrong') return codePage(visit, proof, 'That is not the code. Look again, or ask for a new one.')
   if (tried === 'over') return askForAddress(visit, 'That code is over. Ask for a new one.')
   if (!(await addProvenEmail(identityOf(visit), signedIn.account.id, tried.address ?? '')))

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { startProof } from '../../accounts/proofs.ts'
-import { readEmailAddress, type ProofPurpose } from '../../domain/identity.ts'
+import { readEmailAddress, type AccountPurpose } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
 import { field } from '../field.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
@@ -11,7 +11,7 @@ import { passkeySignIn } from './passkeys.ts'
 /** A page that asks for an email address. */
 export interface AddressPage {
   readonly path: string
-  readonly purpose: ProofPurpose
+  readonly purpose: AccountPurpose
   readonly title: string
   readonly lead: string
   readonly button: string

@@ -35,5 +35,5 @@ async function endOne({ parts, params, signedIn: { session } }: AccountVisit): P
 }
 
 function toSignIn(appUrl: string): Response {
-  return redirect(withNotice('/sign-in', 'signed-out'), [endedSessionCookie(appUrl.startsWith('https:'))])
+  return redirect(withNotice('/sign-in', 'signed-out'), [endedSessionCookie('account', appUrl.startsWith('https:'))])
 }

@@ -1,0 +1,19 @@
+import { operatorRoles, type OperatorRole } from '../domain/operators.ts'
+import type { Option } from './command-line.ts'
+import type { Invocation } from './command.ts'
+import { CommandError, exitCodes } from './failures.ts'
+
+export const roleOption: Option = {
+  name: 'role',
+  value: 'ROLE',
+  summary: 'viewer (looks), support (helps accounts) or admin (everything).',
+}
+
+/** The role that `--role` names. @throws CommandError where it names none */
+export function readRole(invocation: Invocation): OperatorRole {
+  const named = invocation.line.option('role')
+  const role = operatorRoles.find((known) => known === named)
+  if (role !== undefined) return role
+  const what = named === undefined ? 'the role is missing' : 'there is no such role'
+  throw new CommandError(exitCodes.usage, what, `--role ${operatorRoles.join(' or --role ')}`)
+}

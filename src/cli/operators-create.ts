@@ -1,0 +1,26 @@
+import { createOperator } from '../accounts/operators.ts'
+import type { Command } from './command.ts'
+import { readRole, roleOption } from './operator-role.ts'
+
+export const operatorsCreate: Command = {
+  name: 'operators create',
+  summary: 'Make somebody an operator, who signs in to the console.',
+  arguments: ['EMAIL'],
+  options: [roleOption],
+  example: 'operators create you@example.com --role admin',
+  run(invocation) {
+    const email = invocation.argument(0, 'the address', 'operators create you@example.com --role admin')
+    const role = readRole(invocation)
+    return invocation.withStore(async ({ operators }) => {
+      const operator = await createOperator(operators, email, role)
+      return {
+        text: operator.id,
+        json: operator,
+        talk: [
+          `${operator.email} operates the service with the role ${operator.role}.`,
+          `Next: ${invocation.command(`operators sign-in-link ${operator.email}`)}`,
+        ],
+      }
+    }, 'make')
+  },
+}

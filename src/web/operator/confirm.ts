@@ -1,0 +1,124 @@
+import { html } from 'hono/html'
+import { confirmOperatorSession } from '../../accounts/operator-sessions.ts'
+import { findProof, maxTries, startConfirming, tryCode } from '../../accounts/proofs.ts'
+import { maskEmailAddress, type SignInProof } from '../../domain/identity.ts'
+import { MailError } from '../../domain/mail-error.ts'
+import { operatorActions } from '../../domain/operators.ts'
+import { field } from '../field.ts'
+import { csrfInput, type Html } from '../layout.ts'
+import { mailFailed, outboxHint, tooOften } from '../pages/proof-forms.ts'
+import { redirect } from '../redirect.ts'
+import { PageRefusal } from '../refusals.ts'
+import type { Route } from '../route.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { consolePage } from './console-page.ts'
+import { consolePath, consolePathWith } from './ways-in.ts'
+
+/** Where operators prove that it is still them, before what does harm in the wrong hands (step-up). */
+export const confirmRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/operator/confirm',
+    access: 'operator',
+    ...operatorActions.see,
+    handle: (visit) => ask(visit),
+  },
+  { method: 'POST', path: '/operator/confirm', access: 'operator', ...operatorActions.see, handle: sendCode },
+  { method: 'GET', path: '/operator/confirm/:proofId', access: 'operator', ...operatorActions.see, handle: showCode },
+  { method: 'POST', path: '/operator/confirm/:proofId', access: 'operator', ...operatorActions.see, handle: takeCode },
+]
+
+const title = 'Confirm that it is you'
+
+function ask(visit: OperatorVisit, problem?: string): Promise<Response> {
+  const { parts, operator } = visit
+  if (parts.sendMail === undefined)
+    return consolePage(visit, {
+      title,
+      lead: 'What you are about to do needs a proof that is not older than ten minutes.',
+      narrow: true,
+      body: html`<p>This service sends no mail. On the machine where it runs, make a link and open it here:</p>
+        <pre><code>npx svc-router operators sign-in-link ${operator.email}</code></pre>
+        <p><a href="${nextOf(visit)}">Back</a></p>`,
+    })
+  return consolePage(visit, {
+    title,
+    lead: html`What you are about to do needs a proof that is not older than ten minutes. We send a code to
+      <strong>${maskEmailAddress(operator.email)}</strong>.`,
+    narrow: true,
+    status: problem === undefined ? 200 : 422,
+    problem,
+    body: html`<form method="post" action="/operator/confirm">
+        ${csrfInput(visit)} ${nextInput(visit)}<button>Send the code</button>
+      </form>
+      <p class="side"><a href="${nextOf(visit)}">Not now: back to where you were</a></p>`,
+  })
+}
+
+async function sendCode(visit: OperatorVisit): Promise<Response> {
+  const { parts, operator, session, address: peer } = visit
+  const { sendMail, identity, appUrl, limiters, clock } = parts
+  if (sendMail === undefined) return ask(visit)
+  limiters.letters.take(peer)
+  try {
+    const started = await startConfirming({ ...identity, sendMail, appUrl }, { operator, sessionId: session.id })
+    if ('retryAtMs' in started) return await ask(visit, tooOften(started.retryAtMs - clock.nowMs()))
+    return redirect(`/operator/confirm/${started.proof.id}?next=${encodeURIComponent(nextOf(visit))}`)
+  } catch (error) {
+    if (error instanceof MailError) return ask(visit, mailFailed)
+    throw error
+  }
+}
+
+async function showCode(visit: OperatorVisit): Promise<Response> {
+  return codePage(visit, await ownProof(visit))
+}
+
+async function takeCode(visit: OperatorVisit): Promise<Response> {
+  const { parts, form, session, address } = visit
+  parts.limiters.tries.take(address)
+  const proof = await ownProof(visit)
+  const tried = await tryCode(parts.identity, 'operator', proof.id, form.text('code'))
+  if (tried === 'over') return ask(visit, 'That code is over. Ask for a new one.')
+  if (tried === 'wrong')
+    return codePage(visit, proof, `That is not the code. After ${maxTries} wrong ones you need a new one.`)
+  if (!(await confirmOperatorSession(parts.operators, session))) throw new PageRefusal('not_found')
+  return redirect(consolePathWith(nextOf(visit), 'confirmed'))
+}
+
+/** The proof that this very session asked for; any other is not there. */
+async function ownProof({ parts, params, operator, session }: OperatorVisit): Promise<SignInProof> {
+  const proof = await findProof(parts.identity, 'operator', params['proofId'] ?? '')
+  const asked = proof?.purpose === 'operator_confirm' ? proof.forOperator : undefined
+  if (proof === undefined || asked?.operatorId !== operator.id || asked.sessionId !== session.id)
+    throw new PageRefusal('not_found')
+  return proof
+}
+
+function codePage(visit: OperatorVisit, proof: SignInProof, problem?: string): Promise<Response> {
+  return consolePage(visit, {
+    title: 'Type in the code',
+    lead: html`It is on its way to <strong>${maskEmailAddress(proof.address ?? '')}</strong>, and works for 10 minutes,
+      in this browser.`,
+    narrow: true,
+    status: problem === undefined ? 200 : 422,
+    problem: problem === undefined ? undefined : 'The code was not right.',
+    body: html`<form method="post" action="/operator/confirm/${proof.id}">
+        ${csrfInput(visit)} ${nextInput(visit)}
+        ${field({ name: 'code', label: 'Code', autocomplete: 'one-time-code', isCode: true, maxCharacters: 12, problem })}
+        <button>Confirm</button>
+      </form>
+      <div class="side">
+        <p>No letter? <a href="/operator/confirm?next=${encodeURIComponent(nextOf(visit))}">Ask for another</a>.</p>
+        ${outboxHint(visit)}
+      </div>`,
+  })
+}
+
+function nextOf({ query, form }: OperatorVisit): string {
+  return consolePath(query.get('next') ?? form.text('next'))
+}
+
+function nextInput(visit: OperatorVisit): Html {
+  return html`<input type="hidden" name="next" value="${nextOf(visit)}" />`
+}

@@ -1,0 +1,78 @@
+import { html } from 'hono/html'
+import { hasRole, type OperatorRole } from '../../domain/operators.ts'
+import { assetUrl } from '../assets.ts'
+import { csrfInput, frame, type Html, type Page } from '../layout.ts'
+import { describeRefusal } from '../refusals.ts'
+import type { EnteredOperator, Visit } from '../visit.ts'
+
+/** The way about in the console: one row for each page in it, with the lowest role that it is for. */
+const places: readonly { readonly path: string; readonly name: string; readonly role: OperatorRole }[] = [
+  { path: '/operator', name: 'Overview', role: 'viewer' },
+  { path: '/operator/operators', name: 'Operators', role: 'viewer' },
+]
+
+type Seen = Pick<Visit, 'path' | 'query'> & Partial<EnteredOperator>
+
+/** The way back from a page on which there is nothing to do. */
+export const backToOverview = html`<p><a class="button" href="/operator">To the overview</a></p>`
+
+/** A page of the console. `visit` is an operator's, or that of somebody at the door. */
+export function consolePage(visit: Seen, it: Page): Promise<Response> {
+  return frame(visit.query, it, {
+    place: 'svc-router console',
+    className: 'console',
+    header: header(visit),
+    footer: html`<footer>
+      <p>
+        The operator’s console of svc-router. What is changed here is written to the audit log.
+        <a href="/">To the app</a>
+      </p>
+    </footer>`,
+  })
+}
+
+/** The console's page for whatever was thrown. */
+export function consoleRefusal(visit: Visit, entered: EnteredOperator | undefined, thrown: unknown): Promise<Response> {
+  const { title, text, status } = describeRefusal(visit, thrown)
+  return consolePage(
+    { ...entered, path: visit.path, query: new URLSearchParams() },
+    {
+      title,
+      lead: text,
+      status,
+      narrow: true,
+      body: html`${backToOverview}
+        <p class="faint">Request id: <code>${visit.requestId}</code></p>`,
+    },
+  )
+}
+
+function header({ path, operator, csrfToken }: Seen): Html {
+  return html`<header>
+    <a class="brand" href="/operator"
+      ><img src="${assetUrl('icon.svg')}" alt="" width="24" height="24" /> svc-router
+      <span class="mark">Console</span></a
+    >
+    ${
+      operator === undefined || csrfToken === undefined
+        ? ''
+        : html`<div class="who">
+              <span>${operator.email} <span class="faint">(${operator.role})</span></span>
+              <form method="post" action="/operator/sign-out">
+                ${csrfInput({ csrfToken })}<button class="quiet">Sign out</button>
+              </form>
+            </div>
+            <nav aria-label="Console">
+              ${places
+                .filter(({ role }) => hasRole(operator.role, role))
+                .map((place) => html`<a href="${place.path}" ${markOf(path, place.path)}>${place.name}</a>`)}
+            </nav>`
+    }
+  </header>`
+}
+
+/** A page below a place belongs to it. */
+function markOf(path: string, place: string): Html | '' {
+  if (path === place) return html`aria-current="page"`
+  return place !== '/operator' && path.startsWith(`${place}/`) ? html`aria-current="true"` : ''
+}

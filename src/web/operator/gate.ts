@@ -1,0 +1,75 @@
+import { isConfirmed } from '../../accounts/operator-sessions.ts'
+import { hasRole, type OperatorRole } from '../../domain/operators.ts'
+import { readOwnForm } from '../own-form.ts'
+import { redirect } from '../redirect.ts'
+import { PageRefusal } from '../refusals.ts'
+import type { DoorRoute, OperatorRoute } from '../route.ts'
+import { readEntered, readSessionToken, readSignedIn } from '../session-cookie.ts'
+import type { OperatorVisit, Visit } from '../visit.ts'
+import { backToOverview, consolePage, consoleRefusal } from './console-page.ts'
+import { consolePath, pathToConfirm, pathToSignIn, wholePath } from './ways-in.ts'
+
+/** Answers a call of the console: who is there, whether the role is enough, and whether it was proven lately. */
+export async function serveConsole(
+  visit: Visit,
+  request: Request,
+  route: OperatorRoute | DoorRoute,
+): Promise<Response> {
+  const isHttps = visit.parts.appUrl.startsWith('https:')
+  const token = readSessionToken(visit.headers, 'operator', isHttps)
+  const entered = await readEntered(visit.parts, token)
+  try {
+    if (route.access === 'operator' && entered === undefined)
+      return await refuseStranger(visit, {
+        wasInside: token !== undefined,
+        hasIds: route.path.includes(':'),
+        isGet: route.method === 'GET',
+      })
+    const form = await readOwnForm(visit, request, entered)
+    if (route.access === 'door') return await route.handle({ ...visit, form, signedIn: undefined, entered })
+    return await serveOperator({ ...visit, ...entered!, form, signedIn: undefined }, route)
+  } catch (error) {
+    return consoleRefusal(visit, entered, error)
+  }
+}
+
+async function serveOperator(visit: OperatorVisit, route: OperatorRoute): Promise<Response> {
+  const { operator, session, parts } = visit
+  if (!hasRole(operator.role, route.role)) return showNeededRole(visit, route.role)
+  if (route.stepUp && !isConfirmed(session, parts.clock.nowMs()))
+    return redirect(pathToConfirm(route.method === 'GET' ? wholePath(visit.path, visit.query) : pageOf(visit)))
+  return route.handle(visit)
+}
+
+/**
+ * Whoever is not signed in to the console is led to its door, and back. For somebody who has an account here, and for
+ * whoever posts without having been inside, nothing that has an id is there.
+ */
+async function refuseStranger(
+  { parts, headers, path, query }: Visit,
+  { wasInside, hasIds, isGet }: { readonly wasInside: boolean; readonly hasIds: boolean; readonly isGet: boolean },
+): Promise<Response> {
+  if (wasInside) return redirect(pathToSignIn(isGet ? wholePath(path, query) : undefined))
+  if (!isGet) throw new PageRefusal('not_found')
+  const account = readSessionToken(headers, 'account', parts.appUrl.startsWith('https:'))
+  if (hasIds && (await readSignedIn(parts, account)) !== undefined) throw new PageRefusal('not_found')
+  return redirect(pathToSignIn(wholePath(path, query)))
+}
+
+/** The page that a form was sent from, for going back there: as the browser says it, and only if it is the console's. */
+function pageOf({ headers }: Visit): string {
+  const referer = headers.get('referer') ?? ''
+  if (!URL.canParse(referer)) return consolePath(null)
+  const { pathname, search, host } = new URL(referer)
+  return consolePath(host === headers.get('host') ? `${pathname}${search}` : null)
+}
+
+function showNeededRole(visit: OperatorVisit, needed: OperatorRole): Promise<Response> {
+  return consolePage(visit, {
+    title: 'Your role does not allow this',
+    lead: `This needs the role ${needed}; yours is ${visit.operator.role}. An admin can give you another.`,
+    narrow: true,
+    status: 403,
+    body: backToOverview,
+  })
+}

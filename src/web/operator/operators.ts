@@ -1,0 +1,170 @@
+import { html } from 'hono/html'
+import { changeOperatorRole, createOperator, maxListedOperators, removeOperator } from '../../accounts/operators.ts'
+import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
+import { operatorActions, operatorRoles, type Operator } from '../../domain/operators.ts'
+import { operatorsOf } from '../control.ts'
+import { choices, field, type Choice } from '../field.ts'
+import { csrfInput, type Html } from '../layout.ts'
+import { withNotice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import type { Route } from '../route.ts'
+import { writeDay } from '../time.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { consolePage } from './console-page.ts'
+
+const path = '/operator/operators'
+const { see, changeOperators } = operatorActions
+
+/** Who operates the service; admins decide it. */
+export const operatorsRoutes: readonly Route[] = [
+  { method: 'GET', path, access: 'operator', ...see, handle: (visit) => showOperators(visit) },
+  { method: 'POST', path, access: 'operator', ...changeOperators, handle: create },
+  { method: 'POST', path: `${path}/:operatorId/role`, access: 'operator', ...changeOperators, handle: changeRole },
+  { method: 'POST', path: `${path}/:operatorId/remove`, access: 'operator', ...changeOperators, handle: remove },
+]
+
+const roleChoices: readonly Choice[] = [
+  { value: 'viewer', label: 'Viewer', hint: 'Sees everything that the console shows, and changes nothing.' },
+  { value: 'support', label: 'Support', hint: 'Also helps accounts: plans, upgrades, keys, suspension, tickets.' },
+  { value: 'admin', label: 'Admin', hint: 'Also decides about managed access, backends and operators.' },
+]
+
+/** Refusals that the page itself explains. */
+const problems: Partial<Record<AccountsRefusal, string>> = {
+  email_invalid: 'That is not an email address. It looks like name@example.com.',
+  operator_exists: 'An operator has this address already.',
+  operator_limit: 'There are as many operators as there can be. Remove one first.',
+  operator_same_role: 'The operator has that role already.',
+  operator_last_admin: 'Nobody else is an admin. Make another one first.',
+  operator_self: 'You cannot change or remove yourself. Ask another admin.',
+}
+
+async function showOperators(visit: OperatorVisit, problem?: { field?: string; whole?: string }): Promise<Response> {
+  const { operator: self, form, parts } = visit
+  const listed = await parts.operators.store.listOperators(maxListedOperators)
+  const active = listed.filter(({ state }) => state === 'active')
+  const removed = listed.filter(({ state }) => state === 'removed')
+  const mayChange = self.role === 'admin'
+  const wrong = problem?.whole ?? (problem?.field === undefined ? undefined : 'Please correct what is marked below.')
+  return consolePage(visit, {
+    title: 'Operators',
+    lead: 'People who sign in to this console. They are apart from accounts: neither signs in as the other.',
+    status: wrong === undefined ? 200 : 422,
+    problem: wrong,
+    body: html`<section class="card">
+        <h2>Who operates the service</h2>
+        <ul class="rows">
+          ${active.map((one) => operatorRow(visit, one, mayChange && one.id !== self.id))}
+        </ul>
+      </section>
+      ${removed.length === 0 ? '' : removedList(removed)}
+      ${
+        mayChange
+          ? html`<section class="card">
+              <h2>Add an operator</h2>
+              <form method="post" action="${path}">
+                ${csrfInput(visit)}
+                ${field({
+                  name: 'email',
+                  label: 'Email address',
+                  hint: 'They sign in with a code that goes there.',
+                  type: 'email',
+                  value: form.text('email'),
+                  problem: problem?.field,
+                })}
+                ${choices('role', 'What may they do?', roleChoices, form.choice('role', operatorRoles) ?? 'viewer')}
+                <button>Add the operator</button>
+              </form>
+            </section>`
+          : html`<p class="faint">Admins add and remove operators.</p>`
+      }`,
+  })
+}
+
+function operatorRow(visit: OperatorVisit, { id, email, role, createdAtMs }: Operator, mayChange: boolean): Html {
+  const isSelf = id === visit.operator.id
+  return html`<li>
+    <div>
+      <strong>${email}</strong>
+      <span class="tag">${role}</span> ${isSelf ? html`<span class="tag good">you</span>` : ''} <br /><span
+        class="faint"
+        >since ${writeDay(createdAtMs)} · <code>${id}</code></span
+      >
+    </div>
+    ${
+      mayChange
+        ? html`<div class="actions">
+            <details>
+              <summary>Role<span class="unseen"> of ${email}</span></summary>
+              <form class="panel" method="post" action="${path}/${id}/role">
+                ${csrfInput(visit)} ${choices('role', `What may ${email} do?`, roleChoices, role)}
+                <button>Change the role</button>
+              </form>
+            </details>
+            <details>
+              <summary>Remove<span class="unseen"> ${email}</span></summary>
+              <form class="panel" method="post" action="${path}/${id}/remove">
+                ${csrfInput(visit)}
+                <p>${email} is signed out everywhere at once. What they did stays in the audit log.</p>
+                <button class="danger">Remove ${email}</button>
+              </form>
+            </details>
+          </div>`
+        : ''
+    }
+  </li>`
+}
+
+function removedList(removed: readonly Operator[]): Html {
+  return html`<details>
+    <summary>${removed.length} removed</summary>
+    <ul class="rows panel">
+      ${removed.map(
+        ({ email, id, removedAtMs }) =>
+          html`<li>
+            <span>${email} <code>${id}</code></span>
+            <span class="faint">until ${writeDay(removedAtMs ?? 0)}</span>
+          </li>`,
+      )}
+    </ul>
+  </details>`
+}
+
+function create(visit: OperatorVisit): Promise<Response> {
+  const role = visit.form.choice('role', operatorRoles)
+  if (role === undefined) return showOperators(visit, { whole: 'Choose what they may do.' })
+  return explaining(visit, async () => {
+    await createOperator(operatorsOf(visit), visit.form.text('email'), role)
+    return 'operator-added'
+  })
+}
+
+function changeRole(visit: OperatorVisit): Promise<Response> {
+  const role = visit.form.choice('role', operatorRoles)
+  if (role === undefined) return showOperators(visit, { whole: 'Choose what they may do.' })
+  return explaining(visit, async () => {
+    await changeOperatorRole(operatorsOf(visit), visit.params['operatorId'] ?? '', role)
+    return 'operator-changed'
+  })
+}
+
+function remove(visit: OperatorVisit): Promise<Response> {
+  return explaining(visit, async () => {
+    await removeOperator(operatorsOf(visit), visit.params['operatorId'] ?? '')
+    return 'operator-removed'
+  })
+}
+
+type Done = 'operator-added' | 'operator-changed' | 'operator-removed'
+
+/** Makes a change, or shows the page with what stands against it. */
+async function explaining(visit: OperatorVisit, change: () => Promise<Done>): Promise<Response> {
+  try {
+    return redirect(withNotice(path, await change()))
+  } catch (error) {
+    const text = error instanceof AccountsError ? problems[error.code] : undefined
+    if (text === undefined) throw error
+    const isField = error instanceof AccountsError && ['email_invalid', 'operator_exists'].includes(error.code)
+    return showOperators(visit, isField ? { field: text } : { whole: text })
+  }
+}

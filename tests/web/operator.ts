@@ -1,0 +1,33 @@
+import { createOperatorLink } from '../../src/accounts/proofs.ts'
+import { createOperator, type OperatorsPlane } from '../../src/accounts/operators.ts'
+import type { Operator, OperatorRole } from '../../src/domain/operators.ts'
+import type { Service } from '../service.ts'
+import { Visitor } from './browser-less.ts'
+
+/** What changes operators in tests, as the command line would. */
+export function operatorsPlane(service: Service): OperatorsPlane {
+  return { ...service.plane, store: service.store.operators }
+}
+
+/** The token of a link that signs an operator in, once. */
+export async function linkToken(service: Service, operatorId: string): Promise<string> {
+  const link = await createOperatorLink({ ...service.plane, store: service.store }, operatorId, service.config.appUrl)
+  return link.reveal().split('token=')[1]!
+}
+
+/** Somebody new at the console's door. */
+export function atTheDoor(service: Service): Visitor {
+  return new Visitor(service.config.appUrl, '/operator')
+}
+
+/** An operator of that role, signed in by a link. */
+export async function enterAs(
+  service: Service,
+  role: OperatorRole,
+  email = `${role}@example.com`,
+): Promise<{ readonly operator: Operator; readonly visitor: Visitor }> {
+  const operator = await createOperator(operatorsPlane(service), email, role)
+  const visitor = atTheDoor(service)
+  await visitor.post('/operator/sign-in/link', { token: await linkToken(service, operator.id) })
+  return { operator, visitor }
+}
