@@ -96,7 +96,7 @@ export async function startApp(
   const listening = await listen(given, withPort, { gatewayFor, stored, readiness, clock, random, log })
   const { api } = listening
   const config = withPort(listening.port)
-  web.serve(parts.use(openWeb(config, { storage, stored, sales, providers, status, clock, random, log })).fetch)
+  web.serve(parts.use(openWeb(config, { storage, stored, api, sales, providers, status, clock, random, log })).fetch)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
   const owned = parts.move()

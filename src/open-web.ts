@@ -10,7 +10,9 @@ import { idMinter } from './domain/ids.ts'
 import { linksFor } from './domain/links.ts'
 import { openApiDocument } from './domain/openapi.ts'
 import type { RandomBytes } from './domain/random.ts'
+import { formatById } from './formats/formats.ts'
 import type { StoredResponses } from './gateway/stored-responses.ts'
+import type { Api } from './http/api.ts'
 import { openOutbox } from './mail/outbox.ts'
 import { openSmtp } from './mail/smtp.ts'
 import type { Providers } from './open-providers.ts'
@@ -34,6 +36,7 @@ const lastUsesAmong = 2_000
 export interface WebNeeds {
   readonly storage: Storage
   readonly stored: StoredResponses
+  readonly api: Api
   readonly sales: PlanSales
   readonly status: StatusBoard
   readonly providers: Providers
@@ -87,6 +90,10 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
       async latestRequest(accountId) {
         const [latest] = await store.listRequests({ accountId, limit: 1 })
         return latest
+      },
+      answerChat: (account, { request, response }) => {
+        request.url = `/v1${formatById('openai-chat').path}`
+        needs.api.handle(request, response, account)
       },
       library: new Library({
         appUrl,

@@ -6,6 +6,8 @@ import { Secret } from './secret.ts'
 
 /** What every generated key starts with (spec 5.2). */
 export const keyPrefix = 'sk_svc_'
+/** Stands in records where the id of a key would: the request was made in the playground, by whoever was signed in. */
+export const playgroundKeyId = 'playground'
 const randomLength = 32
 const checksumLength = 6
 /** Characters of a whole key. */

@@ -1,5 +1,6 @@
 import { invalidRequest, ServiceError } from '../domain/errors.ts'
-import { isWellFormedKey, keyLength } from '../domain/keys.ts'
+import type { Account } from '../domain/accounts.ts'
+import { isWellFormedKey, keyLength, playgroundKeyId } from '../domain/keys.ts'
 import { describeMalformedKey } from '../domain/malformed-key.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { DigestMemory } from './digest-memory.ts'
@@ -32,6 +33,14 @@ export function authenticate(
   const found = digests === undefined ? discover(wellFormed(key), parts) : lookUp(digests, parts, 0)
   if (found instanceof Promise) return found.then((entry) => admitEntry(entry, parts), unavailable)
   return admitEntry(found, parts)
+}
+
+/**
+ * Whoever is signed in to an account and asks from the app itself: no key is sent, and none is needed.
+ * @throws ServiceError `key_inactive` where the account is suspended, `auth_unavailable`
+ */
+export function principalOf(account: Account, parts: Pick<AuthenticationParts, 'planById'>): Principal {
+  return { accountId: account.id, keyId: playgroundKeyId, plan: planOf(account, parts) }
 }
 
 /** One key may be sent in both ways; of two we cannot know which is meant, as with two `Authorization` headers. */
@@ -93,11 +102,16 @@ function admitEntry(entry: KeyEntry | undefined, parts: AuthenticationParts): Pr
   const { key, account } = entry
   const hasEnded = key.endsAtMs !== null && key.endsAtMs <= parts.nowMs()
   if (key.state === 'revoked' || (key.state === 'retiring' && hasEnded)) throw new ServiceError('key_revoked')
-  if (key.state === 'disabled' || hasEnded || account.suspended) throw new ServiceError('key_inactive')
-  const plan = parts.planById(account.planId)
+  if (key.state === 'disabled' || hasEnded) throw new ServiceError('key_inactive')
+  return { accountId: account.id, keyId: key.id, plan: planOf(account, parts) }
+}
+
+function planOf({ suspended, planId }: Account, { planById }: Pick<AuthenticationParts, 'planById'>): Plan {
+  if (suspended) throw new ServiceError('key_inactive')
+  const plan = planById(planId)
   // A plan that the configuration no longer names: the operator's mistake, never the caller's key.
   if (plan === undefined) throw new ServiceError('auth_unavailable', { retryAfterSeconds: 1 })
-  return { accountId: account.id, keyId: key.id, plan }
+  return plan
 }
 
 function unavailable(cause: unknown): never {

@@ -1,3 +1,4 @@
+import type { Account } from '../domain/accounts.ts'
 import { Bag } from '../domain/bag.ts'
 import type { Clock } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
@@ -12,7 +13,7 @@ import type { UsageSignals } from '../domain/usage.ts'
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import type { ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
-import { authenticate, type AuthenticationParts } from './authenticate.ts'
+import { authenticate, principalOf, type AuthenticationParts } from './authenticate.ts'
 import { assertSayable, assertServed, translatedOnly } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
 import { Course, type CourseParts } from './course.ts'
@@ -91,6 +92,11 @@ export class Gateway {
   /** Who is asking, by either of the headers `authorization` and `x-api-key`. @throws ServiceError of the authentication rows of contract 3.3 */
   authenticate(authorization: string | undefined, apiKey: string | undefined): Principal | Promise<Principal> {
     return authenticate(authorization, apiKey, this.#parts.authentication)
+  }
+
+  /** An account that asks without a key, since its session was checked. @throws ServiceError `key_inactive`, `auth_unavailable` */
+  principalOf(account: Account): Principal {
+    return principalOf(account, this.#parts.authentication)
   }
 
   /** What a backend may be used for now, as its last answers have shown. */

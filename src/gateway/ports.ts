@@ -8,7 +8,7 @@ import type { UpstreamError } from '../domain/upstream.ts'
 import type { ClientFormatId, Dialect, FormatId } from '../formats/format.ts'
 import type { JsonMember } from '../formats/json-scan.ts'
 
-/** Who is asking: made only by `authenticate`. */
+/** Who is asking: made only in `authenticate.ts`. */
 export interface Principal {
   readonly accountId: string
   readonly keyId: string

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Account } from '../domain/accounts.ts'
 import { describeBug } from '../domain/bugs.ts'
 import type { Clock } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
@@ -144,14 +145,14 @@ export class Api {
     return { requestId, body: refusalBody(error, { requestId, links: this.#parts.links, manners: openaiManners }) }
   }
 
-  /** Answers one request. Never throws: what is thrown inside becomes its response. */
-  handle(request: IncomingMessage, response: ServerResponse): void {
+  /** Answers one request; `caller`, where the app knows who asks. Never throws: what is thrown inside becomes its response. */
+  handle(request: IncomingMessage, response: ServerResponse, caller?: Account): void {
     this.#open += 1
     response.once('close', () => {
       this.#open -= 1
     })
     const exchange: Exchange = { request, response, requestId: this.#parts.mintRequestId(), principal: undefined }
-    this.#serve(exchange)
+    this.#serve(exchange, caller)
       .catch((error: unknown) => this.#refuse(exchange, error))
       .catch((error: unknown) => this.#giveUp(exchange, error))
   }
@@ -165,14 +166,15 @@ export class Api {
       .catch((error: unknown) => this.#giveUp(exchange, error))
   }
 
-  async #serve(exchange: Exchange): Promise<void> {
+  async #serve(exchange: Exchange, caller: Account | undefined): Promise<void> {
     const { request } = exchange
     const path = pathOf(request)
     const route = this.#routeAt(path, request.method)
     checkHeaders(request)
     if ((route?.gated ?? true) && this.#parts.edgeGate) passEdgeGate(request.headers['user-agent'])
     // Below /v1/ even what is not there asks for a key first (spec 5.4).
-    if (route?.access === 'key' || path.startsWith('/v1/')) exchange.principal = await this.#authenticate(request)
+    if (caller !== undefined) exchange.principal = this.#parts.gateway.principalOf(caller)
+    else if (route?.access === 'key' || path.startsWith('/v1/')) exchange.principal = await this.#authenticate(request)
     if (route === undefined) {
       throw new ServiceError('not_found', { words: { baseUrl: baseUrlFor(path, this.#parts.baseUrl) } })
     }
@@ -268,19 +270,11 @@ export class Api {
       return
     }
     const signals = principal === undefined ? undefined : await this.#signalsOf(principal)
-    const isLate = error.code === 'request_timeout'
+    const close = error.code === 'request_timeout'
     const path = pathOf(request)
-    const context = {
-      requestId,
-      links,
-      manners: mannersAt(path),
-      nowMs: nowMs(),
-      signals,
-      model: path.startsWith('/v1/'),
-      close: isLate,
-    }
-    writeRefusal(response, error, context)
-    if (!isLate) discardRest(request)
+    const about = { manners: mannersAt(path), model: path.startsWith('/v1/') }
+    writeRefusal(response, error, { requestId, links, nowMs: nowMs(), signals, close, ...about })
+    if (!close) discardRest(request)
   }
 
   /** A refusal itself could not be written. */

@@ -7,7 +7,19 @@ const contentTypes = {
   js: 'text/javascript; charset=utf-8',
   svg: 'image/svg+xml',
 } as const
-const names = ['style.css', 'islands.js', 'icon.svg'] as const
+/** A script stands behind those that it imports. */
+const names = [
+  'style.css',
+  'islands.js',
+  'icon.svg',
+  'playground.css',
+  'playground-make.js',
+  'playground-code.js',
+  'playground-answer.js',
+  'playground-fusion.js',
+  'playground-trail.js',
+  'playground.js',
+] as const
 export type AssetName = (typeof names)[number]
 
 interface Asset {
@@ -19,16 +31,13 @@ interface Asset {
 }
 
 /** Every file that pages load, read once at the start; its name in URLs changes with its content. */
-const assets: Readonly<Record<AssetName, Asset>> = {
-  'style.css': load('style.css'),
-  'islands.js': load('islands.js'),
-  'icon.svg': load('icon.svg'),
-}
-const byUrl = new Map(Object.values(assets).map((asset) => [asset.url, asset]))
+const assets = new Map<string, Asset>()
+for (const name of names) assets.set(name, load(name))
+const byUrl = new Map(Array.from(assets.values(), (asset) => [asset.url, asset]))
 
 /** Where a page finds one of our files. */
 export function assetUrl(name: AssetName): string {
-  return assets[name].url
+  return loaded(name).url
 }
 
 /** A file of ours, zipped where the browser takes that; undefined where there is none of that path. */
@@ -47,8 +56,20 @@ export function answerAsset(path: string, headers: Headers): Response | undefine
   })
 }
 
+function loaded(name: string): Asset {
+  const asset = assets.get(name)
+  if (asset === undefined) throw new Error(`the file ${name} is not loaded, or not yet`)
+  return asset
+}
+
+/** Scripts import one another by their plain names, which browsers are told as they are here. */
 function load(name: AssetName): Asset {
-  const bytes = Uint8Array.from(readFileSync(new URL(`./assets/${name}`, import.meta.url)))
+  const text = readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8')
+  const placed = text.replaceAll(
+    /(?<=^import .* from ')\.\/([\w-]+\.js)(?=')/gm,
+    (_, other: string) => loaded(other).url,
+  )
+  const bytes = Uint8Array.from(Buffer.from(placed))
   const hash = createHash('sha256').update(bytes).digest('hex').slice(0, 16)
   const [stem, extension] = name.split('.') as [string, keyof typeof contentTypes]
   return {

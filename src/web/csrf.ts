@@ -3,6 +3,8 @@ import type { Secret } from '../domain/secret.ts'
 
 /** The name of the field that carries the token. */
 export const csrfField = 'csrf'
+/** The header that carries it where a script of ours asks. */
+export const csrfHeader = 'x-csrf-token'
 
 /** What proves that a form came from a page of this session: whoever knows it still does not know the session's token. */
 export function csrfTokenFor(sessionToken: Secret): string {

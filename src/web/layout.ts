@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { assetUrl } from './assets.ts'
+import { assetUrl, type AssetName } from './assets.ts'
 import { csrfField } from './csrf.ts'
 import { noticeOf } from './notices.ts'
 import type { SignedIn, Visit } from './visit.ts'
@@ -19,6 +19,8 @@ export interface Page {
   readonly status?: number
   /** What is wrong with what was filled in; then the title says so first. */
   readonly problem?: string | undefined
+  /** Files that this page alone loads. */
+  readonly also?: { readonly style: AssetName; readonly script: AssetName }
   /** Narrow pages hold one form. */
   readonly narrow?: boolean
 }
@@ -28,6 +30,7 @@ const navigation: readonly { readonly path: string; readonly name: string }[] = 
   { path: '/account', name: 'Account' },
   { path: '/account/keys', name: 'Keys' },
   { path: '/account/upstreams', name: 'Providers' },
+  { path: '/playground', name: 'Playground' },
   { path: '/usage', name: 'Usage' },
   { path: '/activity', name: 'Activity' },
   { path: '/billing', name: 'Billing' },
@@ -75,7 +78,7 @@ export async function frame(query: URLSearchParams, it: Page, around: Frame): Pr
 }
 
 function document(query: URLSearchParams, it: Page, around: Frame): Html {
-  const { title, lead, above, body, problem } = it
+  const { title, lead, above, body, problem, also } = it
   const notice = problem === undefined ? noticeOf(query) : undefined
   return html`<!doctype html>
     <html lang="en">
@@ -87,6 +90,12 @@ function document(query: URLSearchParams, it: Page, around: Frame): Html {
         <link rel="icon" href="${assetUrl('icon.svg')}" type="image/svg+xml" />
         <link rel="stylesheet" href="${assetUrl('style.css')}" />
         <script type="module" src="${assetUrl('islands.js')}"></script>
+        ${
+          also === undefined
+            ? ''
+            : html`<link rel="stylesheet" href="${assetUrl(also.style)}" />
+                <script type="module" src="${assetUrl(also.script)}"></script>`
+        }
       </head>
       <body${around.className === undefined ? '' : html` class="${around.className}"`}>
         <a class="skip" href="#main">Skip to content</a>

@@ -19,6 +19,11 @@ const refusalPages = {
     title: 'There is no such page',
     text: 'Nothing is here, or it belongs to another account. If a link of ours brought you, tell us where it was.',
   },
+  signed_out: {
+    status: 401,
+    title: 'You are signed out',
+    text: 'Your session has ended. Sign in, and do it again.',
+  },
   wrong_method: {
     status: 405,
     title: 'That cannot be done here',

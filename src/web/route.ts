@@ -1,13 +1,14 @@
 import type { OperatorRole } from '../domain/operators.ts'
-import type { AccountVisit, DoorVisit, OperatorVisit, Visit, WebhookVisit } from './visit.ts'
+import type { AccountVisit, DoorVisit, OperatorVisit, ScriptVisit, Visit, WebhookVisit } from './visit.ts'
 import type { WebParts } from './web-parts.ts'
 
 /**
- * Who may call a route. `public`: anybody. `account`: whoever is signed in to an account. `operator`: whoever is signed
- * in as one, which is apart from accounts, and has the role. `door`: anybody, on the way into the operator's console.
- * `webhook`: another service, which proves itself by what it signed.
+ * Who may call a route. `public`: anybody. `account`: whoever is signed in to an account; `script`: the same by a script of
+ * ours, with the token in a header. `operator`: whoever is signed in as one, which is apart from accounts, and has the
+ * role. `door`: anybody, on the way into the operator's console. `webhook`: another service, which proves itself by what it
+ * signed.
  */
-type Access = 'public' | 'account' | 'operator' | 'door' | 'webhook'
+type Access = 'public' | 'account' | 'script' | 'operator' | 'door' | 'webhook'
 
 interface RouteFor<Who extends Access, Given> {
   readonly method: 'GET' | 'POST'
@@ -36,4 +37,5 @@ export type Route =
   | RouteFor<'account', AccountVisit>
   | OperatorRoute
   | DoorRoute
+  | RouteFor<'script', ScriptVisit>
   | RouteFor<'webhook', WebhookVisit>

@@ -18,6 +18,7 @@ import { outboxRoutes } from './pages/outbox.ts'
 import { passkeyRoutes } from './pages/passkeys.ts'
 import { requestRoutes } from './pages/request.ts'
 import { signInRoutes } from './pages/sign-in.ts'
+import { playgroundRoutes } from './pages/playground.ts'
 import { signOutRoutes } from './pages/sign-out.ts'
 import { leakedKeyRoutes } from './pages/leaked-key.ts'
 import { managedAccessRoutes } from './pages/managed-access.ts'
@@ -64,6 +65,7 @@ export const routes: readonly Route[] = [
   ...usageRoutes,
   ...activityRoutes,
   ...requestRoutes,
+  ...playgroundRoutes,
   ...dataRoutes,
   ...managedAccessRoutes,
   ...leakedKeyRoutes,

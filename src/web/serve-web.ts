@@ -35,8 +35,9 @@ export async function listenForWeb({
   let fetch: ((request: Request, peer: Peer) => Promise<Response>) | undefined
   const listener = getRequestListener(
     (request, env) => {
-      const peerAddress = (env as HttpBindings).incoming.socket.remoteAddress ?? ''
-      return fetch?.(request, { peerAddress }) ?? notYet()
+      const { incoming, outgoing } = env as HttpBindings
+      const connection = { request: incoming, response: outgoing }
+      return fetch?.(request, { peerAddress: incoming.socket.remoteAddress ?? '', connection }) ?? notYet()
     },
     // What arrives here has no page: it is no HTTP that Node could make a request of.
     { overrideGlobalObjects: false, errorHandler: () => new Response('Bad request\n', { status: 400 }) },

@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Account } from '../domain/accounts.ts'
 import type { Session } from '../domain/identity.ts'
 import type { Operator, OperatorSession } from '../domain/operators.ts'
@@ -56,6 +57,17 @@ export interface DoorVisit extends Visit {
   readonly signedIn: undefined
   /** Who went in before, in this browser. */
   readonly entered: EnteredOperator | undefined
+}
+
+/** What a script of ours asks in somebody's session: the body is not read yet, and the answer is written by who reads it. */
+export interface ScriptVisit extends AccountVisit {
+  readonly connection: Connection
+}
+
+/** One request as Node has it, and where its answer goes. */
+export interface Connection {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
 }
 
 /** A call of another service: its body as it came, for checking the signature over it. */

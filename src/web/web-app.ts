@@ -10,12 +10,14 @@ import { PageRefusal, refusalPage } from './refusals.ts'
 import type { Route } from './route.ts'
 import { setSecurityHeaders } from './security-headers.ts'
 import { readSessionToken, readSignedIn } from './session-cookie.ts'
-import type { Visit } from './visit.ts'
+import type { Connection, Visit } from './visit.ts'
 import type { WebParts } from './web-parts.ts'
 
 /** What the listener knows of a request besides itself: the other end of its connection. */
 export interface Peer {
   readonly peerAddress: string
+  /** For answers that are no pages: absent where there is no connection. */
+  readonly connection?: Connection
 }
 
 type Fetch = (request: Request, peer: Peer) => Promise<Response>
@@ -56,8 +58,8 @@ async function answer(
 ): Promise<Response> {
   const request = context.req.raw
   const { headers } = request
-  const { pathname: path, searchParams: query } = new URL(request.url)
-  const { peerAddress } = context.env
+  const { pathname: path, searchParams: query, search } = new URL(request.url)
+  const { peerAddress, connection } = context.env
   let visit: Visit = {
     parts,
     requestId,
@@ -78,21 +80,28 @@ async function answer(
       return await route.handle({ ...visit, body })
     }
     if (route.access === 'operator' || route.access === 'door') return await serveConsole(visit, request, route)
-    visit = await withSession(visit, request)
+    visit = await withSession(visit, request, route.access === 'script')
     if (route.access === 'public') return await route.handle(visit)
     const { signedIn } = visit
-    return signedIn === undefined ? toSignIn(request.method, path) : await route.handle({ ...visit, signedIn })
+    if (route.access === 'script') {
+      if (signedIn === undefined) throw new PageRefusal('signed_out')
+      if (connection === undefined) throw new Error('a script without a connection')
+      return await route.handle({ ...visit, signedIn, connection })
+    }
+    return signedIn === undefined
+      ? toSignIn(request.method, `${path}${search}`)
+      : await route.handle({ ...visit, signedIn })
   } catch (error) {
     return refusalPage(visit, error)
   }
 }
 
 /** Who is signed in to an account, and what was filled in. */
-async function withSession(visit: Visit, request: Request): Promise<Visit> {
+async function withSession(visit: Visit, request: Request, isScript: boolean): Promise<Visit> {
   const { parts, headers } = visit
   const token = readSessionToken(headers, 'account', parts.appUrl.startsWith('https:'))
   const signedIn = await readSignedIn(parts, token)
-  const form = await readOwnForm(visit, request, signedIn)
+  const form = await readOwnForm(visit, request, signedIn, isScript)
   return { ...visit, form, signedIn }
 }
 

@@ -14,6 +14,7 @@ import type { Plan } from '../domain/plans.ts'
 import type { Profile } from '../domain/profiles.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
+import type { Connection } from './visit.ts'
 import type { Library } from './docs/library.ts'
 import type { ManagedDesk } from './managed-desk.ts'
 import type { RateLimiter } from './rate-limiter.ts'
@@ -92,6 +93,8 @@ export interface WebParts {
   readonly backends: readonly ShownBackend[]
   /** The account's newest request, if any is kept. */
   latestRequest(accountId: string): Promise<RequestRecord | undefined>
+  /** Has the API answer a chat of this account, as if a key of it had been sent. Never throws. */
+  answerChat(account: Account, connection: Connection): void
   readonly library: Library
   /** The OpenAPI document of the API. */
   readonly openApi: object

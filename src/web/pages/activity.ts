@@ -2,10 +2,11 @@ import { html } from 'hono/html'
 import { maxListedKeys } from '../../accounts/keys.ts'
 import type { ActivitySelection } from '../../accounts/ports.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
+import { playgroundKeyId } from '../../domain/keys.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import { download, writeCsv } from '../download.ts'
 import { page, type Html } from '../layout.ts'
-import { namesOf, type Names } from '../names.ts'
+import { namesOf, playgroundName, type Names } from '../names.ts'
 import { stateTag, writeMs } from '../request-line.ts'
 import type { Route } from '../route.ts'
 import { writeMinute, writeNumber } from '../time.ts'
@@ -39,7 +40,7 @@ function filterOf(query: URLSearchParams): Filter {
   return {
     ...((outcome === 'answered' || outcome === 'failed') && { outcome }),
     ...(/^[\w./:-]{1,100}$/.test(profile ?? '') && { profile: profile! }),
-    ...(/^key_\w{1,40}$/.test(key ?? '') && { key: key! }),
+    ...((/^key_\w{1,40}$/.test(key ?? '') || key === playgroundKeyId) && { key: key! }),
     ...(isDay(day ?? '') && { day: day! }),
   }
 }
@@ -145,7 +146,11 @@ function filterForm(filter: Filter, keys: readonly StoredKey[], profiles: readon
     ${select(
       'key',
       'Key',
-      [['', 'All'], ...keys.slice(0, maxShownKeys).map(({ id, name }) => [id, name] as const)],
+      [
+        ['', 'All'],
+        [playgroundKeyId, playgroundName],
+        ...keys.slice(0, maxShownKeys).map(({ id, name }) => [id, name] as const),
+      ],
       filter.key,
     )}
     <div class="field">

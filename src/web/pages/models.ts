@@ -96,7 +96,13 @@ async function showModel(visit: Visit): Promise<Response> {
               <p class="faint">${writeShare(shareOver(part.days))} of its requests over 90 days were answered.</p>
             </section>`
       }
-      <p class="faint">For discovery only: using it takes an active key. <a href="/account/setup">Get a key</a></p>`,
+      <p class="faint">
+        For discovery only: using it takes an active key. <a href="/account/setup">Get a key</a>${
+          profile.embeddings === undefined
+            ? html`, or <a href="/playground?profile=${encodeURIComponent(id)}">try it in the playground</a>`
+            : ''
+        }
+      </p>`,
   })
 }
 

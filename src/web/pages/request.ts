@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import { maxListedKeys } from '../../accounts/keys.ts'
+import { embeddingsFormatId } from '../../domain/format-id.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import type { Attempt } from '../../domain/upstream.ts'
 import { download } from '../download.ts'
@@ -53,6 +54,13 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
       <p class="actions">
         <a href="/activity">All requests</a>
         <a href="/activity/${record.id}/record.json">Download JSON</a>
+        ${
+          record.format === embeddingsFormatId
+            ? ''
+            : html`<a href="/playground?profile=${encodeURIComponent(record.profile)}"
+                >Try the profile in the playground</a
+              >`
+        }
       </p>
       <p class="faint">The record holds no text: neither what was asked nor what was answered.</p>`,
   })

@@ -1,0 +1,143 @@
+// One answer of chat completions, whole or as it arrives.
+
+import { make } from './playground-make.js'
+
+/** Of the raw answer so much is kept. */
+const maxRawCharacters = 200_000
+
+const brokenOff = { message: 'The connection broke. What arrived is not the whole answer.' }
+/** What the app itself refuses comes as a page and not as JSON. */
+const refused = {
+  401: 'You are signed out. Sign in, then open this page again.',
+  403: 'This page is out of date: somebody has signed in or out since it was opened. Reload it.',
+}
+
+/** Thoughts, or how far a deliberation is. */
+export function thought(text, isOpen) {
+  const body = make('div', { class: 'text thinking' }, text)
+  return make('details', { open: isOpen }, make('summary', {}, 'On the way to it'), body)
+}
+
+/** An answer as an element that grows, and afterwards as a turn of the conversation. */
+export class Answer {
+  #text = document.createTextNode('')
+  #thoughts = document.createTextNode('')
+  #thought = thought(this.#thoughts, true)
+  /** Arrived, and not drawn yet. */
+  #newText = ''
+  #newThoughts = ''
+  #frame = 0
+  #refusal = ''
+  #calls = []
+  #onProgress
+  element
+  raw = ''
+  usage
+  /** What a deliberation reports of itself. */
+  report
+
+  /** `onProgress` is told each line that comes before the answer's text. */
+  constructor(title, onProgress) {
+    this.#onProgress = onProgress
+    this.#thought.hidden = true
+    const body = make('div', { class: 'text' }, this.#text)
+    this.element = make('li', { class: 'turn assistant' }, make('p', { class: 'who' }, title), this.#thought, body)
+  }
+
+  /** Reads all of a response. Gives the error that it ends with, if it does. */
+  async read(response) {
+    const type = response.headers.get('content-type') ?? ''
+    return type.startsWith('text/event-stream') ? this.#readEvents(response.body) : this.#readWhole(response)
+  }
+
+  async #readWhole(response) {
+    const text = await response.text()
+    let body
+    try {
+      body = JSON.parse(text)
+    } catch {
+      const usual = `The app answered with status ${response.status}. Reload the page and try again.`
+      return { message: refused[response.status] ?? usual }
+    }
+    this.raw = text
+    if (body.error !== undefined) return body.error
+    this.#take(body, body.choices?.[0]?.message)
+    return undefined
+  }
+
+  async #readEvents(body) {
+    const decoder = new TextDecoder()
+    const end = { isDone: false, error: undefined }
+    let rest = ''
+    for (const reader = body.getReader(); ;) {
+      const { value, done } = await reader.read()
+      const text = decoder.decode(value, { stream: !done })
+      if (this.raw.length < maxRawCharacters) this.raw += text
+      const lines = (rest + text).split('\n')
+      rest = lines.pop()
+      for (const line of lines) this.#readLine(line, end)
+      this.#frame ||= requestAnimationFrame(() => this.#draw())
+      if (done) return end.error ?? (end.isDone ? undefined : brokenOff)
+    }
+  }
+
+  #readLine(line, end) {
+    if (!line.startsWith('data:')) return
+    const data = line.slice('data:'.length).trim()
+    if (data === '[DONE]') {
+      end.isDone = true
+      return
+    }
+    const event = JSON.parse(data)
+    if (event.error !== undefined) end.error = event.error
+    else this.#take(event, event.choices?.[0]?.delta)
+  }
+
+  #take({ usage, svc_router: ours }, said) {
+    this.usage = usage ?? this.usage
+    this.report = ours?.fusion ?? this.report
+    if (said === undefined) return
+    this.#newText += said.content ?? ''
+    this.#newThoughts += said.reasoning_content ?? said.reasoning ?? ''
+    this.#refusal += said.refusal ?? ''
+    for (const [place, part] of (said.tool_calls ?? []).entries()) this.#takeCall(part, part.index ?? place)
+  }
+
+  /** A call comes in pieces: first its name, then more and more of what it is called with. */
+  #takeCall({ id, type = 'function', function: called, custom }, index) {
+    const call = (this.#calls[index] ??= { id, type, [type]: { name: '' } })
+    for (const [name, text] of Object.entries(called ?? custom ?? {}))
+      call[call.type][name] = name === 'name' ? text || call[call.type].name : (call[call.type][name] ?? '') + text
+  }
+
+  /** Puts what has come on the page, at most once for each picture of the screen. */
+  #draw() {
+    cancelAnimationFrame(this.#frame)
+    this.#frame = 0
+    if (this.#newThoughts !== '') {
+      this.#thought.hidden = false
+      this.#thoughts.appendData(this.#newThoughts)
+      if (this.#text.length === 0) this.#onProgress(this.#newThoughts.trim().split('\n').at(-1))
+    }
+    this.#text.appendData(this.#newText)
+    this.#newText = this.#newThoughts = ''
+  }
+
+  /** What becomes of it in the conversation; undefined where nothing was said. `failure` is what it ended with. */
+  turn(failure) {
+    this.#draw()
+    const content = this.#text.data || this.#refusal
+    const calls = failure === undefined ? this.#calls.filter(Boolean) : []
+    if (content === '' && calls.length === 0) return undefined
+    const broken = failure?.isStopped ? 'stopped' : 'broken off'
+    return {
+      said: {
+        role: 'assistant',
+        content: content === '' ? null : content,
+        ...(calls.length > 0 && { tool_calls: calls }),
+      },
+      thoughts: this.#thoughts.data,
+      broken: failure === undefined ? undefined : broken,
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// A deliberation: what its report says, and from the request's record who did what.
+
+import { at, count, facts, make, plain, table, tag, time } from './playground-make.js'
+
+const whyNot = {
+  not_called: 'The model answered without asking the others.',
+  waiting_for_tools: 'Its question waits until your tools have answered.',
+}
+const costDigits = 4
+
+/** Shows what is known of it; nothing where there was none. */
+export function showFusion(report, trail) {
+  const runs = trail?.fusions ?? []
+  if (report === undefined && runs.length === 0) return
+  at('fused').replaceChildren(
+    ...wordsOf(report),
+    facts([...factsOf(report), ...runs.flatMap(runFacts)]),
+    ...analysisOf(report?.analysis),
+    ...runs.map(callTable),
+  )
+}
+
+function wordsOf(report) {
+  if (report?.ran === false) return [make('p', {}, whyNot[report.reason] ?? plain(report.reason))]
+  if (report?.failure_reason === undefined) return []
+  return [make('p', {}, `It failed: ${plain(report.failure_reason)}. One model answered alone.`)]
+}
+
+function factsOf(report) {
+  const { panel, judge, mode, verdict, disagreements, degraded = [] } = report ?? {}
+  if (panel === undefined) return []
+  const answered = panel.filter(({ status }) => status === 'answered').length
+  return [
+    ['Panel', `${answered} of ${count(panel.length, 'model')} answered`],
+    ['Judge', plain(judge?.status)],
+    ['Verdict', verdict],
+    ['Came about', mode && plain(mode)],
+    ['Disagreements', disagreements === undefined ? undefined : String(disagreements)],
+    ['Went wrong', degraded.map(plain).join(', ') || 'nothing'],
+  ]
+}
+
+function runFacts({ dropOuts, costUsd }) {
+  const gone = dropOuts.map(({ member, why }) => `${member} (${plain(why)})`).join(', ')
+  return [
+    ['Dropped out', gone || 'nobody'],
+    ['Cost', costUsd === undefined ? 'unknown: no price is configured' : `${costUsd.toFixed(costDigits)} USD`],
+  ]
+}
+
+function callTable({ calls }) {
+  const tokens = (usage) => usage && `${usage.inputTokens} in, ${usage.outputTokens} out`
+  const rows = calls.map(({ role, member, status, ms, usage }) => [role, member, tag(status), time(ms), tokens(usage)])
+  return table('Calls of the fusion', ['Role', 'Backend', 'End', 'Time', 'Tokens'], rows)
+}
+
+/** What they agree on and where they differ; each goes by its letter. */
+function analysisOf(analysis) {
+  if (analysis === undefined) return []
+  const by = (who, text) => make('li', {}, make('strong', {}, `${who}: `), text)
+  const { consensus, contradictions, unique_insights: unique, partial_coverage: partial, blind_spots: blind } = analysis
+  return [
+    ...list(
+      'They agree',
+      consensus.map((claim) => make('li', {}, claim)),
+    ),
+    ...list('They differ', contradictions.map(difference)),
+    ...list(
+      'Only one says',
+      unique.map(({ model, insight }) => by(model, insight)),
+    ),
+    ...list(
+      'Only some say',
+      partial.map(({ models, point }) => by(models.join(', '), point)),
+    ),
+    ...list(
+      'Nobody says',
+      blind.map((text) => make('li', {}, text)),
+    ),
+  ]
+}
+
+function difference({ topic, stances, resolved_for: side }) {
+  const stand = stances.map(({ model, stance }) => make('li', {}, make('strong', {}, `${model}: `), stance))
+  const held = side.length === 0 ? 'it stays open' : `held to be right: ${side.join(', ')}`
+  return make('li', {}, `${topic} (${held})`, make('ul', {}, ...stand))
+}
+
+function list(title, items) {
+  return items.length === 0 ? [] : [make('h3', {}, title), make('ul', {}, ...items)]
+}

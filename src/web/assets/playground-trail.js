@@ -1,0 +1,107 @@
+// What is behind an answer: its request and response as they were, its headers, its record.
+
+import { at, count, empty, facts, make, number, pretty, table, tag, time } from './playground-make.js'
+import { showFusion } from './playground-fusion.js'
+
+/** The record of a request is settled just behind its answer: it is asked for so often, so many times. */
+const askFirstMs = 100
+const askEveryMs = 400
+const tries = 15
+/** Of a raw answer so much is shown. */
+const maxShownCharacters = 200_000
+
+/** A request leaves. */
+export function showSent(url, body, isFused) {
+  at('no-request').hidden = true
+  at('sent').textContent = `POST ${url}\n\n${JSON.stringify(body, null, 2)}`
+  at('no-response').hidden = false
+  at('no-response').textContent = 'Waiting for the answer…'
+  at('came').textContent = ''
+  for (const id of ['trail', 'headers']) at(id).replaceChildren(empty('Waiting for the answer…'))
+  at('fused').replaceChildren(empty(isFused ? 'The models are at it…' : 'This request is for one model.'))
+}
+
+/** The head of its answer is there. */
+export function showHeaders(response) {
+  const lines = [...response.headers].map(([name, value]) => `${name}: ${value}`)
+  const text = [`HTTP ${response.status}`, ...lines].join('\n')
+  at('headers').replaceChildren(make('pre', { tabindex: '0' }, text))
+}
+
+/** The answer has ended: what came, who was asked, what it counted, and what is left. */
+export async function showEnd(response, answer, { tookMs, isCurrent }) {
+  const { raw } = answer
+  at('no-response').hidden = raw !== ''
+  at('no-response').textContent = 'None came.'
+  at('came').textContent = raw.length > maxShownCharacters ? `${raw.slice(0, maxShownCharacters)}\n…` : pretty(raw)
+  if (response === undefined) at('headers').replaceChildren(empty('None came.'))
+  showFusion(answer.report, undefined)
+  const head = readHead(response)
+  at('trail').replaceChildren(factsOf(head, answer, undefined, tookMs))
+  const note = (...text) => at('trail').append(empty(...text))
+  const inActivity = () => make('a', { href: '/activity' }, 'Activity')
+  if (response === undefined)
+    return note('It ended before an answer began. What became of it is in ', inActivity(), '.')
+  if (!response.ok && response.status < 500 && head.upstream === undefined)
+    return note('It was refused before anybody was asked, and counts nothing.')
+  const trail = await findTrail(head.id)
+  if (!isCurrent()) return undefined
+  if (trail === undefined) return note('Its record is not there yet. Look for it in ', inActivity(), '.')
+  at('trail').replaceChildren(
+    factsOf(head, answer, trail, tookMs),
+    trail.attempts.length === 0 ? '' : attemptTable(trail.attempts),
+  )
+  return showFusion(answer.report, trail)
+}
+
+function readHead(response) {
+  const read = (name) => response?.headers.get(name) ?? undefined
+  const left = (kind) => {
+    const [remaining, limit] = [read(`x-${kind}-remaining`), read(`x-${kind}-limit`)]
+    return remaining === undefined ? undefined : `${number(Number(remaining))} of ${number(Number(limit))} left`
+  }
+  return {
+    id: read('x-request-id'),
+    upstream: read('x-svc-router-upstream'),
+    retries: read('x-svc-router-retry-count'),
+    isSimulated: read('x-svc-router-simulated') === 'true',
+    minute: left('ratelimit'),
+    month: left('quota'),
+  }
+}
+
+function factsOf({ id, upstream, retries, isSimulated, minute, month }, { usage }, trail, tookMs) {
+  const link = () => make('a', { href: `/activity/${id}` }, id)
+  const tokens = () => `${number(usage.prompt_tokens)} in, ${number(usage.completion_tokens)} out`
+  return facts([
+    ['Request', id && (trail === undefined ? make('code', {}, id) : link())],
+    ['Answered by', upstream && `${upstream}${isSimulated ? ', which is simulated' : ''}`],
+    ['Failed before it', retries],
+    ['First content', trail?.firstContentMs === undefined ? undefined : `after ${time(trail.firstContentMs)}`],
+    ['In all', time(trail?.totalMs ?? tookMs)],
+    ['Tokens', usage ? tokens() : undefined],
+    ['Charged', trail && count(trail.charged, 'request')],
+    ['This minute', minute],
+    ['This month', month],
+  ])
+}
+
+function attemptTable(attempts) {
+  const rows = attempts.map(({ backend, outcome, status, ms }) => [backend, tag(outcome), status, time(ms)])
+  return table('Attempts', ['Backend', 'Outcome', 'Status', 'Time'], rows)
+}
+
+async function findTrail(id) {
+  for (let left = tries; left > 0; left--) {
+    await new Promise((resolve) => setTimeout(resolve, left === tries ? askFirstMs : askEveryMs))
+    try {
+      const response = await fetch(`/playground/trail/${id}`, { headers: { accept: 'application/json' } })
+      const isJson = (response.headers.get('content-type') ?? '').startsWith('application/json')
+      const trail = response.ok && isJson ? await response.json() : undefined
+      if (trail?.isOver) return trail
+    } catch {
+      // The network is gone for a moment: the next time may find it.
+    }
+  }
+  return undefined
+}

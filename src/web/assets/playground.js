@@ -1,0 +1,276 @@
+// The playground. What is said is kept in this page alone, and sent whole with each request as chat completions.
+
+import { Answer, thought } from './playground-answer.js'
+import { curlOf, javascriptOf, pythonOf } from './playground-code.js'
+import { at, linked, make, pretty } from './playground-make.js'
+import { showEnd, showHeaders, showSent } from './playground-trail.js'
+
+/** Of an answer so much is read out when it is there. */
+const maxSpokenCharacters = 1000
+
+const desk = document.querySelector('[data-playground]')
+const settings = JSON.parse(desk.dataset.playground)
+const fields = ['profile', 'stream', 'fusion', 'system', 'tools', 'message'].map(at)
+const [profile, stream, fusion, system, tools, message] = fields
+const [turnList, trouble, stopButton, spoken] = ['turns', 'trouble', 'stop', 'said'].map(at)
+
+/** The conversation: what is sent of each turn (`said`), and what is shown besides. */
+let turns = []
+/** While an answer is under way: what ends it. */
+let running
+/** Calls of the last answer that have no result yet. */
+let openCalls = []
+
+const nameOf = (call) => call[call.type]?.name ?? 'a tool'
+const isFusing = () => profile.value === settings.fusionId || fusion.checked
+const isLocked = () => !settings.isPremium && settings.premiumProfiles.includes(profile.value)
+
+/** Read out by whoever listens; not each piece of an answer, which would never end. */
+function say(text) {
+  spoken.textContent = text
+}
+
+// What is asked.
+
+/** The tools that are filled in; undefined where they are no list, and then the page says so. */
+function readTools() {
+  let list
+  let problem = ''
+  try {
+    list = JSON.parse(tools.value.trim() || '[]')
+    if (!Array.isArray(list)) problem = 'This is JSON, but not a list: put it between [ and ].'
+  } catch (error) {
+    problem = `This is not JSON: ${error.message}`
+  }
+  if (at('tools-wrong').textContent !== problem) at('tools-wrong').textContent = problem
+  if (problem === '') tools.removeAttribute('aria-invalid')
+  else tools.setAttribute('aria-invalid', 'true')
+  return problem === '' ? list : undefined
+}
+
+/** The request as it is set, for these messages; undefined where the tools cannot be read. */
+function requestOf(messages) {
+  const list = readTools()
+  if (list === undefined) return undefined
+  const { fusionToolType: type } = settings
+  // So that the page can show what they agree on and where they differ.
+  const ours = { type, parameters: { include: ['analysis'] } }
+  const all = isFusing() && !list.some((tool) => tool?.type === type) ? [...list, ours] : list
+  const first = system.value.trim()
+  return {
+    model: profile.value,
+    messages: [...(first === '' ? [] : [{ role: 'system', content: first }]), ...messages],
+    ...(all.length > 0 && { tools: all }),
+    ...(stream.checked && { stream: true, stream_options: { include_usage: true } }),
+  }
+}
+
+function showCode() {
+  const next = openCalls.length > 0 ? [] : [{ role: 'user', content: message.value.trim() || 'Hello!' }]
+  const body = requestOf([...turns.map(({ said }) => said), ...next])
+  if (body === undefined) return
+  at('curl').textContent = curlOf(body, settings)
+  at('python').textContent = pythonOf(body, settings)
+  at('javascript').textContent = javascriptOf(body, settings)
+}
+
+// The conversation.
+
+const who = { user: 'You', assistant: 'Answer', tool: 'What the tool gave' }
+
+function turnElement({ said, thoughts, broken }, index) {
+  const { role, content, tool_calls: calls = [] } = said
+  return make(
+    'li',
+    { class: `turn ${role}` },
+    make(
+      'p',
+      { class: 'who' },
+      who[role],
+      broken && make('span', { class: 'tag warn' }, broken),
+      role === 'user' && running === undefined ? changeButton(index, content) : '',
+    ),
+    thoughts && thought(thoughts, false),
+    content && make('div', { class: 'text' }, content),
+    ...calls.map(callElement),
+  )
+}
+
+function changeButton(index, content) {
+  const which = make('span', { class: 'unseen' }, ` “${content.slice(0, 40)}”`)
+  return make('button', { type: 'button', class: 'quiet', on: () => takeBack(index) }, 'Change', which)
+}
+
+function callElement(call) {
+  const given = call.function?.arguments ?? call.custom?.input
+  const name = make('code', {}, nameOf(call))
+  return make('div', { class: 'call' }, make('p', {}, 'Calls ', name), make('pre', {}, pretty(given)))
+}
+
+/** Takes back what was said at `index` and all behind it, to say it in another way. */
+function takeBack(index) {
+  message.value = turns[index].said.content
+  turns = turns.slice(0, index)
+  settle()
+}
+
+/** Nothing is open any more, and the next message can be written. */
+function settle() {
+  openCalls = []
+  trouble.replaceChildren()
+  show()
+  message.focus()
+}
+
+function show() {
+  turnList.replaceChildren(...turns.map(turnElement))
+  if (openCalls.length > 0) turnList.append(make('li', { class: 'turn tool' }, resultForm()))
+  at('ask').hidden = openCalls.length > 0
+  at('anew').hidden = turns.length === 0 || running !== undefined
+  stopButton.hidden = running === undefined
+  showLock()
+  showCode()
+}
+
+function showLock() {
+  const isHeld = isLocked()
+  at('send').hidden = isHeld || running !== undefined
+  at('locked').hidden = !isHeld
+  at('locked-profile').textContent = profile.value
+}
+
+/** For each call of the model a field for what it gave; then the conversation goes on. */
+function resultForm() {
+  const results = openCalls.map((call, index) => {
+    const id = `result-${index}`
+    const field = make('textarea', { id, rows: '2', spellcheck: 'false', class: 'json' })
+    const label = make('label', { for: id }, `What ${nameOf(call)} gave`)
+    return { call, field, element: make('div', { class: 'field' }, label, field) }
+  })
+  const send = make('button', {}, results.length === 1 ? 'Send the result' : 'Send the results')
+  const form = make('form', {}, ...results.map(({ element }) => element), send)
+  form.addEventListener('submit', (event) => {
+    event.preventDefault()
+    if (readTools() === undefined) return tools.focus()
+    for (const { call, field } of results)
+      turns.push({ said: { role: 'tool', tool_call_id: call.id, content: field.value } })
+    openCalls = []
+    return void ask()
+  })
+  return form
+}
+
+// One request.
+
+/** Sends the conversation as it stands, whose tools can be read, and shows what comes of it. */
+async function ask() {
+  const body = requestOf(turns.map(({ said }) => said))
+  const isFused = isFusing()
+  const request = (running = new AbortController())
+  const startedAt = performance.now()
+  const answer = new Answer(isFused ? 'The models are at it…' : 'The answer is on its way…', say)
+  trouble.replaceChildren()
+  show()
+  showSent(`${settings.baseUrl}/chat/completions`, body, isFused)
+  if (isFused && at('look-0').checked) at('look-1').checked = true
+  turnList.append(answer.element)
+  stopButton.focus()
+  say(`${body.model} is asked.`)
+  const { response, failure } = await exchange(body, answer, request.signal)
+  const tookMs = performance.now() - startedAt
+  running = undefined
+  const turn = answer.turn(failure)
+  if (turn !== undefined) turns.push(turn)
+  openCalls = (failure === undefined && turn?.said.tool_calls) || []
+  const isLeft = document.activeElement !== stopButton && document.activeElement !== document.body
+  show()
+  tell(failure, turn)
+  if (!isLeft) (turnList.querySelector('textarea') ?? trouble.querySelector('a, button') ?? message).focus()
+  await showEnd(response, answer, { tookMs, isCurrent: () => running === undefined })
+}
+
+/** The response as far as there is one, and what it ended with where that is not well. */
+async function exchange(body, answer, signal) {
+  const headers = { 'content-type': 'application/json', 'x-csrf-token': settings.csrf }
+  let response
+  try {
+    response = await fetch('/playground/chat', { method: 'POST', headers, body: JSON.stringify(body), signal })
+    showHeaders(response)
+    return { response, failure: await answer.read(response) }
+  } catch {
+    const message = 'The connection broke. What arrived is not the whole answer.'
+    return { response, failure: signal.aborted ? { isStopped: true } : { message } }
+  }
+}
+
+function tell(failure, turn) {
+  if (failure?.isStopped) return say('Stopped.')
+  if (failure !== undefined) {
+    say('')
+    return trouble.replaceChildren(troubleElement(failure))
+  }
+  const calls = openCalls.map(nameOf).join(', ')
+  if (calls !== '') return say(`The model calls ${calls}, and waits for what you answer.`)
+  return say(`The answer is there: ${(turn?.said.content ?? '').slice(0, maxSpokenCharacters)}`)
+}
+
+/** An error as the API words it, with its link, and what can be done here. */
+function troubleElement({ message: text, code, request_id: id }) {
+  const again = make('button', { type: 'button', class: 'secondary', on: sendAgain }, 'Send it again')
+  const about = code && make('a', { href: `/docs/errors/${encodeURIComponent(code)}` }, `About ${code}`)
+  const actions = make('p', { class: 'actions' }, again, about, id && make('code', {}, id))
+  return make('div', { class: 'problem', role: 'alert' }, make('p', {}, ...linked(text)), actions)
+}
+
+/** The same request once more: without the part of an answer that came. */
+function sendAgain() {
+  if (running !== undefined || readTools() === undefined) return
+  if (turns.at(-1)?.broken !== undefined) turns.pop()
+  void ask()
+}
+
+// What people do.
+
+const example = {
+  type: 'function',
+  function: {
+    name: 'get_weather',
+    description: 'The weather of a city just now.',
+    parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  },
+}
+
+at('ask').addEventListener('submit', (event) => {
+  event.preventDefault()
+  const content = message.value.trim()
+  if (running !== undefined || isLocked()) return undefined
+  if (content === '') return message.focus()
+  if (readTools() === undefined) return tools.focus()
+  turns.push({ said: { role: 'user', content } })
+  message.value = ''
+  return void ask()
+})
+message.addEventListener('keydown', (event) => {
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) at('ask').requestSubmit()
+})
+stopButton.addEventListener('click', () => running?.abort())
+at('anew').addEventListener('click', () => {
+  turns = []
+  settle()
+})
+at('example').addEventListener('click', () => {
+  tools.value = JSON.stringify([example], null, 2)
+  showCode()
+  tools.focus()
+})
+for (const field of fields) {
+  field.addEventListener('input', () => {
+    showLock()
+    showCode()
+  })
+}
+
+// What scrolls by itself can be scrolled without a mouse.
+for (const sample of desk.querySelectorAll('.sample pre')) sample.tabIndex = 0
+desk.hidden = false
+show()
