@@ -1,3 +1,4 @@
+import { openSession } from '../../src/accounts/sessions.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 
 /** One browser without a screen: keeps its cookie and sends forms as browsers send them. */
@@ -54,4 +55,13 @@ export class Visitor {
 export async function startWeb(options: ServiceOptions = {}): Promise<{ service: Service; visitor: Visitor }> {
   const service = await Service.start(options)
   return { service, visitor: new Visitor(service.config.appUrl) }
+}
+
+/** A browser that is signed in to an account. */
+export async function signedInTo(service: Service, accountId = service.account.id): Promise<Visitor> {
+  const plane = { ...service.plane, store: service.store }
+  const { token } = await openSession(plane, accountId, { method: 'link', agent: 'Tests' })
+  const visitor = new Visitor(service.config.appUrl)
+  visitor.cookie = `svc_session=${token.reveal()}`
+  return visitor
 }

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
-import { openSession } from '../../src/accounts/sessions.ts'
 import { addPasskey } from '../../src/accounts/sign-in.ts'
 import { routes } from '../../src/web/routes.ts'
 import { systemClock } from '../../src/domain/clock.ts'
 import type { Service } from '../service.ts'
-import { startWeb, Visitor } from './browser-less.ts'
+import { signedInTo, startWeb, type Visitor } from './browser-less.ts'
 
 /** What a route's parameter names, for every route that there is: a new one is added here, or the test fails. */
 type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId' | 'recordId' | 'managedId'
@@ -16,8 +15,8 @@ let ids: Readonly<Record<Owned, string>>
 
 beforeAll(async () => {
   ;({ service } = await startWeb())
-  const owner = await visitorOf(service.account.id)
-  intruder = await visitorOf((await service.addAccount('intruder', 'max')).account.id)
+  const owner = await signedInTo(service)
+  intruder = await signedInTo(service, (await service.addAccount('intruder', 'max')).account.id)
   await service.connectOwn('sk-made-up-credential-of-the-owner')
   const asked = await owner.post('/account/emails', { email: 'owner@example.com' })
   const request = await requestUpgrade(
@@ -53,14 +52,6 @@ beforeAll(async () => {
   }
 })
 afterAll(() => service.stop())
-
-async function visitorOf(accountId: string): Promise<Visitor> {
-  const plane = { ...service.plane, store: service.store }
-  const { token } = await openSession(plane, accountId, { method: 'link', agent: 'Tests' })
-  const visitor = new Visitor(service.config.appUrl)
-  visitor.cookie = `svc_session=${token.reveal()}`
-  return visitor
-}
 
 async function everythingOf(accountId: string): Promise<string> {
   const { store } = service
