@@ -29,7 +29,7 @@ export interface ServeOptions {
 export interface Listening {
   readonly port: number
   readonly api: Api
-  /** Takes no new connections; resolves when the last one is closed or `limitMs` has passed, then cuts what is left. Gives how many were cut. */
+  /** Takes no new connections; resolves when the last one is closed and the last answer ended, or `limitMs` has passed, then cuts what is left. Gives how many were cut. */
   drain(limitMs: number): Promise<number>
 }
 
@@ -115,8 +115,21 @@ function listen(server: Server, { host, port }: ServeOptions): Promise<void> {
 async function drain(server: Server, api: Api, limitMs: number): Promise<number> {
   let cut = 0
   await new Promise<void>((resolve) => {
+    let isClosed = false
+    let isForced = false
+    // Answers that leave by another server's connections are waited for, too.
+    const finish = (): void => {
+      if (!isClosed || (api.openRequests > 0 && !isForced)) return
+      clearInterval(sweep)
+      clearTimeout(limit)
+      clearTimeout(force)
+      resolve()
+    }
     // Callers keep their connections open, and would go on asking on them.
-    const sweep = setInterval(() => server.closeIdleConnections(), closeIdleMs)
+    const sweep = setInterval(() => {
+      server.closeIdleConnections()
+      finish()
+    }, closeIdleMs)
     let force: NodeJS.Timeout | undefined
     const limit = setTimeout(() => {
       cut = api.openRequests
@@ -124,13 +137,12 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<number>
       force = setTimeout(() => {
         server.closeAllConnections()
         api.sockets.terminate()
+        isForced = true
       }, cutMs)
     }, limitMs)
     server.close(() => {
-      clearInterval(sweep)
-      clearTimeout(limit)
-      clearTimeout(force)
-      resolve()
+      isClosed = true
+      finish()
     })
     server.closeIdleConnections()
     api.sockets.drain()

@@ -37,6 +37,17 @@ export async function lastLetter(page: Page, origin: string): Promise<{ code: st
   return { code, link }
 }
 
+/** Says something in the playground as it stands. */
+async function sayInPlayground(page: Page, text: string): Promise<void> {
+  await page.getByLabel('Your message').fill(text)
+  await page.getByRole('button', { name: 'Send' }).click()
+}
+
+/** Shows what is behind an answer by its tab. */
+async function lookAt(page: Page, tab: string): Promise<void> {
+  await page.locator('.tabs > label', { hasText: tab }).click({ position: { x: 20, y: 5 } })
+}
+
 /** Every page of the app in every state that looks different. Pages added later get their rows here. */
 export const everyPage: readonly PageState[] = [
   nobody('sign-in', at('/sign-in')),
@@ -73,6 +84,15 @@ export const everyPage: readonly PageState[] = [
     await page.getByLabel('Code').fill((await lastLetter(page, origin)).code)
     await page.getByRole('button', { name: 'Go on' }).click()
     await page.getByText('Your first key').waitFor()
+    await page.context().clearCookies()
+  }),
+  nobody('playground-locked', async (page, origin) => {
+    await askForCode(page, origin, '/account/setup', `locked-${Date.now()}@example.com`)
+    await page.getByLabel('Code').fill((await lastLetter(page, origin)).code)
+    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByText('Your first key').waitFor()
+    await page.goto(`${origin}/playground?profile=svc-router%2Ffusion`)
+    await page.getByText('is for premium plans').waitFor()
     await page.context().clearCookies()
   }),
   nobody('home', at('/')),
@@ -114,6 +134,30 @@ export const everyPage: readonly PageState[] = [
     const ask = page.getByRole('button', { name: 'Ask for a review' })
     if ((await ask.count()) > 0) await ask.click()
     await page.getByText('waits for review').waitFor()
+  }),
+  somebody('playground', at('/playground')),
+  somebody('playground-answered', async (page, origin) => {
+    await page.goto(`${origin}/playground`)
+    await sayInPlayground(page, 'What does an index cost when rows are written?')
+    await page.getByRole('table').waitFor()
+  }),
+  somebody('playground-code', async (page, origin) => {
+    await page.goto(`${origin}/playground`)
+    await page.getByRole('button', { name: 'Fill in an example' }).click()
+    await lookAt(page, 'Code')
+  }),
+  somebody('playground-error', async (page, origin) => {
+    await page.goto(`${origin}/playground`)
+    await page.getByLabel('Attach the fusion tool').check()
+    await page.getByLabel('Tools').fill('[{"type": "function", "function": {"name": "svc_router_fusion"}}]')
+    await sayInPlayground(page, 'Call it.')
+    await page.getByRole('alert').getByRole('link', { name: 'About reserved_tool_name' }).waitFor()
+    await page.getByText('refused before anybody').waitFor({ state: 'attached' })
+  }),
+  somebody('playground-fusion', async (page, origin) => {
+    await page.goto(`${origin}/playground?profile=svc-router%2Ffusion`)
+    await sayInPlayground(page, 'Is it safe to drop an index while rows are written?')
+    await page.getByRole('table').waitFor()
   }),
   somebody('account', at('/account')),
   somebody('account-notice', at('/account?done=signed-in')),

@@ -145,9 +145,13 @@ describe('the table of routes', () => {
     expect(new Set(names).size).toBe(names.length)
     const nobody = new Visitor(service.config.appUrl)
     for (const { method, path, access } of routes) {
-      if (access !== 'account') continue
+      if (access !== 'account' && access !== 'script') continue
       const at = path.replaceAll(/:\w+/g, 'some_id')
       const response = method === 'GET' ? await nobody.get(at) : await nobody.post(at)
+      if (access === 'script') {
+        expect(response.status, `${method} ${path}`).toBe(401)
+        continue
+      }
       expect([response.status, response.headers.get('location')], `${method} ${path}`).toEqual([
         303,
         method === 'GET' ? `/sign-in?next=${encodeURIComponent(at)}` : '/sign-in',

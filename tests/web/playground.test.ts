@@ -36,9 +36,13 @@ const body = (extra: object = {}): object => ({
 async function ask(
   given: object | string,
   headers: Record<string, string> = {},
-  { by = visitor, signal }: { readonly by?: Visitor; readonly signal?: AbortSignal } = {},
+  {
+    by = visitor,
+    of = service,
+    signal,
+  }: { readonly by?: Visitor; readonly of?: Service; readonly signal?: AbortSignal } = {},
 ): Promise<Response> {
-  return fetch(`${service.config.appUrl}/playground/chat`, {
+  return fetch(`${of.config.appUrl}/playground/chat`, {
     method: 'POST',
     headers: {
       cookie: by.cookie,
@@ -232,6 +236,34 @@ describe('the connection', () => {
     await new Promise((resolve) => setTimeout(resolve, 500))
     expect(provider!.counts().open).toBe(1)
     expect((await response.text()).length).toBeGreaterThan(bytes)
+  })
+
+  test('a service that stops lets the answer end first', async () => {
+    const stopping = await Service.start()
+    try {
+      const browser = await signedInTo(stopping)
+      stopping.providers[0]!.script([{ do: 'answer', words: 40, tokenDelayMs: 25 }])
+      const response = await ask(body({ stream: true }), {}, { by: browser, of: stopping })
+      const stopped = stopping.app.stop()
+      expect(await response.text()).toContain('[DONE]')
+      await stopped
+    } finally {
+      await stopping.stop()
+    }
+  })
+
+  test('a service that can wait no longer says so in the answer', async () => {
+    const stopping = await Service.start({ settings: { drain: '1s' } })
+    try {
+      const browser = await signedInTo(stopping)
+      stopping.providers[0]!.script([{ do: 'answer', words: 1000, tokenDelayMs: 25 }])
+      const response = await ask(body({ stream: true }), {}, { by: browser, of: stopping })
+      const stopped = stopping.app.stop()
+      expect(await response.text()).toContain('"code":"restarting"')
+      await stopped
+    } finally {
+      await stopping.stop()
+    }
   })
 
   test('a connection that asked goes on to be one of the app', async () => {

@@ -29,12 +29,13 @@ export function showHeaders(response) {
 }
 
 /** The answer has ended: what came, who was asked, what it counted, and what is left. */
-export async function showEnd(response, answer, { tookMs, isCurrent }) {
+export async function showEnd(response, answer, { tookMs, isFused, isCurrent }) {
   const { raw } = answer
   at('no-response').hidden = raw !== ''
   at('no-response').textContent = 'None came.'
   at('came').textContent = raw.length > maxShownCharacters ? `${raw.slice(0, maxShownCharacters)}\n…` : pretty(raw)
   if (response === undefined) at('headers').replaceChildren(empty('None came.'))
+  if (isFused) at('fused').replaceChildren(empty('Nothing was deliberated.'))
   showFusion(answer.report, undefined)
   const head = readHead(response)
   at('trail').replaceChildren(factsOf(head, answer, undefined, tookMs))

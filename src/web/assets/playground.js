@@ -186,7 +186,7 @@ async function ask() {
   show()
   tell(failure, turn)
   if (!isLeft) (turnList.querySelector('textarea') ?? trouble.querySelector('a, button') ?? message).focus()
-  await showEnd(response, answer, { tookMs, isCurrent: () => running === undefined })
+  await showEnd(response, answer, { tookMs, isFused, isCurrent: () => running === undefined })
 }
 
 /** The response as far as there is one, and what it ended with where that is not well. */

@@ -145,8 +145,7 @@ function requestCard(visit: AccountVisit): Html {
       </select>
     </div>
     <label class="choice"
-      ><input type="checkbox" id="stream" checked autocomplete="off" />
-      <span>Show the answer as it arrives</span></label
+      ><input type="checkbox" id="stream" checked autocomplete="off" /> <span>Stream the answer</span></label
     >
     <label class="choice"
       ><input

@@ -1,0 +1,313 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Service } from '../service.ts'
+import { pythonWithOpenai } from '../clients/python.ts'
+import { hasChromium, startChromium } from './chromium.ts'
+import { signIn } from './every-page.ts'
+
+const stepMs = 10_000
+const run = promisify(execFile)
+const suite = hasChromium('The playground') ? describe : describe.skip
+
+let browser: Browser
+let service: Service
+let context: BrowserContext
+let page: Page
+/** What a page must never do: ask elsewhere, break its own policy, or fail. */
+let faults: string[] = []
+
+async function open(path = '/playground'): Promise<void> {
+  context = await browser.newContext()
+  context.setDefaultTimeout(stepMs)
+  page = await context.newPage()
+  page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
+  page.on('pageerror', (error) => void faults.push(error.message))
+  page.on('request', (request) => {
+    if (new URL(request.url()).port !== new URL(service.config.appUrl).port)
+      faults.push(`asked elsewhere: ${request.url()}`)
+  })
+  await signIn(page, service)
+  await page.goto(`${service.config.appUrl}${path}`)
+}
+
+async function send(text: string): Promise<void> {
+  await page.getByLabel('Your message').fill(text)
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+}
+
+const answered = (text: string): Promise<void> => page.locator('.turn.assistant').last().getByText(text).waitFor()
+const focused = (): Promise<string> =>
+  page.evaluate<string>('document.activeElement.id || document.activeElement.textContent')
+const lastSent = (provider = service.providers[0]!): Record<string, unknown> =>
+  JSON.parse(provider.captured().at(-1)!.body) as Record<string, unknown>
+
+/** A judge of a simulated model, who finds something in each part of its form. */
+const judged = JSON.stringify({
+  answer_type: 'open',
+  verdict: 'synthesize',
+  scores: Object.fromEntries(
+    ['A', 'B'].map((label) => [label, { correct: 7, complete: 6, grounded: 7, instruction: 8, format: 8 }]),
+  ),
+  consensus: [{ claim: 'An index slows writing down.', support: ['A', 'B'], confidence: 0.9 }],
+  contradictions: [
+    {
+      topic: 'How long the lock is held',
+      material: true,
+      positions: [
+        { labels: ['A'], claim: 'for a moment' },
+        { labels: ['B'], claim: 'until the end' },
+      ],
+    },
+  ],
+  outline: ['Say both.'],
+})
+
+suite('the playground in a browser', () => {
+  beforeAll(async () => {
+    browser = await startChromium()
+  })
+  afterAll(() => browser.close())
+  beforeEach(async () => {
+    service = await Service.start()
+    faults = []
+  })
+  afterEach(async () => {
+    await context.close()
+    await service.stop()
+    // Refusals are said in the console by their status.
+    expect(faults.filter((fault) => !/status of (401|403|404|503)/.test(fault))).toEqual([])
+  })
+
+  test('streams: text appears in steps before the end, and is not shouted piece by piece', async () => {
+    await open()
+    service.providers[0]!.script([{ do: 'answer', words: 40, tokenDelayMs: 40 }])
+    await page.evaluate(`
+      window.spoken = []
+      new MutationObserver(() => window.spoken.push(document.getElementById('said').textContent))
+        .observe(document.getElementById('said'), { childList: true, characterData: true, subtree: true })`)
+    await send('Count.')
+    const lengths = new Set<number>()
+    const text = page.locator('.turn.assistant .text:not(.thinking)').last()
+    while (await page.getByRole('button', { name: 'Stop' }).isVisible()) {
+      lengths.add(((await text.textContent()) ?? '').length)
+      await page.waitForTimeout(20)
+    }
+    lengths.delete(0)
+    expect(lengths.size).toBeGreaterThan(4)
+    expect(((await text.textContent()) ?? '').length).toBeGreaterThanOrEqual(Math.max(...lengths))
+    const spoken = await page.evaluate<string[]>('window.spoken')
+    expect(spoken).toEqual(['svc-router/frontier is asked.', `The answer is there: ${(await text.textContent())!}`])
+    expect(await focused()).toBe('message')
+  })
+
+  test('without streaming shows a whole answer, and remembers what was said before and the system message', async () => {
+    await open()
+    await page.getByLabel('Stream the answer').uncheck()
+    await page.getByLabel('System message').fill('Be short.')
+    await send('First.')
+    await answered('simulated answer')
+    await send('Second.')
+    await expect.poll(() => page.locator('.turn.assistant').count()).toBe(2)
+    await answered('Second')
+    const sent = lastSent()
+    expect(sent['stream']).toBeUndefined()
+    expect((sent['messages'] as { role: string; content: string }[]).map(({ role }) => role)).toEqual([
+      'system',
+      'user',
+      'assistant',
+      'user',
+    ])
+    await page.getByRole('button', { name: 'Change “First.”' }).click()
+    expect(await page.getByLabel('Your message').inputValue()).toBe('First.')
+    expect(await page.locator('.turn').count()).toBe(0)
+  })
+
+  test('stop ends the answer, here and at the provider, and keeps what came', async () => {
+    await open()
+    const [provider] = service.providers
+    provider!.script([{ do: 'answer', words: 1000, tokenDelayMs: 20 }])
+    await send('Go on for ever.')
+    await expect
+      .poll(async () => (await page.locator('.turn.assistant .text:not(.thinking)').textContent())?.length)
+      .toBeGreaterThan(10)
+    expect(await focused()).toBe('stop')
+    await page.keyboard.press('Enter')
+    await expect.poll(() => provider!.counts().aborted).toBe(1)
+    await page.locator('.turn.assistant .tag', { hasText: 'stopped' }).waitFor()
+    await page.locator('#trail').getByText('1 request', { exact: true }).waitFor()
+  })
+
+  test('tools: shows the call, takes a result, and goes on', async () => {
+    await open()
+    await page.getByRole('button', { name: 'Fill in an example' }).click()
+    const calls = JSON.stringify([{ name: 'get_weather', arguments: { city: 'Lisbon' } }])
+    service.providers[0]!.script([
+      { do: 'answer', text: 'Let me look.', calls },
+      { do: 'answer', text: 'It is 18 degrees.' },
+    ])
+    await send('How warm is it in Lisbon?')
+    await page.getByLabel('What get_weather gave').waitFor()
+    expect(await page.locator('.call pre').textContent()).toContain('"city": "Lisbon"')
+    expect(await focused()).toBe('result-0')
+    await page.keyboard.type('{"temperature_c": 18}')
+    await page.getByRole('button', { name: 'Send the result' }).click()
+    await answered('It is 18 degrees.')
+    const messages = lastSent()['messages'] as Record<string, unknown>[]
+    const [called, result] = messages.slice(-2)
+    const [call] = called!['tool_calls'] as { id: string; function: { name: string; arguments: string } }[]
+    expect(JSON.parse(call!.function.arguments)).toEqual({ city: 'Lisbon' })
+    expect(result).toEqual({ role: 'tool', tool_call_id: call!.id, content: '{"temperature_c": 18}' })
+  })
+
+  test('tools that are no JSON list are not sent, and the field says why', async () => {
+    await open()
+    await page.getByLabel('Tools').fill('{"type": ')
+    await send('Hello.')
+    await page.getByText('This is not JSON').waitFor()
+    expect(await focused()).toBe('tools')
+    expect(service.providers[0]!.counts().requests).toBe(0)
+  })
+
+  test('failover: the trail shows two attempts, and the headers who answered', async () => {
+    await open()
+    service.providers[0]!.script([{ do: 'status', status: 503 }])
+    await send('Hello.')
+    await answered('beta')
+    await expect
+      .poll(() => page.locator('#trail tbody tr').allTextContents())
+      .toEqual([expect.stringMatching(/^alphaserver error503/), expect.stringMatching(/^betaanswered/)])
+    expect(await page.locator('#trail dl').textContent()).toMatch(/Failed before it1[\s\S]*99,999 of 100,000 left/)
+    expect(await page.locator('#headers').textContent()).toContain('x-svc-router-upstream: beta')
+    expect(await page.locator('#came').textContent()).toContain('data: [DONE]')
+    await page.locator('#trail').getByRole('link', { name: /^req_/ }).click()
+    await page.getByRole('heading', { name: 'Attempts' }).waitFor()
+    await page.getByRole('link', { name: 'Try the profile in the playground' }).click()
+    expect(await page.getByLabel('Profile').inputValue()).toBe('svc-router/frontier')
+    expect(await page.getByLabel('Your message').inputValue()).toBe('')
+  })
+
+  test('fusion: how far it is, who took part and who dropped out, what they agree on and where they differ', async () => {
+    await open('/playground?profile=svc-router%2Ffusion')
+    const slow = { do: 'slow_headers', ms: 1500 } as const
+    service.providers[0]!.script([
+      { ...slow, text: 'For a moment.' },
+      { do: 'answer', text: judged },
+      { do: 'answer', text: judged },
+      { do: 'answer', text: 'It depends on the lock.' },
+    ])
+    service.providers[1]!.script([{ do: 'answer', text: 'Until the end.' }])
+    service.providers[2]!.script([{ do: 'status', status: 401, repeat: true }])
+    await send('How long is the table locked?')
+    await page.getByText('The models are at it…').first().waitFor()
+    await page
+      .getByText(/models were asked/)
+      .first()
+      .waitFor()
+    await answered('It depends on the lock.')
+    const fused = page.locator('#fused')
+    await fused.getByText('An index slows writing down.').waitFor()
+    await fused.getByText('How long the lock is held').waitFor()
+    await fused.getByRole('table').waitFor()
+    const text = (await fused.textContent())!
+    expect(text).toMatch(/Panel2 of 3 models answered/)
+    expect(text).toMatch(/Verdictsynthesize/)
+    expect(text).toMatch(/Dropped outgamma \(rejected credentials\)/)
+    expect(text).toMatch(/synthesisalphaanswered/)
+    expect(text).toContain('until the end')
+    expect(await page.locator('#trail').textContent()).toContain('1 request')
+  })
+
+  test('a plan without fusion says so and leads to others; where the plan is changed meanwhile, the error does', async () => {
+    await service.putOnPlan(service.account.id, 'free')
+    await open('/playground?profile=svc-router%2Ffusion')
+    await page.getByText('is for premium plans').waitFor()
+    expect(await page.getByRole('button', { name: 'Send' }).isVisible()).toBe(false)
+    expect(await page.getByLabel('Attach the fusion tool').isDisabled()).toBe(true)
+    await service.putOnPlan(service.account.id, 'max')
+    await page.reload()
+    await service.putOnPlan(service.account.id, 'free')
+    await send('Hello.')
+    const alert = page.getByRole('alert').filter({ hasText: 'premium' })
+    await alert.getByRole('link', { name: /\/billing\/upgrade$/ }).click()
+    await page.waitForURL('**/billing/upgrade')
+  })
+
+  test('what breaks can be sent again, and counts no more than what is answered', async () => {
+    await open()
+    for (const provider of service.providers) provider.script([{ do: 'status', status: 503 }])
+    await send('Hello.')
+    await page.getByRole('alert').getByText('could answer just now').waitFor()
+    expect(await focused()).toContain('Send it again')
+    await page.locator('#trail').getByText('0 requests').waitFor({ state: 'attached' })
+    await expect
+      .poll(
+        async () => {
+          await page.getByRole('button', { name: 'Send it again' }).click()
+          await page.getByRole('button', { name: 'Stop' }).waitFor({ state: 'hidden' })
+          return page.locator('.turn.assistant').count()
+        },
+        { timeout: stepMs, interval: 500 },
+      )
+      .toBe(1)
+    expect(await page.locator('.turn.user').count()).toBe(1)
+  })
+
+  test('a session that has ended is said in words', async () => {
+    await open()
+    await context.clearCookies()
+    await send('Hello.')
+    await page.getByRole('alert').getByText('You are signed out').waitFor()
+  })
+
+  test('is used with the keyboard alone', async () => {
+    await open()
+    await page.locator('#message').focus()
+    await page.keyboard.type('Hello by keys.')
+    await page.keyboard.press('Control+Enter')
+    await answered('Hello by keys.')
+    expect(await focused()).toBe('message')
+    const reached = new Set<string>()
+    await page.locator('#profile').focus()
+    for (let presses = 0; presses < 25; presses++) {
+      reached.add(await focused())
+      const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')
+      expect(outline, `${await focused()} shows that it has the focus`).not.toBe('none')
+      await page.keyboard.press('Tab')
+    }
+    for (const id of ['profile', 'stream', 'fusion', 'system', 'tools', 'example', 'anew', 'message', 'send', 'look-0'])
+      expect(reached, `the keyboard reaches ${id}`).toContain(id)
+    await page.locator('#look-0').focus()
+    for (let presses = 0; presses < 5; presses++) await page.keyboard.press('ArrowRight')
+    await page.locator('#curl').waitFor()
+  })
+
+  test('its code asks the same: for the shell, and by OpenAI’s libraries', async () => {
+    await open()
+    const said = `It's "50 %" of $HOME \\ \`true\`, isn't it?\nYes.`
+    await page.getByRole('button', { name: 'Fill in an example' }).click()
+    await page.getByLabel('Your message').fill(said)
+    const codeOf = async (id: string): Promise<string> => (await page.locator(`#${id}`).textContent()) ?? ''
+    const env = { ...process.env, SVC_ROUTER_API_KEY: service.key }
+    const messageOf = (body: Record<string, unknown>): unknown =>
+      (body['messages'] as { content: string }[]).at(-1)?.content
+    // A stand-in for curl tells what it was called with: whether the shell reads it as it was meant.
+    const stub = `curl() { for each in "$@"; do printf '%s\\0' "$each"; done; }`
+    const { stdout } = await run('sh', ['-c', `${stub}\n${await codeOf('curl')}`], { env })
+    const given = stdout.split('\0')
+    expect(given).toContain(`${service.baseUrl}/chat/completions`)
+    expect(given).toContain(`Authorization: Bearer ${service.key}`)
+    const body = JSON.parse(given[given.indexOf('-d') + 1]!) as Record<string, unknown>
+    expect([messageOf(body), (body['tools'] as unknown[]).length]).toEqual([said, 1])
+    const [provider] = service.providers
+    await run(process.execPath, ['--input-type=module', '-e', await codeOf('javascript')], { env })
+    expect([provider!.counts().requests, messageOf(lastSent())]).toEqual([1, said])
+    const python = pythonWithOpenai('the playground’s Python')
+    if (python !== undefined) {
+      await run(python, ['-c', await codeOf('python')], { env })
+      expect([provider!.counts().requests, messageOf(lastSent())]).toEqual([2, said])
+    }
+    expect((await codeOf('curl')) + (await codeOf('python'))).not.toContain(service.key)
+  })
+})
