@@ -18,8 +18,8 @@ let page: Page
 /** What a page must never do: ask elsewhere, break its own policy, or fail. */
 let faults: string[] = []
 
-async function open(path = '/playground'): Promise<void> {
-  context = await browser.newContext()
+async function open(path = '/playground', options: Parameters<Browser['newContext']>[0] = {}): Promise<void> {
+  context = await browser.newContext(options)
   context.setDefaultTimeout(stepMs)
   page = await context.newPage()
   page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
@@ -261,6 +261,13 @@ suite('the playground in a browser', () => {
     await page.getByRole('alert').getByText('You are signed out').waitFor()
   })
 
+  test('without script it says what it needs, and shows the same for a terminal', async () => {
+    await open('/playground', { javaScriptEnabled: false })
+    await page.getByRole('heading', { name: 'This page needs script' }).waitFor()
+    expect(await page.locator('#plain-curl').textContent()).toContain(`${service.baseUrl}/chat/completions`)
+    expect(await page.getByLabel('Your message').isVisible()).toBe(false)
+  })
+
   test('is used with the keyboard alone', async () => {
     await open()
     await page.locator('#message').focus()
@@ -270,7 +277,8 @@ suite('the playground in a browser', () => {
     expect(await focused()).toBe('message')
     const reached = new Set<string>()
     await page.locator('#profile').focus()
-    for (let presses = 0; presses < 25; presses++) {
+    const isPastTheLast = (): Promise<boolean> => page.evaluate<boolean>('document.activeElement === document.body')
+    for (let presses = 0; presses < 40 && !(await isPastTheLast()); presses++) {
       reached.add(await focused())
       const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')
       expect(outline, `${await focused()} shows that it has the focus`).not.toBe('none')
