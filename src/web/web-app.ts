@@ -58,7 +58,7 @@ async function answer(
 ): Promise<Response> {
   const request = context.req.raw
   const { headers } = request
-  const { pathname: path, searchParams: query, search } = new URL(request.url)
+  const { pathname: path, searchParams: query } = new URL(request.url)
   const { peerAddress, connection } = context.env
   let visit: Visit = {
     parts,
@@ -88,9 +88,7 @@ async function answer(
       if (connection === undefined) throw new Error('a script without a connection')
       return await route.handle({ ...visit, signedIn, connection })
     }
-    return signedIn === undefined
-      ? toSignIn(request.method, `${path}${search}`)
-      : await route.handle({ ...visit, signedIn })
+    return signedIn === undefined ? toSignIn(request.method, path) : await route.handle({ ...visit, signedIn })
   } catch (error) {
     return refusalPage(visit, error)
   }
