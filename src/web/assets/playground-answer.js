@@ -36,7 +36,7 @@ export class Answer {
   /** What a deliberation reports of itself. */
   report
 
-  /** `onProgress` is told each line that comes before the answer's text. */
+  /** `onProgress` is told each whole line of thought that comes before the answer's text. */
   constructor(title, onProgress) {
     this.#onProgress = onProgress
     this.#thought.hidden = true
@@ -117,7 +117,8 @@ export class Answer {
     if (this.#newThoughts !== '') {
       this.#thought.hidden = false
       this.#thoughts.appendData(this.#newThoughts)
-      if (this.#text.length === 0) this.#onProgress(this.#newThoughts.trim().split('\n').at(-1))
+      const isWholeLine = this.#newThoughts.endsWith('\n')
+      if (isWholeLine && this.#text.length === 0) this.#onProgress(this.#newThoughts.trim().split('\n').at(-1))
     }
     this.#text.appendData(this.#newText)
     this.#newText = this.#newThoughts = ''

@@ -18,6 +18,8 @@ const [turnList, trouble, stopButton, spoken] = ['turns', 'trouble', 'stop', 'sa
 let turns = []
 /** While an answer is under way: what ends it. */
 let running
+/** The same of the last request, also when it has ended. */
+let latest
 /** Calls of the last answer that have no result yet. */
 let openCalls = []
 
@@ -166,9 +168,10 @@ function resultForm() {
 async function ask() {
   const body = requestOf(turns.map(({ said }) => said))
   const isFused = isFusing()
-  const request = (running = new AbortController())
+  const request = new AbortController()
+  running = latest = request
   const startedAt = performance.now()
-  const answer = new Answer(isFused ? 'The models are at it…' : 'The answer is on its way…', say)
+  const answer = new Answer(isFused ? 'The models are at it…' : 'The answer is on its way…', isFused ? say : () => {})
   trouble.replaceChildren()
   show()
   showSent(`${settings.baseUrl}/chat/completions`, body, isFused)
@@ -186,7 +189,7 @@ async function ask() {
   show()
   tell(failure, turn)
   if (!isLeft) (turnList.querySelector('textarea') ?? trouble.querySelector('a, button') ?? message).focus()
-  await showEnd(response, answer, { tookMs, isFused, isCurrent: () => running === undefined })
+  await showEnd(response, answer, { tookMs, isFused, isCurrent: () => latest === request })
 }
 
 /** The response as far as there is one, and what it ended with where that is not well. */

@@ -87,7 +87,7 @@ async function giveTrail({ parts, params, signedIn }: AccountVisit): Promise<Res
 function showPlayground(visit: AccountVisit): Promise<Response> {
   return page(visit, {
     title: 'Playground',
-    lead: 'Requests made here are your account’s: they count, are limited and are listed like those of your keys. What is said stays in this page and is gone with it.',
+    lead: 'Requests made here are your account’s: they count, are limited and are listed like those of your keys. We keep nothing of what is said: it is gone with this page.',
     also: { style: 'playground.css', script: 'playground.js' },
     body: html`${withoutScript(visit)}
       <div class="desk" data-playground="${settingsOf(visit)}" hidden>
