@@ -1,4 +1,13 @@
-import { appendFileSync, chmodSync, closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { SetupError } from '../domain/setup-error.ts'
 import { journalOf, readJournal, writeHead, type EvaluationHead } from '../eval/journal-lines.ts'
@@ -43,10 +52,10 @@ export function createEvalFile(dataDir: string, head: EvaluationHead): EvalFile 
 /** Goes on in a file. @throws the system's error */
 export function continueEvalFile(path: string): EvalFile {
   chmodSync(path, 0o600)
-  const file = open(path, 'a')
-  // What was cut off in the midst of a line stays a line by itself.
-  file.append('')
-  return file
+  // What was cut off in the midst of a line is nothing: the next line stands in its place.
+  const whole = readFileSync(path).lastIndexOf('\n') + 1
+  if (whole > 0) truncateSync(path, whole)
+  return open(path, 'a')
 }
 
 function open(path: string, flags: 'a' | 'ax'): EvalFile & { append(line: string): void } {

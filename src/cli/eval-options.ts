@@ -86,8 +86,11 @@ export function choosePanel(
     named?.map((name) => {
       const found = candidates.find(({ id }) => id === name) ?? candidates.find(({ model }) => model === name)
       if (found !== undefined) return found
-      const known = candidates.map(({ id, model }) => (id === model ? id : `${id} (${model})`)).join(', ')
-      throw new CommandError(exitCodes.usage, 'a member is not among the models of this account', `there are: ${known}`)
+      throw new CommandError(
+        exitCodes.usage,
+        'a member is not among the models of this account',
+        `there are: ${namesOf(candidates)}`,
+      )
     }) ?? candidates.slice(0, usualMembers)
   if (chosen.length === 0)
     throw new CommandError(
@@ -97,6 +100,13 @@ export function choosePanel(
     )
   if (new Set(chosen).size < chosen.length)
     throw new CommandError(exitCodes.usage, '--members names one model twice', `see them: ${listed}`)
+  const unknown = [...prices.keys()].find((name) => !candidates.some(({ id, model }) => id === name || model === name))
+  if (unknown !== undefined)
+    throw new CommandError(
+      exitCodes.usage,
+      `--price names ${unknown}, which is no model of this account`,
+      `there are: ${namesOf(candidates)}`,
+    )
   const { members, unpriced } = withPrices(chosen, prices)
   const [first] = unpriced
   if (first === undefined) return members
@@ -107,6 +117,10 @@ export function choosePanel(
   )
 }
 
+function namesOf(candidates: readonly EvalCandidate[]): string {
+  return candidates.map(({ id, model }) => (id === model ? id : `${id} (${model})`)).join(', ')
+}
+
 function readPrices(text: string | undefined): Map<string, EvalMember['price']> {
   const prices = new Map<string, EvalMember['price']>()
   for (const entry of text?.split(',') ?? []) {
@@ -114,6 +128,7 @@ function readPrices(text: string | undefined): Map<string, EvalMember['price']> 
     const [forInput, forOutput] = [readAmount(input, '--price', mostPrice), readAmount(output, '--price', mostPrice)]
     if (name === undefined || forInput === undefined || forOutput === undefined)
       throw new CommandError(exitCodes.usage, '--price cannot be read', '--price MODEL=1.25/10,OTHER=3/15')
+    if (prices.has(name)) throw new CommandError(exitCodes.usage, `--price names ${name} twice`, 'say each price once')
     prices.set(name, priceOf(forInput, forOutput))
   }
   return prices

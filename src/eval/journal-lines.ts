@@ -1,6 +1,7 @@
-import type { AnswerEvent } from '../domain/conversation.ts'
-import { isObject, parseObject } from '../domain/json.ts'
-import type { PresetName } from '../domain/fusion-presets.ts'
+import type { AnswerEvent, JsonObject } from '../domain/conversation.ts'
+import { isObject, objectOf, parseObject } from '../domain/json.ts'
+import { fusionPresetNames, type PresetName } from '../domain/fusion-presets.ts'
+import { isArray } from '../formats/fields.ts'
 import type { AnsweredCall, Journal, Kept } from './ports.ts'
 import { questionSetVersion } from './questions/question-set.ts'
 
@@ -29,39 +30,58 @@ export function journalOf(append: (line: string) => void): Journal {
   }
 }
 
-/** What a file holds, or why it cannot be gone on with. A last line that was cut off is passed over. */
+/**
+ * What a file holds, or why it cannot be gone on with. A last line without its end was cut off and is passed over; any
+ * other that cannot be read is named: nobody knows what was paid for it.
+ */
 export function readJournal(
   text: string,
 ): { readonly head: EvaluationHead; readonly kept: Kept } | { readonly problem: string } {
   const [first = '', ...lines] = text.split('\n')
+  lines.pop()
   const head = parseObject(first)
   if (head?.['svcRouterEval'] !== fileVersion) return { problem: 'it is not a file of an evaluation' }
   if (head['questionSet'] !== questionSetVersion) return { problem: 'its questions are those of another version' }
+  const begun = readHead(head)
+  if (begun === undefined) return { problem: 'its line 1 cannot be read' }
   const answered = new Map<string, AnsweredCall>()
   const open = new Map<string, number[]>()
   let spentUsd = 0
   let best: string | undefined
-  for (const line of lines) {
-    const entry = parseObject(line)
-    if (entry === undefined) continue
-    const { began, failed, answered: key, events, ms, usd } = entry
-    if (typeof entry['best'] === 'string') best = entry['best']
-    if (typeof usd !== 'number') continue
-    if (typeof began === 'string') {
+  for (const [index, line] of lines.entries()) {
+    if (line === '') continue
+    const { best: chosen, began, failed, answered: key, events, ms, usd } = parseObject(line) ?? {}
+    if (typeof chosen === 'string') {
+      best = chosen
+    } else if (typeof began === 'string' && typeof usd === 'number') {
       open.set(began, [...(open.get(began) ?? []), usd])
-    } else if (typeof failed === 'string') {
+    } else if (typeof failed === 'string' && typeof usd === 'number') {
       open.get(failed)?.shift()
       spentUsd += usd
-    } else if (typeof key === 'string' && typeof ms === 'number' && Array.isArray(events)) {
+    } else if (typeof key === 'string' && typeof usd === 'number' && typeof ms === 'number' && areEvents(events)) {
       open.get(key)?.shift()
       spentUsd += usd
-      const said = events.filter(isObject) as unknown as readonly AnswerEvent[]
-      answered.set(key, { key, events: said, ms, usd })
+      answered.set(key, { key, events, ms, usd })
+    } else {
+      // The head is the first.
+      return { problem: `its line ${index + 2} cannot be read` }
     }
   }
   // Calls whose end nobody knows: whoever was hung up on may have billed all of it.
   for (const worst of open.values()) for (const usd of worst) spentUsd += usd
-  const { seed, items, preset, members } = head as unknown as EvaluationHead
   const kept: Kept = { answered, spentUsd, ...(best === undefined ? {} : { best }) }
-  return { head: { seed, items, preset, members }, kept }
+  return { head: begun, kept }
+}
+
+function readHead({ seed, items, preset, members }: JsonObject): EvaluationHead | undefined {
+  const known = fusionPresetNames.find((name) => name === preset)
+  if (typeof seed !== 'number' || typeof items !== 'number' || known === undefined) return undefined
+  const named = (isArray(members) ? members : []).map(objectOf).flatMap(({ id, model }) => {
+    return typeof id === 'string' && typeof model === 'string' ? [{ id, model }] : []
+  })
+  return named.length === 0 ? undefined : { seed, items, preset: known, members: named }
+}
+
+function areEvents(value: unknown): value is readonly AnswerEvent[] {
+  return Array.isArray(value) && value.every(isObject)
 }

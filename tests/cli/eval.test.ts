@@ -183,10 +183,46 @@ describe('a mistake in the line', () => {
     [['--price', 'x'], '--price MODEL=1.25/10'],
     [['--members', 'a,a'], 'different names'],
     [['--members', 'nobody'], 'there are: simulated-alpha, simulated-beta, simulated-gamma'],
+    [['--price', 'simulated-alpah=1/2'], '--price names simulated-alpah, which is no model of this account'],
+    [['--price', 'simulated-alpha=1/2,simulated-alpha=3/4'], 'names simulated-alpha twice'],
   ])('%j ends with 2 and says how it is meant', async (args, words) => {
     const { code, err } = await cli.say('eval', ...args)
     expect(code).toBe(2)
     expect(err).toContain(words)
+  })
+
+  test('a file with a line that cannot be read is refused with 3, and the line is named', async () => {
+    await cli.say('eval', '--items', '8', '--seed', '1')
+    const [file] = files()
+    const lines = readFileSync(file!, 'utf8').split('\n')
+    for (const garbled of ['{"answered":"k.1","eve', '{"answered":"k.1","usd":0.1}', 'null', '{"began":7,"usd":1}']) {
+      writeFileSync(file!, [...lines.slice(0, 2), garbled, ...lines.slice(2)].join('\n'))
+      const { code, err } = await cli.say('eval', '--resume', file!)
+      expect(code, garbled).toBe(3)
+      expect(err).toContain('its line 3 cannot be read')
+    }
+    writeFileSync(file!, lines.join('\n').replace('"items":8', '"items":"8"'))
+    expect((await cli.say('eval', '--resume', file!)).err).toContain('its line 1 cannot be read')
+  })
+
+  test('a line that was cut off is nothing, also once the file has been gone on with', async () => {
+    await cli.say('eval', '--items', '8', '--seed', '1')
+    const [file] = files()
+    const whole = readFileSync(file!, 'utf8').split('\n')
+    writeFileSync(file!, `${whole.slice(0, 9).join('\n')}\n{"answered":"k.1","eve`)
+    for (let round = 0; round < 2; round++) {
+      const { code, err } = await cli.say('eval', '--resume', file!)
+      expect(code, err).toBe(0)
+    }
+    expect(readFileSync(file!, 'utf8')).not.toContain('"k.1"')
+  })
+
+  test('money that ends before there are figures is said, and the command ends with 1', async () => {
+    const { code, out, err } = await cli.say('eval', '--items', '8', '--seed', '1', '--max-usd', '0.000001')
+    expect(code).toBe(1)
+    expect(out).toBe('')
+    expect(err).toContain('Stopped: the next call could go beyond --max-usd. 0 of 8 questions are complete')
+    expect(readFileSync('docs/eval.md', 'utf8')).toContain('1 out of money before there were any')
   })
 
   test('a file that is not there or is none is refused, and so is another seed for one that is', async () => {
