@@ -32,7 +32,9 @@ export async function answerCompaction(
   sink: AnswerSink,
 ): Promise<void> {
   const { accountId } = principal
-  const full = await stored.resolve(accountId, request, readRequest(request.body))
+  const asIs = readRequest(request.body)
+  gateway.assertAllowed(principal, asIs, request.format)
+  const full = await stored.resolve(accountId, request, asIs)
   const conversation = readRequest(full.request.body)
   const items = inputItems(full.request.body['input'])
   if (conversation.turns.length === 0) {

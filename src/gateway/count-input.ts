@@ -1,16 +1,27 @@
+import { frontierId } from '../domain/profiles.ts'
 import { readRequest } from '../formats/openai-responses/read-request.ts'
 import { estimateTokens } from './estimate-tokens.ts'
-import type { ModelRequest } from './ports.ts'
+import type { Gateway } from './gateway.ts'
+import type { ModelRequest, Principal } from './ports.ts'
 import { refersToStored, type StoredResponses } from './stored-responses.ts'
 
-/** Stands in for the profile, which does not matter for counting. */
-const anyModel = 'any'
+interface CountParts {
+  readonly gateway: Gateway
+  readonly stored: StoredResponses
+}
 
 /**
- * How many tokens a Responses request has, about, with everything that it refers to in place. @throws ServiceError as `StoredResponses.resolve`
+ * How many tokens a Responses request has, about, with everything that it refers to in place. It need not name a model;
+ * where it does, that has to be one that the caller may ask. @throws ServiceError as `Gateway.assertAllowed` and `StoredResponses.resolve`
  */
-export async function countInput(stored: StoredResponses, accountId: string, request: ModelRequest): Promise<number> {
-  const conversation = readRequest({ ...request.body, model: anyModel })
-  const full = refersToStored(conversation) ? await stored.resolve(accountId, request, conversation) : undefined
-  return estimateTokens(full === undefined ? conversation : readRequest({ ...full.request.body, model: anyModel }))
+export async function countInput(
+  { gateway, stored }: CountParts,
+  principal: Principal,
+  request: ModelRequest,
+): Promise<number> {
+  const conversation = readRequest({ model: frontierId, ...request.body })
+  gateway.assertAllowed(principal, conversation, request.format)
+  if (!refersToStored(conversation)) return estimateTokens(conversation)
+  const full = await stored.resolve(principal.accountId, request, conversation)
+  return estimateTokens(readRequest({ model: frontierId, ...full.request.body }))
 }

@@ -123,17 +123,22 @@ export class Gateway {
     return Promise.all(this.#parts.profiles.map(serve))
   }
 
+  /** Refuses what this account may not ask, or nobody may, whatever is wanted of it: an answer, a count, a compaction. @throws ServiceError */
+  assertAllowed(principal: Principal, conversation: Conversation, format: ClientFormatId): void {
+    this.#profileOf(principal, conversation, format)
+  }
+
   /** How many tokens a request has, about: nothing is admitted and nobody asked. @throws ServiceError as `answer` before it admits */
   countTokens(principal: Principal, format: ClientFormatId, body: JsonObject): number {
     const conversation = this.#parts.formats(format).readRequest(body)
-    this.#profileOf(principal, conversation, format)
+    this.assertAllowed(principal, conversation, format)
     return estimateTokens(conversation)
   }
 
   /** Looks at a request as far as `answer` does before it admits it, and takes nothing. @throws ServiceError */
   check(principal: Principal, { format, body }: ModelRequest): Conversation {
     const conversation = this.#parts.formats(format).readRequest(body)
-    this.#profileOf(principal, conversation, format)
+    this.assertAllowed(principal, conversation, format)
     assertServed(conversation)
     return conversation
   }

@@ -126,9 +126,9 @@ export class ResponsesApi {
     }
   }
 
-  async #count(exchange: Exchange, { accountId }: Principal): Promise<JsonObject> {
+  async #count(exchange: Exchange, principal: Principal): Promise<JsonObject> {
     const request = await this.#parts.readRequest(exchange)
-    return { object: 'response.input_tokens', input_tokens: await countInput(this.#parts.stored, accountId, request) }
+    return { object: 'response.input_tokens', input_tokens: await countInput(this.#parts, principal, request) }
   }
 }
 

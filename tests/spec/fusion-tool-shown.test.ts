@@ -355,7 +355,7 @@ test('a run leaves its trail in the record of its request, and each call its usa
   expect(record.fusions![0]!.calls.map(({ role }) => role).toSorted()).toEqual(['judge', 'panel', 'panel', 'panel'])
 })
 
-test('as many runs at once as the plan allows; a further one is a result that says so', async () => {
+test('as many runs at once as the plan allows; a further one is none, and the report says so', async () => {
   const plans = {
     max: { name: 'Max', requests_per_minute: 600, requests_per_month: 1_000, premium: true, fusions_at_once: 1 },
   }
@@ -374,7 +374,7 @@ test('as many runs at once as the plan allows; a further one is a result that sa
   await until(() => service!.providers[1]!.counts().open > 0)
   expect(await seen(service!.chat({ tools: [tool({})] }))).toMatchObject({
     text: reply,
-    report: { ran: true, failure_reason: 'rate_limited' },
+    report: { ran: false, reason: 'rate_limited' },
   })
   leave.abort()
   await first

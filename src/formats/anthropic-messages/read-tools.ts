@@ -1,10 +1,11 @@
 import type { Conversation, Json, JsonObject, Tool, ToolChoice } from '../../domain/conversation.ts'
 import { fusionToolType } from '../../domain/profiles.ts'
 import { isObject } from '../../domain/json.ts'
+import { addFusionTool } from '../fusion-tool.ts'
 import { booleanField, type Draft, objectField, requiredString, stringField, wrongType } from '../fields.ts'
 import { clientTool } from './client-tools.ts'
 
-/** What `tools` declares; `fusionTool` is the first `svc-router:fusion` (spec 1.5). */
+/** What `tools` declares; `fusionTool` is the one `svc-router:fusion` (spec 1.5). */
 interface ReadTools {
   readonly tools: Tool[]
   fusionTool?: JsonObject
@@ -21,7 +22,7 @@ export function readTools(list: readonly Json[]): ReadTools {
     const path = `tools[${index}]`
     if (!isObject(tool)) throw wrongType(path, 'an object')
     const type = stringField(tool, 'type', `${path}.`) ?? 'custom'
-    if (type === fusionToolType) read.fusionTool ??= tool
+    if (type === fusionToolType) addFusionTool(read, tool, path)
     else read.tools.push(readTool(tool, type, path))
   }
   return read

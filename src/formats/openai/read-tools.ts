@@ -1,6 +1,7 @@
 import type { Json, JsonObject, Tool, ToolChoice } from '../../domain/conversation.ts'
 import { fusionFunctionName, fusionToolType } from '../../domain/profiles.ts'
 import { isObject } from '../../domain/json.ts'
+import { addFusionTool } from '../fusion-tool.ts'
 import {
   arrayField,
   booleanField,
@@ -12,7 +13,7 @@ import {
   wrongType,
 } from '../fields.ts'
 
-/** The tools of one request while they are gathered; `fusionTool` is the first `svc-router:fusion` (spec 1.5). */
+/** The tools of one request while they are gathered; `fusionTool` is the one `svc-router:fusion` (spec 1.5). */
 export interface DeclaredTools {
   readonly tools: Tool[]
   fusionTool?: JsonObject
@@ -30,7 +31,7 @@ export function addTools(declared: DeclaredTools, list: readonly Json[], path: s
     const type = stringField(tool, 'type', `${place}.`) ?? (isObject(tool['function']) ? 'function' : '')
     if (type === 'function') declared.tools.push(readFunction(tool, place, namespace))
     else if (type === 'custom') declared.tools.push(readCustom(tool, place, namespace))
-    else if (type === fusionToolType) declared.fusionTool ??= tool
+    else if (type === fusionToolType) addFusionTool(declared, tool, place)
     else if (type === 'namespace' && namespace === undefined) {
       const children = arrayField(tool, 'tools', `${place}.`) ?? []
       addTools(declared, children, `${place}.tools`, requiredString(tool, 'name', `${place}.`))

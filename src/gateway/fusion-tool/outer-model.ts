@@ -46,6 +46,12 @@ export class OuterModel {
     return windows.length === 0 ? {} : { contextWindow: Math.min(...windows) }
   }
 
+  /** Whoever answered last is asked last from now on. */
+  passOver(): void {
+    const [last, ...others] = this.#backends
+    this.#backends = [...others, last!]
+  }
+
   /** Asks for one turn, which is passed on as it comes. Rejects only with a bug. */
   async hear(request: Conversation, fences: readonly Fence[]): Promise<Heard> {
     const { context } = this.#surface

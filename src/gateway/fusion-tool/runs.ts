@@ -63,7 +63,7 @@ export class Runs {
     this.#of = of
   }
 
-  /** How many have begun. */
+  /** How many have begun; one that was refused has not. */
   get count(): number {
     return this.#begun
   }
@@ -91,22 +91,22 @@ export class Runs {
     if (limitMs < leastRunMs) return { failure: 'deadline' }
     const members = this.#of.members()
     if (members.length === 0) return { failure: 'all_panels_failed' }
+    using slot = this.#takeSlot()
+    if (slot === undefined) return { failure: 'rate_limited' }
     this.#begun += 1
-    const result = await this.#inSlot(() => this.#run(questions, members, limitMs))
+    const result = await this.#run(questions, members, limitMs)
     if (!('failure' in result)) this.#known.set(key, result)
     return result
   }
 
-  async #inSlot(run: () => Promise<RunResult>): Promise<RunResult> {
-    let slot: Disposable
+  /** Undefined where the account has as many under way as it may. */
+  #takeSlot(): Disposable | undefined {
     try {
-      slot = this.#of.takeSlot()
+      return this.#of.takeSlot()
     } catch (error) {
-      if (!(error instanceof ServiceError)) throw error
-      return { failure: 'rate_limited' }
+      if (error instanceof ServiceError) return undefined
+      throw error
     }
-    using _slot = slot
-    return await run()
   }
 
   async #run(questions: Questions | undefined, members: readonly FusionMember[], limitMs: number): Promise<RunResult> {

@@ -6,7 +6,7 @@ import { progress } from '../fusion/prompts.ts'
 import { publicCall } from '../fusion/report.ts'
 import type { FusionSettings } from '../fusion/settings.ts'
 import type { Questions } from './questions.ts'
-import type { RunResult } from './runs.ts'
+import type { FailureReason, RunResult } from './runs.ts'
 
 /** Why something was deliberated about before the model was asked, or by whom it was asked for. */
 export type RunReason = 'called' | 'always' | 'forced' | 'deferred' | 'no_tool_support'
@@ -20,6 +20,7 @@ export class Telling {
   #runs = 0
   #last: RunResult | undefined
   #isWaiting = false
+  #refused: FailureReason | undefined
   /** Whether the last turn ended within a line of text that the next one would go on. */
   #isWithinText = false
   #isNewTurn = false
@@ -90,7 +91,15 @@ export class Telling {
         ? { result: {}, error: result.failure }
         : { result: { status: 'ok', ...result.report }, error: undefined }
     this.#isWithinText = false
-    void this.#outlet.say([publicCall(shape, { arguments: asked, ...outcome })])
+    const item = [publicCall(shape, { arguments: asked, ...outcome })]
+    // What was found is content; that nothing was found is no answer yet, and costs nothing (contract 4.3).
+    if ('failure' in result) this.#outlet.note(item)
+    else void this.#outlet.say(item)
+  }
+
+  /** Notes that nothing could be run at all. */
+  refuse(reason: FailureReason): void {
+    this.#refused ??= reason
   }
 
   /** Puts into the reply's reasoning what the caller is to send back sealed. */
@@ -111,7 +120,10 @@ export class Telling {
   #report(): JsonObject {
     const last = this.#last
     const { mode } = this.#settings
-    if (last === undefined) return { ran: false, reason: this.#isWaiting ? 'waiting_for_tools' : 'not_called', mode }
+    if (last === undefined) {
+      const reason = this.#isWaiting ? 'waiting_for_tools' : (this.#refused ?? 'not_called')
+      return { ran: false, reason, mode }
+    }
     const found = 'failure' in last ? { failure_reason: last.failure } : last.report
     return { ran: true, runs: this.#runs, reason: this.#reason, mode, ...found }
   }

@@ -117,11 +117,17 @@ class ToolAnswer {
         return this.#standIn(error)
       }
       const { finish = 'stop', ours, callIds } = heard
-      if (ours.length === 0) return this.#endOrStandIn(heard, finish)
+      if (ours.length === 0) {
+        if (!this.#isSilent(heard)) return this.#end(finish)
+        if (this.#canStandIn || !this.#mayRetry) return this.#standIn(new UpstreamError('broken'))
+        this.#mayRetry = false
+        this.#model.passOver()
+        continue
+      }
       if (callIds.length > 0) return this.#defer(heard, presence)
-      if (presence !== 'offered' && (heard.hasText || this.#best !== undefined || turn >= maxTurns))
+      if (presence !== 'offered' && (heard.hasText || this.#canStandIn || turn >= maxTurns))
         return heard.hasText ? this.#end('stop') : this.#standIn(new UpstreamError('broken'))
-      await this.#answerCalls(heard)
+      await this.#answerCalls(heard, presence)
       turn += 1
     }
   }
@@ -157,9 +163,10 @@ class ToolAnswer {
 
   #presence(turn: number): Presence {
     const wasCalled = this.#since.length > 0
-    if (!this.#model.knowsTools || !this.#of.tool.isAllowed || (this.#runs.isSpent && !wasCalled)) return 'absent'
-    if (!this.#isWithdrawn && turn < maxTurns) return 'offered'
-    return wasCalled ? 'declared' : 'absent'
+    const { knowsTools } = this.#model
+    const isOpen = !this.#isWithdrawn && turn < maxTurns && (!this.#runs.isSpent || wasCalled)
+    if (knowsTools && this.#of.tool.isAllowed && isOpen) return 'offered'
+    return knowsTools && wasCalled ? 'declared' : 'absent'
   }
 
   #hear(presence: Presence): Promise<Heard> {
@@ -174,11 +181,14 @@ class ToolAnswer {
   }
 
   /** Gives the model the result of each of its calls: of all together one run. */
-  async #answerCalls(heard: OuterAnswer): Promise<void> {
+  async #answerCalls(heard: OuterAnswer, presence: Presence): Promise<void> {
     const calls = heard.ours.map((call) => readCall(call.arguments))
     const asked = calls.filter((call) => call !== undefined).slice(0, maxQuestions)
-    const result: RunResult =
-      asked.length === 0 ? { failure: 'no_question' } : await this.#ask('called', joinCalls(asked))
+    let result: RunResult
+    if (asked.length === 0) result = { failure: 'no_question' }
+    // A model may call by itself what it was not offered: that asks nobody.
+    else if (presence !== 'offered') result = { failure: 'limit' }
+    else result = await this.#ask('called', joinCalls(asked))
     this.#since.push({ role: 'assistant', parts: heard.parts })
     let isFirst = true
     for (const [index, call] of heard.ours.entries()) {
@@ -199,7 +209,9 @@ class ToolAnswer {
   async #ask(reason: RunReason, questions: Parameters<Runs['ask']>[0]): Promise<RunResult> {
     const before = this.#runs.count
     const result = await this.#runs.ask(questions)
-    if (this.#runs.count > before && !this.#surface.signal.aborted) this.#telling.ran(reason, questions, result)
+    if (this.#surface.signal.aborted) return result
+    if (this.#runs.count > before) this.#telling.ran(reason, questions, result)
+    else if ('failure' in result) this.#telling.refuse(result.failure)
     return result
   }
 
@@ -229,10 +241,10 @@ class ToolAnswer {
     return this.#end('tool_calls')
   }
 
-  /** A model that has read the others and then says nothing, of its own accord, has failed. */
-  #endOrStandIn({ hasText, callIds }: OuterAnswer, finish: FinishReason): Promise<FusedEnd> | FusedEnd {
-    const isSilent = !hasText && callIds.length === 0 && (finish === 'stop' || finish === 'tool_calls')
-    return isSilent && this.#canStandIn ? this.#standIn(new UpstreamError('broken')) : this.#end(finish)
+  /** A model that has called our tool, or read the others, and then says nothing of its own accord has failed. */
+  #isSilent({ hasText, callIds, finish }: OuterAnswer): boolean {
+    if (hasText || callIds.length > 0 || (finish !== 'stop' && finish !== 'tool_calls')) return false
+    return this.#since.length > 0 || this.#runs.count > 0
   }
 
   /** The model fails: the best answer of those that were asked is a reply too, where there is one in the form that is wanted. */

@@ -45,6 +45,11 @@ export class Outlet {
     this.#tell([{ type: 'reasoning', text }])
   }
 
+  /** Shows what belongs to the answer and is no content of it. */
+  note(events: readonly AnswerEvent[]): void {
+    this.#tell([...this.#endReasoning(), ...events])
+  }
+
   /** What the caller is to send back: said with the end of what was told, before the answer's first word. */
   seal(sealed: string | undefined): void {
     this.#sealed = sealed

@@ -4,7 +4,16 @@ import { invalidRequest, type ServiceError } from '../../domain/errors.ts'
 import { nearest } from '../../domain/profiles.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray, type Draft } from '../../formats/fields.ts'
-import { includable, settingsOf, type FusionSettings } from './settings.ts'
+import {
+  contexts,
+  includable,
+  mixedWays,
+  modes,
+  reasoningEfforts,
+  resultItems,
+  settingsOf,
+  type FusionSettings,
+} from './settings.ts'
 
 const maxCriteriaCharacters = 2_000
 const maxRunsLimit = 2
@@ -31,7 +40,7 @@ type Reader = (draft: Draft<FusionSettings>, value: Json, path: string) => void
 
 /** One entry for each parameter but `preset` and `max_latency_ms`, which the others stand on. */
 const readers: Readonly<Record<string, Reader>> = {
-  mode: (draft, value, path) => (draft.mode = oneOf(value, path, ['auto', 'always'])),
+  mode: (draft, value, path) => (draft.mode = oneOf(value, path, modes)),
   panel_size: (draft, value, path) => (draft.panelSize = integer(value, path, 1, maxPanelSize)),
   quorum: (draft, value, path) => (draft.quorum = integer(value, path, 1, maxPanelSize)),
   analysis_models: (draft, value, path) => {
@@ -41,23 +50,22 @@ const readers: Readonly<Record<string, Reader>> = {
   },
   model: (draft, value, path) => (draft.judgeModel = text(value, path, maxNameCharacters)),
   criteria: (draft, value, path) => (draft.criteria = text(value, path, maxCriteriaCharacters)),
-  context: (draft, value, path) => (draft.context = oneOf(value, path, ['conversation', 'question'])),
+  context: (draft, value, path) => (draft.context = oneOf(value, path, contexts)),
   max_runs: (draft, value, path) => (draft.maxRuns = integer(value, path, 1, maxRunsLimit)),
   max_cost_usd: (draft, value, path) => (draft.maxCostUsd = number(value, path, 0, maxCostUsd)),
   max_completion_tokens: (draft, value, path) => (draft.maxPanelTokens = integer(value, path, 1, maxCompletionTokens)),
   temperature: (draft, value, path) => (draft.temperature = number(value, path, 0, 2)),
   reasoning: (draft, value, path) => {
-    const effort = isObject(value) ? value['effort'] : value
-    draft.reasoningEffort = text(effort, `${path}.effort`, maxShownCharacters)
+    const [effort, place] = isObject(value) ? [value['effort'], `${path}.effort`] : [value, path]
+    draft.reasoningEffort = oneOf(effort, place, reasoningEfforts)
   },
   seed: (draft, value, path) => (draft.seed = integer(value, path, -maxSeed, maxSeed)),
   include: (draft, value, path) => {
     const names = listOf(value, path, includable.length)
     draft.include = names.map((name, index) => oneOf(name, `${path}[${index}]`, includable))
   },
-  result_item: (draft, value, path) =>
-    (draft.resultItem = oneOf(value, path, ['auto', 'reasoning', 'mcp_call', 'native', 'none'])),
-  mixed: (draft, value, path) => (draft.mixed = oneOf(value, path, ['defer', 'drop'])),
+  result_item: (draft, value, path) => (draft.resultItem = oneOf(value, path, resultItems)),
+  mixed: (draft, value, path) => (draft.mixed = oneOf(value, path, mixedWays)),
 }
 
 const names = ['preset', 'max_latency_ms', ...Object.keys(readers)]
@@ -133,7 +141,7 @@ function integer(value: Json, path: string, least: number, most: number): number
   throw invalidRequest(path, `${path} must be a whole number from ${least} to ${most}.`)
 }
 
-function oneOf<Name extends string>(value: Json, path: string, allowed: readonly Name[]): Name {
+function oneOf<Name extends string>(value: Json | undefined, path: string, allowed: readonly Name[]): Name {
   const found = allowed.find((name) => name === value)
   if (found !== undefined) return found
   throw invalidRequest(path, `${path} must be one of ${allowed.join(', ')}.`)

@@ -61,12 +61,24 @@ const wholeAnswerMs = 55_000
 
 /** What a caller may ask to see of the deliberation. */
 export const includable = ['analysis', 'responses', 'scores', 'timings'] as const
+/** Whether the tool is the model's to call, or deliberated about in any case. */
+export const modes = ['auto', 'always'] as const
+/** What the panel reads. */
+export const contexts = ['conversation', 'question'] as const
+/** How a run is shown in responses. */
+export const resultItems = ['auto', 'reasoning', 'mcp_call', 'native', 'none'] as const
+/** What becomes of a question beside calls of the caller's tools. */
+export const mixedWays = ['defer', 'drop'] as const
+/** How hard models may be told to think, in OpenAI's words; every format makes of them what it can. */
+export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+
+type OneOf<Words extends readonly string[]> = Words[number]
 
 /** Everything that decides how one deliberation runs. */
 export interface FusionSettings extends Preset {
   readonly preset: PresetName
   /** `always` deliberates whether or not the model asks for it; for the tool only. */
-  readonly mode: 'auto' | 'always'
+  readonly mode: OneOf<typeof modes>
   /** The models that are asked, by backend id or model name; chosen by the plan where absent. */
   readonly panelModels?: readonly string[]
   /** The model that judges, likewise. */
@@ -76,18 +88,18 @@ export interface FusionSettings extends Preset {
   /** What the caller holds to be a good answer, at most 2000 characters. */
   readonly criteria?: string
   /** For the tool: whether the panel sees the conversation or the question alone. */
-  readonly context: 'conversation' | 'question'
+  readonly context: OneOf<typeof contexts>
   readonly maxRuns: number
   /** US dollars; nothing is dispatched that could cost more. */
   readonly maxCostUsd?: number
   /** For the panel only. */
   readonly temperature?: number
-  readonly reasoningEffort?: string
+  readonly reasoningEffort?: OneOf<typeof reasoningEfforts>
   /** Fixes every choice of ours. */
   readonly seed?: number
-  readonly include: readonly (typeof includable)[number][]
-  readonly resultItem: 'auto' | 'reasoning' | 'mcp_call' | 'native' | 'none'
-  readonly mixed: 'defer' | 'drop'
+  readonly include: readonly OneOf<typeof includable>[]
+  readonly resultItem: OneOf<typeof resultItems>
+  readonly mixed: OneOf<typeof mixedWays>
   /** Whether the caller of a stream is told how far it is, as reasoning. */
   readonly tellsProgress: boolean
   /** Whether the caller may know which models were asked; the operator says so, never the caller. */

@@ -107,7 +107,7 @@ describe('a wrong parameter is refused with 400, names its place and is at most 
     ['negative money', { max_cost_usd: -1 }, 'parameters.max_cost_usd', /from 0/],
     ['too little time', { max_latency_ms: 100 }, 'parameters.max_latency_ms', /from 5000/],
     ['an unknown part', { include: ['prompts'] }, 'parameters.include[0]', /analysis, responses/],
-    ['reasoning without effort', { reasoning: {} }, 'parameters.reasoning.effort', /string/],
+    ['reasoning without effort', { reasoning: {} }, 'parameters.reasoning.effort', /none, minimal, low/],
   ]
   test.each(cases)('%s', (_, parameters, param, message) => {
     const error = refusalOf(parameters)

@@ -1,0 +1,248 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/domain/conversation.ts'
+import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import type { Service, ServiceOptions } from '../service.ts'
+import { seenIn } from '../seen-answer.ts'
+import { judgeReply } from '../simulation/simulated-judge.ts'
+import { answer, recordOf, startScripted, until } from './fused-answers.ts'
+
+const frontier = 'svc-router/frontier'
+const fusion = 'svc-router/fusion'
+const tool = { type: 'svc-router:fusion' }
+const ours = 'svc_router_fusion'
+const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })
+const reply = 'All things weighed: fifty.'
+const call: ScriptStep = { do: 'answer', calls: JSON.stringify([{ name: ours, arguments: { question: 'How many?' } }]) }
+const down: ScriptStep = { do: 'status', status: 500, repeat: true }
+
+let service: Service | undefined
+afterEach(async () => {
+  await service?.stop()
+  service = undefined
+})
+
+async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
+  service = await startScripted(given, options)
+  return service
+}
+
+const said = { role: 'user', content: 'How many?' }
+const bodies = {
+  '/chat/completions': { messages: [said] },
+  '/responses': { input: 'How many?' },
+  '/messages': { max_tokens: 900, messages: [said] },
+} as const
+type Path = keyof typeof bodies
+const paths = Object.keys(bodies) as Path[]
+const forms = paths.flatMap((path) => [false, true].map((stream) => ({ path, stream })))
+const requestsOf = ({ providers }: Service): number[] => providers.map((provider) => provider.counts().requests)
+const errorOf = async (response: Response): Promise<JsonObject> => {
+  const { error } = (await response.json()) as { error: JsonObject }
+  return error
+}
+
+describe.each(paths)('%s', (path) => {
+  const body = bodies[path]
+
+  test.each([fusion, frontier])(
+    'a second entry of the tool is refused by its place, also an identical one: %s',
+    async (model) => {
+      await start([])
+      for (const second of [tool, { ...tool, parameters: { preset: 'fast' } }]) {
+        const response = await service!.post(path, { model, ...body, tools: [tool, second] })
+        expect(response.status).toBe(400)
+        expect(await errorOf(response)).toMatchObject({
+          param: 'tools[1]',
+          message: expect.stringContaining('tools[1]') as string,
+        })
+      }
+      expect(requestsOf(service!)).toEqual([0, 0, 0])
+    },
+  )
+
+  const wrong: readonly (readonly [JsonObject, string])[] = [
+    ...['mode', 'preset', 'context', 'result_item', 'mixed'].flatMap((name): [JsonObject, string][] => [
+      [{ [name]: 7 }, name],
+      [{ [name]: 'nope' }, name],
+      [{ [name]: ['auto'] }, name],
+    ]),
+    ...['panel_size', 'quorum', 'max_runs', 'max_latency_ms', 'max_completion_tokens', 'seed'].flatMap(
+      (name): [JsonObject, string][] => [
+        [{ [name]: '3' }, name],
+        [{ [name]: 1.5 }, name],
+        [{ [name]: 1e300 }, name],
+        [{ [name]: true }, name],
+      ],
+    ),
+    ...['panel_size', 'quorum', 'max_runs', 'max_latency_ms', 'max_completion_tokens'].map(
+      (name): [JsonObject, string] => [{ [name]: 0 }, name],
+    ),
+    ...['max_cost_usd', 'temperature'].flatMap((name): [JsonObject, string][] => [
+      [{ [name]: '1' }, name],
+      [{ [name]: -0.1 }, name],
+      [{ [name]: 1_001 }, name],
+      [{ [name]: {} }, name],
+    ]),
+    [{ analysis_models: 'alpha' }, 'analysis_models'],
+    [{ analysis_models: [] }, 'analysis_models'],
+    [{ analysis_models: [7] }, 'analysis_models[0]'],
+    [{ analysis_models: Array.from({ length: 9 }, () => 'alpha') }, 'analysis_models'],
+    [{ analysis_models: ['nobody'] }, 'analysis_models[0]'],
+    [{ model: 7 }, 'model'],
+    [{ model: 'nobody' }, 'model'],
+    [{ model: '' }, 'model'],
+    [{ criteria: 7 }, 'criteria'],
+    [{ criteria: 'x'.repeat(2_001) }, 'criteria'],
+    [{ reasoning: 'nope' }, 'reasoning'],
+    [{ reasoning: 7 }, 'reasoning'],
+    [{ reasoning: ['low'] }, 'reasoning'],
+    [{ reasoning: { effort: 'nope' } }, 'reasoning.effort'],
+    [{ reasoning: { effort: 7 } }, 'reasoning.effort'],
+    [{ reasoning: {} }, 'reasoning.effort'],
+    [{ include: 'analysis' }, 'include'],
+    [{ include: ['prompts'] }, 'include[0]'],
+    [{ include: [] }, 'include'],
+    [{ pannel_size: 3 }, 'pannel_size'],
+    [{ on_quota: 'shrink' }, 'on_quota'],
+    [{ tools: [] }, 'tools'],
+  ]
+
+  test.each([fusion, frontier])(
+    'every parameter of the wrong type, out of range or unknown is a 400 that names it: %s',
+    async (model) => {
+      await start([])
+      for (const [parameters, param] of wrong) {
+        const response = await service!.post(path, { model, ...body, tools: [{ ...tool, parameters }] })
+        expect(response.status, JSON.stringify(parameters)).toBe(400)
+        expect(await errorOf(response), JSON.stringify(parameters)).toMatchObject({
+          type: 'invalid_request_error',
+          param: `parameters.${param}`,
+        })
+      }
+      for (const parameters of ['fast', 7, ['fast'], true]) {
+        const response = await service!.post(path, { model, ...body, tools: [{ ...tool, parameters }] })
+        expect(response.status).toBe(400)
+        expect(await errorOf(response)).toMatchObject({ param: 'parameters' })
+      }
+      expect(requestsOf(service!)).toEqual([0, 0, 0])
+    },
+  )
+})
+
+const schema = { type: 'object', properties: { people: { type: 'integer' } }, required: ['people'] }
+const formOf: Readonly<Record<Path, JsonObject>> = {
+  '/chat/completions': {
+    response_format: { type: 'json_schema', json_schema: { name: 'people', schema } },
+  },
+  '/responses': { text: { format: { type: 'json_schema', name: 'people', schema } } },
+  '/messages': { output_config: { format: { type: 'json_schema', schema } } },
+}
+const silent = answer('')
+
+describe.each(forms)('$path, streamed: $stream', ({ path, stream }) => {
+  const asked = (extra: JsonObject): Promise<Response> =>
+    service!.post(path, { model: frontier, ...bodies[path], stream, tools: [tool], ...extra })
+
+  test('a form was asked for and the model is silent behind a run: the next one is asked', async () => {
+    await start([
+      [call, answer('Alpha says forty.'), answer(judged), silent],
+      [answer('Beta says fifty.'), answer('{"people":50}')],
+      [answer('Gamma says sixty.'), answer('{"people":50}')],
+    ])
+    const response = await asked(formOf[path])
+    const text = await response.text()
+    expect(response.status, text).toBe(200)
+    expect(JSON.parse(seenIn(text).text)).toEqual({ people: 50 })
+  })
+
+  test('and where all of them are silent that is said, and no answer is made of nothing', async () => {
+    await start([
+      [call, answer('Alpha says forty.'), answer(judged), silent],
+      [answer('Beta says fifty.'), silent],
+      [answer('Gamma says sixty.'), silent],
+    ])
+    const response = await asked(formOf[path])
+    const text = await response.text()
+    if (response.status === 200) {
+      expect(stream, text).toBe(true)
+      expect(text).toContain('upstream_broken')
+      expect(text).not.toMatch(/response\.completed|"finish_reason":"stop"|message_stop/)
+    } else expect(text).toContain('upstream_broken')
+  })
+
+  test('a model that says nothing behind a run that failed has failed, too', async () => {
+    const fails: ScriptStep = { do: 'status', status: 500 }
+    await start([
+      [call, fails, silent, answer(reply)],
+      [fails, answer(reply)],
+      [fails, answer(reply)],
+    ])
+    const response = await asked({})
+    const text = await response.text()
+    expect(seenIn(text).text, text).toBe(reply)
+  })
+
+  test('a run that failed and a model that failed cost nothing, whatever was shown of the run', async () => {
+    const profiles = { [frontier]: { backends: ['alpha'] }, [fusion]: { backends: ['beta', 'gamma'] } }
+    await start([[call, down], [down], [down]], { settings: { profiles } })
+    const response = await asked({})
+    const text = await response.text()
+    const record = await recordOf(service!, response.headers.get('x-request-id'))
+    expect(record, text).toMatchObject({ charged: 0 })
+    expect(text).toContain('server_is_overloaded')
+  })
+
+  test('a run that found no place is none: the report says why, and the model may not ask on', async () => {
+    const plans = {
+      max: { name: 'Max', requests_per_minute: 600, requests_per_month: 1_000, premium: true, fusions_at_once: 1 },
+    }
+    const profiles = { [frontier]: { backends: ['alpha'] }, [fusion]: { backends: ['beta', 'gamma'] } }
+    const waits: ScriptStep = { do: 'silence', repeat: true }
+    await start([[call, answer(reply)], [waits], [waits]], { settings: { plans, profiles } })
+    const leave = new AbortController()
+    const first = service!.post(
+      '/chat/completions',
+      { model: fusion, messages: [said], stream: true },
+      {},
+      leave.signal,
+    )
+    await until(() => service!.providers[1]!.counts().open > 0)
+    const response = await asked({})
+    const seen = seenIn(await response.text())
+    expect(seen).toMatchObject({ text: reply, items: [], report: { ran: false, reason: 'rate_limited' } })
+    expect((await recordOf(service!, response.headers.get('x-request-id'))).fusions).toBeUndefined()
+    leave.abort()
+    await first.then((begun) => begun.text()).catch(() => {})
+  })
+})
+
+describe('counting, counting and compacting', () => {
+  const asks = [
+    ['/messages/count_tokens', { messages: [said] }],
+    ['/responses/input_tokens', { input: 'How many?' }],
+    ['/responses/compact', { input: 'How many?' }],
+  ] as const
+  const refused = [{ model: fusion }, { model: frontier, tools: [tool] }]
+  test.each(asks)(
+    '%s of the alias or with the tool needs the plan that asking needs, and asks nobody',
+    async (path, body) => {
+      await start([])
+      const { key } = await service!.addAccount('frugal', 'free')
+      for (const extra of refused) {
+        const response = await service!.post(path, { ...body, ...extra }, { authorization: `Bearer ${key}` })
+        expect(response.status).toBe(403)
+        expect(await response.text()).toContain('plan_required')
+        expect((await service!.post(path, { ...body, ...extra })).status).toBe(200)
+      }
+      const plain = await service!.post(path, { model: frontier, ...body }, { authorization: `Bearer ${key}` })
+      expect(plain.status).toBe(200)
+      const unknown = await service!.post(path, { model: 'svc-router/nothing', ...body })
+      expect(unknown.status).toBe(404)
+    },
+  )
+
+  test('a count need not name a model', async () => {
+    await start([])
+    expect((await service!.post('/responses/input_tokens', { input: 'How many?' })).status).toBe(200)
+  })
+})
