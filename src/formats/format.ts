@@ -90,6 +90,11 @@ export interface AnswerContext {
   readonly isStored: boolean
   /** The stored answer that the request went on from, which its answer repeats. */
   readonly previousResponseId?: string | undefined
+  /**
+   * What is said under `svc_router` of how the answer comes about, where that is known before it begins: why one model
+   * alone answers what several could have had a part in.
+   */
+  readonly report?: JsonObject | undefined
   /** Mints what follows an item's prefix: unique, letters and digits. */
   readonly mintId: () => string
 }

@@ -49,6 +49,8 @@ export interface StreamRules {
   readonly numbered: boolean
   /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */
   isUnasked?(data: JsonObject, conversation: Conversation): boolean
+  /** Whether this event is where `svc_router` stands: in its `response` where it has one, else beside its other members. */
+  tellsReport(data: JsonObject, conversation: Conversation): boolean
   /** What the stream itself has told, for ending it in its own terms. */
   observe?(data: JsonObject, memory: RelayMemory): void
   /** What keeps the stream alive, or undefined where that needs an event that no backend has sent yet. */

@@ -10,8 +10,8 @@ export function restate(bytes: Buffer, changes: Readonly<Record<string, string>>
 }
 
 /**
- * One event of a stream, as its lines in latin1 text, with members of its `response` replaced; all other bytes stay.
- * Gives the data as well, parsed. @throws UpstreamError as above
+ * One event of a stream, as its lines in latin1 text, with members of its `response` replaced, or where it has none
+ * members of its own; all other bytes stay. Gives the data as well, parsed. @throws UpstreamError as above
  */
 export function restateEvent(
   block: string,
@@ -21,9 +21,11 @@ export function restateEvent(
   const bytes = Buffer.from(dataOfLines(lines), 'latin1')
   const members = membersOf(bytes)
   const response = members.find(({ key }) => key === 'response')
-  if (response === undefined) throw new UpstreamError('broken')
-  const restated = restate(bytes.subarray(response.valueStart, response.valueEnd), changes)
-  const data = patchMembers(bytes, members, { response: restated.toString('utf8') })
+  const restated =
+    response === undefined
+      ? changes
+      : { response: restate(bytes.subarray(response.valueStart, response.valueEnd), changes).toString('utf8') }
+  const data = patchMembers(bytes, members, restated)
   const others = lines.filter((line) => !line.startsWith('data:'))
   return {
     block: [...others, `data: ${data.toString('latin1')}`].join('\n'),

@@ -11,11 +11,10 @@ import { Delivery, type DeliveryEnd } from './delivery.ts'
 import { Failover, type FailoverParts } from './failover.ts'
 import type { FusedAnswer } from './fused-answer.ts'
 import { keptFlow, keepWhole } from './kept-flow.ts'
-import type { Lane } from './lane.ts'
+import type { Lane, LaneChoice } from './lane.ts'
 import { openLane } from './open-lane.ts'
 import type { Backend } from './ports.ts'
 import { streamFailure } from './stream-failure.ts'
-import { TranslationLane } from './translation-lane.ts'
 import { usageOf } from './usage-of.ts'
 
 /**
@@ -218,23 +217,22 @@ export class Course {
   #continuingLanes(): (backend: Backend) => Lane {
     const { request, context } = this.#of
     const writer = this.#parts.formats(request.format).writeAnswer(context)
-    const lane = ({ format, issuer }: Backend): Lane => {
-      return new TranslationLane(this.#parts.formats(format).readAnswer(), writer, issuer, context.conversation)
-    }
+    const lane = (backend: Backend): Lane => this.#laneWith(backend, { writeAnswer: () => writer }, undefined)
     this.#failover.current?.changeLane(lane(this.#failover.current.backend))
     return lane
   }
 
   #openLane(backend: Backend): Lane {
-    const { request, context, fused } = this.#of
+    const { request, fused } = this.#of
     if (fused !== undefined) return fused.lane
-    return openLane({
-      context,
-      backend,
-      client: this.#parts.formats(request.format),
-      backendFormat: this.#parts.formats(backend.format),
-      relay: relayFor(backend, request, this.#parts.relays),
-    })
+    const relay = relayFor(backend, request, this.#parts.relays)
+    return this.#laneWith(backend, this.#parts.formats(request.format), relay)
+  }
+
+  #laneWith(backend: Backend, client: LaneChoice['client'], relay: LaneChoice['relay']): Lane {
+    const { context } = this.#of
+    const backendFormat = this.#parts.formats(backend.format)
+    return openLane({ context, backend, client, backendFormat, relay, refusesOurCalls: context.report !== undefined })
   }
 
   /** Everything that ended the request without a complete answer. */

@@ -1,10 +1,10 @@
-import type { Conversation } from '../domain/conversation.ts'
+import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import { fusionId, type FusionDefaults, type Profile } from '../domain/profiles.ts'
 import type { AnswerContext, ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import { fuseAlias } from './fuse-alias.ts'
 import { FusedAnswer, type FusedAnswerParts, type FusedSurface } from './fused-answer.ts'
-import { assertFusable, decideGate } from './fusion/gate.ts'
+import { assertFusable, decideGate, type SkipReason } from './fusion/gate.ts'
 import { membersOf } from './fusion/members.ts'
 import { planFusion } from './fusion/plan.ts'
 import { settingsFrom, type FusionSettings } from './fusion/settings.ts'
@@ -16,7 +16,7 @@ import { answerWithTool } from './fusion-tool/tool-answer.ts'
 import type { Backend, ModelRequest, Principal } from './ports.ts'
 
 /** Makes the answer to a request once it is admitted. */
-export type Fuser = (request: ModelRequest, context: AnswerContext, totalMs: number) => FusedAnswer
+type Fuser = (request: ModelRequest, context: AnswerContext, totalMs: number) => FusedAnswer
 
 /** A request in which several models may have a part. */
 export interface FusableTurn {
@@ -37,6 +37,8 @@ export interface FusionPool {
 export interface FusedPlan extends Disposable {
   readonly turn: Pick<FusableTurn, 'request' | 'conversation' | 'backends'>
   readonly fuser?: Fuser
+  /** What is said of how the answer came about, where one model alone gives it. */
+  readonly report?: JsonObject
 }
 
 export interface FusingParts extends FusedAnswerParts {
@@ -77,9 +79,13 @@ export class Fusing {
     const deliberating = asked.backends.length === 0 ? own : asked
     const tool = readFusionTool(conversation, usualOf(deliberating, conversation.stream))
     const recalled = this.#parts.notes?.recall(principal.accountId, conversation)
+    let reason: SkipReason = 'not_allowed'
     if (isAlias) {
       assertFusable(conversation, depth)
-      if (request.isOwnQuestion !== true && decideGate(conversation).run) {
+      if (request.isOwnQuestion === true) return { turn, [Symbol.dispose]: () => {} }
+      const gate = decideGate(conversation)
+      reason = gate.run ? 'no_member_available' : gate.reason
+      if (gate.run) {
         const settings = tool?.settings ?? usualOf(own, conversation.stream)()
         const members = backends.filter(({ id }) => this.#parts.health.availability(id).usable)
         if (members.length > 0) return this.#planAlias(principal, turn, { members, settings, recalled })
@@ -89,7 +95,8 @@ export class Fusing {
       assertFusable(conversation, depth, 'tools')
       return this.#planTool(principal, turn, { tool, members: deliberating.backends, recalled })
     }
-    return { turn: isAlias ? await this.#continued(turn, recalled) : turn, [Symbol.dispose]: () => {} }
+    const alone = isAlias ? await this.#continued(turn, recalled) : turn
+    return { turn: alone, report: { fusion: { ran: false, reason } }, [Symbol.dispose]: () => {} }
   }
 
   #planAlias({ accountId, plan }: Principal, turn: FusableTurn, of: AliasPlan): FusedPlan {

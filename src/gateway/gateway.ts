@@ -18,7 +18,7 @@ import { assertSayable, assertServed, translatedOnly } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
 import { Course, type CourseParts } from './course.ts'
 import type { FusedAnswerParts } from './fused-answer.ts'
-import { Fusing, isFusable, type Fuser, type FusionPool } from './fusing.ts'
+import { Fusing, isFusable, type FusedPlan, type FusionPool } from './fusing.ts'
 import type { FusionNotes } from './fusion-notes.ts'
 import type { Keeping } from './keeping.ts'
 import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Principal } from './ports.ts'
@@ -170,20 +170,21 @@ export class Gateway {
       return { backends: await this.#backendsOf(fusionId, principal.accountId), defaults }
     }
     using plan = await this.#fusing.plan(principal, turn, pool)
-    return await this.#serve(principal, { ...turn, ...plan.turn }, sink, plan.fuser)
+    return await this.#serve(principal, { ...turn, ...plan.turn }, sink, plan)
   }
 
   /** Admits a request that is known to be well and has it answered. */
-  async #serve(principal: Principal, turn: ServedTurn, sink: AnswerSink, fuser?: Fuser): Promise<void> {
+  async #serve(principal: Principal, turn: ServedTurn, sink: AnswerSink, plan?: FusedPlan): Promise<void> {
     const { mintId, log } = this.#parts
     const { profile, request, conversation, backends, keeping, previousResponseId } = turn
-    const { accountId, keyId, plan } = principal
+    const { accountId, keyId } = principal
+    const fuser = plan?.fuser
     const bodies = fuser === undefined ? this.#parts : { ...this.#parts, relays: translatedOnly }
     const written = assertSayable(request, conversation, backends, bodies)
     const { id, format } = request
     const units = profile.quotaUnits
     const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
-    const admitted = this.#admit(opening, plan)
+    const admitted = this.#admit(opening, principal.plan)
     const admission = admitted instanceof Promise ? await admitted : admitted
     const nowSeconds = this.#nowSeconds
     const context = {
@@ -193,6 +194,7 @@ export class Gateway {
       nowSeconds,
       isStored: keeping !== undefined,
       previousResponseId,
+      report: plan?.report,
       mintId,
     }
     const totalMs = totalMsOf(request, backends)

@@ -40,4 +40,6 @@ export interface LaneChoice {
   readonly backendFormat: ProviderFormat
   /** The rules of the format, where both sides speak the same one. */
   readonly relay: RelayRules | undefined
+  /** Whether the model was not offered our function where it could have been. @see refusingOurCalls */
+  readonly refusesOurCalls?: boolean
 }

@@ -63,6 +63,7 @@ class MemberCall implements Disposable {
       client: { writeAnswer: () => this.#events.writer },
       backendFormat: parts.formats(backend.format),
       relay: undefined,
+      refusesOurCalls: true,
     })
     this.#run = new AttemptRun(backend, lane, call.conversation.stream, parts.clock)
   }

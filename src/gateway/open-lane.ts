@@ -1,15 +1,18 @@
 import type { Lane, LaneChoice } from './lane.ts'
 import { RelayLane } from './relay-lane.ts'
 import { TranslationLane } from './translation-lane.ts'
+import { refusingOurCalls } from './unoffered-calls.ts'
 import { WholeLane } from './whole-lane.ts'
 
 /** The lane for one attempt: relay where both sides speak the same format, translation otherwise. */
-export function openLane(choice: LaneChoice): Lane {
+export function openLane(given: LaneChoice): Lane {
+  const choice = given.refusesOurCalls === true ? refusingOurCalls(given) : given
   if (!choice.context.conversation.stream) return new WholeLane(choice)
   if (choice.relay === undefined) {
     const { backend, backendFormat, client, context } = choice
-    const { conversation } = context
-    return new TranslationLane(backendFormat.readAnswer(), client.writeAnswer(context), backend.issuer, conversation)
+    const { conversation, report } = context
+    const writer = client.writeAnswer(context)
+    return new TranslationLane(backendFormat.readAnswer(), writer, backend.issuer, conversation, report)
   }
   const { relay, backend, backendFormat, context } = choice
   return new RelayLane(relay, backendFormat.readAnswer(), context, backend.dialect.streamUsage, backend.issuer)

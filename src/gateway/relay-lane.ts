@@ -216,10 +216,13 @@ export class RelayLane implements Lane {
     return `${sealing === undefined ? renamed : sealText(sealing, renamed, shown.data, this.#issuer)}\n\n`
   }
 
-  /** What the provider says of the response as a whole, where it is not so here. */
+  /** What the provider says of the response as a whole, where it is not so here, and what we say of it. */
   #restate(block: string, data: JsonObject): { readonly block: string; readonly data: JsonObject } {
     const response = data['response']
-    const changes = isObject(response) ? this.#rules.restated?.(response, this.#context) : undefined
+    let changes = isObject(response) ? this.#rules.restated?.(response, this.#context) : undefined
+    const { report } = this.#context
+    if (report !== undefined && this.#stream.tellsReport(data, this.#conversation))
+      changes = { ...changes, svc_router: JSON.stringify(report) }
     return changes === undefined ? { block, data } : restateEvent(block, changes)
   }
 

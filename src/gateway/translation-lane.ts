@@ -1,5 +1,5 @@
 import { asError } from '../domain/bugs.ts'
-import { isContent, type AnswerEvent, type Conversation, type Usage } from '../domain/conversation.ts'
+import { isContent, type AnswerEvent, type Conversation, type JsonObject, type Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { AnswerReader, AnswerWriter, StreamFailure } from '../formats/format.ts'
 import { sealEvent } from '../formats/sealed.ts'
@@ -20,9 +20,20 @@ export class TranslationLane implements Lane {
   readonly #writer: AnswerWriter
   readonly #issuer: string
   readonly #conversation: Conversation
+  readonly #report: JsonObject | undefined
 
-  /** `issuer` is who seals what is sealed in the answer (`Backend.issuer`); `conversation` is what is answered. */
-  constructor(reader: AnswerReader, writer: AnswerWriter, issuer: string, conversation: Conversation) {
+  /**
+   * `issuer` is who seals what is sealed in the answer (`Backend.issuer`); `conversation` is what is answered, `report`
+   * what is said of how (`AnswerContext.report`).
+   */
+  constructor(
+    reader: AnswerReader,
+    writer: AnswerWriter,
+    issuer: string,
+    conversation: Conversation,
+    report?: JsonObject,
+  ) {
+    this.#report = report
     this.#reader = reader
     this.#writer = writer
     this.#issuer = issuer
@@ -71,7 +82,10 @@ export class TranslationLane implements Lane {
     for (const { data } of read) {
       try {
         const events = this.#reader.readEvent(data)
-        for (const event of events) all.push(sealEvent(event, this.#issuer))
+        for (const event of events) {
+          if (event.type === 'finish' && this.#report !== undefined) all.push({ type: 'report', report: this.#report })
+          all.push(sealEvent(event, this.#issuer))
+        }
       } catch (error) {
         // Nothing of this was written yet: another backend can go on with the same writer.
         if (!hadContent && !this.finished) throw error

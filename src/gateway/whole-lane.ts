@@ -48,13 +48,16 @@ export class WholeLane implements Lane {
     this.hasContent = true
     if (relay !== undefined) {
       const renamed = renameModel(bytes, context.conversation.profile)
-      const changes = relay.restated?.(body, context)
+      const restated = relay.restated?.(body, context)
+      const { report } = context
+      const changes = report === undefined ? restated : { ...restated, svc_router: JSON.stringify(report) }
       const shown = changes === undefined ? renamed : restate(renamed, changes)
       const { sealing } = relay
       if (sealing === undefined || !mayBeSealed(sealing, shown)) return shown
       return Buffer.from(sealText(sealing, shown.toString('latin1'), body, backend.issuer), 'latin1')
     }
     const marked = events.map((event) => sealEvent(event, backend.issuer))
+    if (context.report !== undefined) marked.push({ type: 'report', report: context.report })
     if (this.usage === undefined) {
       this.usage = estimateUsage(context.conversation, this.roughTokens)
       marked.push({ type: 'usage', usage: this.usage })

@@ -25,6 +25,7 @@ export const anthropicMessagesRelay: RelayRules = {
     ],
     ending: '',
     numbered: false,
+    tellsReport: ({ type }) => type === 'message_delta',
     keepAlive: () => pingFrame,
     failure: failureFrame,
   },

@@ -23,6 +23,11 @@ export const openaiChatRelay: RelayRules = {
       return !streamUsage && usage != null && isArray(choices) && choices.length === 0
     },
 
+    tellsReport({ usage, choices }, { streamUsage }) {
+      if (streamUsage) return usage != null && isArray(choices) && choices.length === 0
+      return isArray(choices) && choices.some((choice) => typeof objectOf(choice)['finish_reason'] === 'string')
+    },
+
     observe({ choices }, memory) {
       if (!isArray(choices)) return
       memory.finishedChoices ??= new Set()

@@ -58,6 +58,8 @@ export const openaiResponsesRelay: RelayRules = {
 
     numbered: true,
 
+    tellsReport: ({ type }) => type === 'response.completed' || type === 'response.incomplete',
+
     observe(data, memory) {
       if (typeof data['sequence_number'] === 'number') memory.sequence = data['sequence_number'] + memory.inserted
       const response = data['response']

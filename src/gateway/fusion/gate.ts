@@ -5,8 +5,8 @@ import { unsupported } from '../../formats/translatable.ts'
 /** An answer that may not be longer than this many tokens has no room for what a panel finds. */
 const leastAnswerTokens = 64
 
-/** Why a turn is answered by one model alone. */
-type SkipReason = 'tool_loop' | 'not_a_user_turn' | 'short_answer'
+/** Why what could have been deliberated about is answered by one model alone; `not_allowed`: its caller wants the tool not called. */
+export type SkipReason = 'tool_loop' | 'not_a_user_turn' | 'short_answer' | 'no_member_available' | 'not_allowed'
 
 export type GateDecision = { readonly run: true } | { readonly run: false; readonly reason: SkipReason }
 

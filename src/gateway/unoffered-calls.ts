@@ -1,0 +1,56 @@
+import type { AnswerEvent, JsonObject } from '../domain/conversation.ts'
+import { fusionFunctionName } from '../domain/profiles.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import type { AnswerReader } from '../formats/format.ts'
+import type { RelayRules } from '../formats/relay.ts'
+import type { LaneChoice } from './lane.ts'
+
+/** How every format names a function that is called. Inside a text its quotes have backslashes before them. */
+const callPattern = `"name"\\s*:\\s*"${fusionFunctionName}"`
+const called = new RegExp(callPattern)
+
+/**
+ * The way of an answer from a model that was not offered our function `svc_router_fusion`. A model that calls it by
+ * itself has not answered: its caller could make nothing of that call. So the attempt has failed, and another model is
+ * asked where nothing was said yet (contract 5.1). A caller's own function of that name is the caller's.
+ */
+export function refusingOurCalls(choice: LaneChoice): LaneChoice {
+  const { relay, backendFormat, context } = choice
+  if (context.conversation.tools.some((tool) => tool.type !== 'hosted' && tool.name === fusionFunctionName))
+    return choice
+  const refusing = { ...backendFormat, readAnswer: () => new RefusingReader(backendFormat.readAnswer()) }
+  return { ...choice, backendFormat: refusing, relay: relay && noticingCalls(relay) }
+}
+
+/** What is passed on unread must be read where such a call stands. */
+function noticingCalls(relay: RelayRules): RelayRules {
+  const { stream } = relay
+  if (stream === undefined) return relay
+  return { ...relay, stream: { ...stream, notable: [...stream.notable, new RegExp(callPattern, 'g')] } }
+}
+
+class RefusingReader implements AnswerReader {
+  readonly #reader: AnswerReader
+
+  constructor(reader: AnswerReader) {
+    this.#reader = reader
+  }
+
+  get lastData(): JsonObject | undefined {
+    return this.#reader.lastData
+  }
+
+  get finished(): boolean {
+    return this.#reader.finished
+  }
+
+  readEvent(data: string): readonly AnswerEvent[] {
+    if (called.test(data)) throw new UpstreamError('broken')
+    return this.#reader.readEvent(data)
+  }
+
+  readWhole(body: JsonObject): readonly AnswerEvent[] {
+    if (called.test(JSON.stringify(body))) throw new UpstreamError('broken')
+    return this.#reader.readWhole(body)
+  }
+}
