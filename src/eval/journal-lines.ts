@@ -1,7 +1,6 @@
 import type { AnswerEvent, JsonObject } from '../domain/conversation.ts'
 import { isObject, objectOf, parseObject } from '../domain/json.ts'
 import { fusionPresetNames, type PresetName } from '../domain/fusion-presets.ts'
-import { isArray } from '../formats/fields.ts'
 import type { AnsweredCall, Journal, Kept } from './ports.ts'
 import { questionSetVersion } from './questions/question-set.ts'
 
@@ -76,7 +75,8 @@ export function readJournal(
 function readHead({ seed, items, preset, members }: JsonObject): EvaluationHead | undefined {
   const known = fusionPresetNames.find((name) => name === preset)
   if (typeof seed !== 'number' || typeof items !== 'number' || known === undefined) return undefined
-  const named = (isArray(members) ? members : []).map(objectOf).flatMap(({ id, model }) => {
+  const list: readonly unknown[] = Array.isArray(members) ? members : []
+  const named = list.map(objectOf).flatMap(({ id, model }) => {
     return typeof id === 'string' && typeof model === 'string' ? [{ id, model }] : []
   })
   return named.length === 0 ? undefined : { seed, items, preset: known, members: named }

@@ -2,6 +2,8 @@ import { asError } from '../domain/bugs.ts'
 import type { AnswerEvent } from '../domain/conversation.ts'
 import type { AnswerWriter } from '../formats/format.ts'
 import type { AttemptRun } from './attempt.ts'
+import type { Lane, LaneChoice } from './lane.ts'
+import { openLane } from './open-lane.ts'
 
 /** Reads of one answer that wait to be taken before the backend is told to pause: of 64 KiB at most each (contract 5.6). */
 const maxWaiting = 4
@@ -10,8 +12,7 @@ const nothing = (): string => ''
 
 /** The events of one attempt's answer, for a reader of our own: what its lane would write for a caller is gathered here. */
 export class AnswerEvents {
-  /** What the lane of the attempt is to write with. */
-  readonly writer: AnswerWriter = {
+  readonly #writer: AnswerWriter = {
     writeEvents: (events) => {
       this.#take(events)
       return ''
@@ -29,6 +30,11 @@ export class AnswerEvents {
   #wake: PromiseWithResolvers<void> | undefined
   #isOver = false
   #failure: Error | undefined
+
+  /** The lane of an attempt whose answer is gathered here: always translated, whatever its backend speaks. */
+  laneOf(choice: Omit<LaneChoice, 'client' | 'relay'>): Lane {
+    return openLane({ ...choice, client: { writeAnswer: () => this.#writer }, relay: undefined })
+  }
 
   /** Lets an attempt whose content has begun go on; `ended` is told once, with what broke it if anything did. */
   flowFrom(run: AttemptRun, ended: (error?: Error) => void): void {

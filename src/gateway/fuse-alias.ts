@@ -24,10 +24,6 @@ export async function fuseAlias(surface: FusedSurface, of: AliasOf): Promise<Fus
   const { backends, pinned } = of
   let end: readonly AnswerEvent[] = []
   const emit = (events: readonly AnswerEvent[]): Promise<void> | undefined => {
-    if (events.every(({ type }) => type === 'start' || type === 'reasoning')) {
-      surface.tell(events)
-      return undefined
-    }
     const last = events.findIndex(({ type }) => type === 'finish')
     if (last === -1) return port.emit(events)
     // How it went is said before the answer ends, and is known only then.

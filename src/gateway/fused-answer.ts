@@ -44,8 +44,6 @@ export interface FusedSurface {
   readonly signal: AbortSignal
   /** Milliseconds for the whole request (contract 5.5). */
   readonly totalMs: number
-  /** Says how far it is, which is no answer yet. */
-  tell(events: readonly AnswerEvent[]): void
   /** Notes what became of a sub-call. */
   record(attempt: Attempt): void
   /** Notes the trail of a deliberation. */
@@ -198,12 +196,12 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
         clock: parts.clock,
         random: parts.randomBytes,
         emit: (events) => say(events, true),
+        tell: (events) => void say(events, false),
         callModel: (member, call, callSignal) => {
           const backend = backends.find(({ id }) => id === member.id)!
           return callMember({ parts, context, backend, call, depth, record }, callSignal)
         },
       },
-      tell: (events) => void say(events, false),
       answeredBy: (backend, retryCount) => {
         this.#upstream = backend.id
         this.retryCount = retryCount

@@ -8,7 +8,6 @@ import { AttemptRun } from './attempt.ts'
 import { attemptOf, noteAttempt } from './attempt-end.ts'
 import type { FailoverParts } from './failover.ts'
 import type { ModelAnswer, SubCall } from './fusion/ports.ts'
-import { openLane } from './open-lane.ts'
 import type { Backend } from './ports.ts'
 
 /** One sub-call of a fusion, and where its end is noted. */
@@ -57,12 +56,10 @@ class MemberCall implements Disposable {
     this.#of = of
     this.#signal = signal
     const { parts, backend, call } = of
-    const lane = openLane({
+    const lane = this.#events.laneOf({
       context: { ...of.context, conversation: call.conversation },
       backend,
-      client: { writeAnswer: () => this.#events.writer },
       backendFormat: parts.formats(backend.format),
-      relay: undefined,
       refusesOurCalls: true,
     })
     this.#run = new AttemptRun(backend, lane, call.conversation.stream, parts.clock)

@@ -4,6 +4,7 @@ import { UpstreamError } from '../../src/domain/upstream.ts'
 import { evaluate, type Evaluation } from '../../src/eval/evaluation.ts'
 import type { AnsweredCall, EvalMember, EvalPort, Journal, Kept } from '../../src/eval/ports.ts'
 import { priceOf } from '../../src/eval/prices.ts'
+import { buildReport, type Report } from '../../src/eval/report.ts'
 import { buildQuestionSet } from '../../src/eval/questions/question-set.ts'
 import type { Question } from '../../src/eval/questions/question.ts'
 import { textOf } from '../../src/eval/quoted-candidates.ts'
@@ -126,4 +127,14 @@ export function worldOf(of: {
     run: ({ maxUsd = 100, kept = fresh, signal = new AbortController().signal, onProgress = () => {} } = {}) =>
       evaluate({ port, members, questions, preset: 'balanced', seed, maxUsd, kept, signal, onProgress }),
   }
+}
+
+/** The reports of so many whole evaluations, each of a world of its own. */
+export async function evaluateOften(assumptions: Assumptions, items: number, runs: number): Promise<Report[]> {
+  const reports: Report[] = []
+  for (let seed = 1; seed <= runs; seed++) {
+    const { run, members } = worldOf({ seed: seed * 7_919, items, assumptions })
+    reports.push(buildReport(await run(), members)!)
+  }
+  return reports
 }

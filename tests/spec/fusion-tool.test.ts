@@ -186,7 +186,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     const tools = [{ ...tool, parameters: { mode: 'always' } }]
     const before = requestsOf(service!)
     const response = await service!.post(path, { ...body, tools, tool_choice: none })
-    expect(seenIn(await response.text()).report).toBeUndefined()
+    expect(seenIn(await response.text()).report).toEqual({ ran: false, reason: 'not_allowed' })
     expect(requestsOf(service!)).toEqual([before[0]! + 1, before[1], before[2]])
     expect(bodiesOf(service!, 0).at(-1)).not.toContain('svc-router')
   })

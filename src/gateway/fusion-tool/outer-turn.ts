@@ -7,7 +7,6 @@ import { translatedOnly } from '../backend-body.ts'
 import { estimateUsage } from '../estimate-tokens.ts'
 import { Failover } from '../failover.ts'
 import type { FusedSurface } from '../fused-answer.ts'
-import { openLane } from '../open-lane.ts'
 import type { Backend } from '../ports.ts'
 
 /** One turn of the model that answers, asked of one backend after the other until one begins (contract 5). */
@@ -41,13 +40,10 @@ export class OuterTurn implements Disposable {
     this.#failover = new Failover({ ...parts, relays: translatedOnly }, asked, (backend) => {
       // What a backend said before it failed is not part of the next one's answer.
       this.#events = new AnswerEvents()
-      const { writer } = this.#events
-      return openLane({
+      return this.#events.laneOf({
         context: { ...context, conversation },
         backend,
-        client: { writeAnswer: () => writer },
         backendFormat: parts.formats(backend.format),
-        relay: undefined,
       })
     })
   }

@@ -30,8 +30,7 @@ export class Telling {
     this.#surface = surface
     this.#settings = settings
     this.#outlet = new Outlet({
-      emit: (events) => port.emit(events),
-      tell: (events) => surface.tell(events),
+      port,
       caller: signal,
       tellsProgress: settings.tellsProgress && context.conversation.stream && settings.resultItem !== 'none',
       tellsBetween: true,

@@ -29,7 +29,7 @@ export async function fuse(request: FusionRequest, port: FusionPort, signal: Abo
   using run = new FusionRun(request, port, signal)
   // A whole answer is read when all is over: what was said while it was waited for would only stand in it.
   const tellsProgress = request.settings.tellsProgress && request.conversation.stream
-  const outlet = new Outlet({ emit: (events) => port.emit(events), caller: signal, tellsProgress })
+  const outlet = new Outlet({ port, caller: signal, tellsProgress })
   try {
     return await new Fusion(run, outlet).answer()
   } finally {

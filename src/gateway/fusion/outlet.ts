@@ -3,12 +3,10 @@ import { cutPieces } from './cut-pieces.ts'
 import type { FusionPort } from './ports.ts'
 
 export interface OutletOf {
-  readonly emit: FusionPort['emit']
+  readonly port: Pick<FusionPort, 'emit' | 'tell'>
   /** Aborted when the caller has left: nothing is said from then on. */
   readonly caller: AbortSignal
   readonly tellsProgress: boolean
-  /** Takes what is no answer yet; `emit` where absent. */
-  readonly tell?: (events: readonly AnswerEvent[]) => void
   /** Whether it may be told behind content too, where an answer goes on after it. */
   readonly tellsBetween?: boolean
 }
@@ -94,13 +92,13 @@ export class Outlet {
   }
 
   #tell(events: readonly AnswerEvent[]): void {
-    const { caller, tell, emit } = this.#of
+    const { caller, port } = this.#of
     if (caller.aborted) return
-    if (tell === undefined) void emit(events)
-    else tell(events)
+    if (port.tell === undefined) void port.emit(events)
+    else port.tell(events)
   }
 
   #emit(events: readonly AnswerEvent[]): Promise<void> | undefined {
-    return this.#of.caller.aborted ? undefined : this.#of.emit(events)
+    return this.#of.caller.aborted ? undefined : this.#of.port.emit(events)
   }
 }

@@ -51,6 +51,8 @@ export interface FusionPort {
   readonly random: RandomBytes
   /** Keeps what the turn leaves for those that follow; gives what the caller is to send back, sealed, if anything. */
   remember?(memo: FusionMemo): string | undefined
+  /** Takes what belongs to the caller's answer and is no content of it yet, such as how far it is; `emit` where absent. */
+  tell?(events: readonly AnswerEvent[]): void
   /** Takes the next events of the caller's answer. A promise means that the reader is slow: nothing follows before it resolves. */
   emit(events: readonly AnswerEvent[]): Promise<void> | undefined
 }
