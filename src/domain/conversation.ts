@@ -45,6 +45,8 @@ export interface Hints {
   readonly instructions?: string
   readonly previousResponseId?: string
   readonly truncation?: string
+  /** Responses only: the most calls of tools that are not run by the caller, of ours among them. */
+  readonly maxToolCalls?: number
   /** Responses only: the ids of `item_reference` items, which stand in `turns` only once they are resolved. */
   readonly references?: readonly string[]
   /** Responses only: whether `compaction` items stand in the input, which are ours or a provider's. */

@@ -43,33 +43,53 @@ export function readJournal(
   if (head['questionSet'] !== questionSetVersion) return { problem: 'its questions are those of another version' }
   const begun = readHead(head)
   if (begun === undefined) return { problem: 'its line 1 cannot be read' }
-  const answered = new Map<string, AnsweredCall>()
-  const open = new Map<string, number[]>()
-  let spentUsd = 0
-  let best: string | undefined
-  for (const [index, line] of lines.entries()) {
-    if (line === '') continue
-    const { best: chosen, began, failed, answered: key, events, ms, usd } = parseObject(line) ?? {}
-    if (typeof chosen === 'string') {
-      best = chosen
-    } else if (typeof began === 'string' && typeof usd === 'number') {
-      open.set(began, [...(open.get(began) ?? []), usd])
-    } else if (typeof failed === 'string' && typeof usd === 'number') {
-      open.get(failed)?.shift()
-      spentUsd += usd
-    } else if (typeof key === 'string' && typeof usd === 'number' && typeof ms === 'number' && areEvents(events)) {
-      open.get(key)?.shift()
-      spentUsd += usd
-      answered.set(key, { key, events, ms, usd })
-    } else {
-      // The head is the first.
-      return { problem: `its line ${index + 2} cannot be read` }
+  const reading = new JournalReading()
+  const unread = lines.findIndex((line) => line !== '' && !reading.take(parseObject(line) ?? {}))
+  // The head is the first.
+  if (unread >= 0) return { problem: `its line ${unread + 2} cannot be read` }
+  return { head: begun, kept: reading.kept }
+}
+
+/** What the lines of a journal come to. */
+class JournalReading {
+  readonly #answered = new Map<string, AnsweredCall>()
+  /** Calls that were begun and have not ended, by key: the worst case of each. */
+  readonly #open = new Map<string, number[]>()
+  #spentUsd = 0
+  #best: string | undefined
+
+  /** Gives whether the line says something. */
+  take({ best, began, failed, answered: key, events, ms, usd }: JsonObject): boolean {
+    if (typeof best === 'string') {
+      this.#best = best
+      return true
     }
+    if (typeof usd !== 'number') return false
+    if (typeof began === 'string') {
+      this.#open.set(began, [...(this.#open.get(began) ?? []), usd])
+      return true
+    }
+    if (typeof failed === 'string') {
+      this.#end(failed, usd)
+      return true
+    }
+    if (typeof key !== 'string' || typeof ms !== 'number' || !areEvents(events)) return false
+    this.#end(key, usd)
+    this.#answered.set(key, { key, events, ms, usd })
+    return true
   }
-  // Calls whose end nobody knows: whoever was hung up on may have billed all of it.
-  for (const worst of open.values()) for (const usd of worst) spentUsd += usd
-  const kept: Kept = { answered, spentUsd, ...(best === undefined ? {} : { best }) }
-  return { head: begun, kept }
+
+  get kept(): Kept {
+    // Calls whose end nobody knows: whoever was hung up on may have billed all of it.
+    const worstUsd = [...this.#open.values()].flat().reduce((sum, usd) => sum + usd, 0)
+    const best = this.#best === undefined ? {} : { best: this.#best }
+    return { answered: this.#answered, spentUsd: this.#spentUsd + worstUsd, ...best }
+  }
+
+  #end(key: string, usd: number): void {
+    this.#open.get(key)?.shift()
+    this.#spentUsd += usd
+  }
 }
 
 function readHead({ seed, items, preset, members }: JsonObject): EvaluationHead | undefined {

@@ -246,3 +246,53 @@ describe('counting, counting and compacting', () => {
     expect((await service!.post('/responses/input_tokens', { input: 'How many?' })).status).toBe(200)
   })
 })
+
+describe.each(['/chat/completions', '/responses'] as const)('choices on %s', (path) => {
+  const inner = { mode: 'required', tools: [tool] }
+  const allowed =
+    path === '/responses' ? { type: 'allowed_tools', ...inner } : { type: 'allowed_tools', allowed_tools: inner }
+  const parameters = { type: 'object', properties: {} }
+  const other =
+    path === '/responses'
+      ? { type: 'function', name: 'get_weather', parameters }
+      : { type: 'function', function: { name: 'get_weather', parameters } }
+
+  test('a choice that requires a call and allows ours alone asks the others first, once', async () => {
+    await start([[answer('Alpha says forty.'), answer(judged), answer(reply)], [answer('Beta says fifty.')], []])
+    const tools = [{ ...tool, parameters: { max_runs: 2 } }, other]
+    const response = await service!.post(path, { model: frontier, ...bodies[path], tools, tool_choice: allowed })
+    expect(seenIn(await response.text())).toMatchObject({
+      text: reply,
+      report: { ran: true, runs: 1, reason: 'forced' },
+    })
+    expect(JSON.parse(service!.providers[0]!.captured().at(-1)!.body)).toMatchObject({ tool_choice: 'auto' })
+  })
+})
+
+test('max_tool_calls of responses bounds the runs, and 0 is never', async () => {
+  const other = JSON.stringify([{ name: ours, arguments: { question: 'How few?' } }])
+  const second: ScriptStep = { do: 'answer', calls: other }
+  const found = [answer('Alpha.'), answer(judged)]
+  const tools = [{ ...tool, parameters: { max_runs: 2, mode: 'always' } }]
+  await start([[answer(reply)]])
+  const never = await service!.responses({ tools, max_tool_calls: 0 })
+  const body = await never.text()
+  expect(seenIn(body)).toMatchObject({ text: reply, report: { ran: false, reason: 'not_allowed' } })
+  expect(requestsOf(service!)).toEqual([1, 0, 0])
+  service!.providers[0]!.script([...found, second, answer(reply)])
+  const once = await service!.responses({ tools, max_tool_calls: 1 })
+  const text = await once.text()
+  expect(seenIn(text)).toMatchObject({ report: { ran: true, runs: 1 } })
+  expect(text).toContain('"max_tool_calls":1')
+})
+
+test('who is shown what a fusion has found is not to deliberate about it once more', async () => {
+  await start([
+    [call, answer('Alpha says forty.'), answer(judged), answer(reply)],
+    [answer('Beta says fifty.')],
+    [answer('Gamma says sixty.')],
+  ])
+  await (await service!.chat({ tools: [tool] })).text()
+  const depths = service!.providers[0]!.captured().map(({ headers }) => headers['x-svc-router-fusion-depth'])
+  expect(depths).toEqual([undefined, '1', '1', '1'])
+})

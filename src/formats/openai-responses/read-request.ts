@@ -5,6 +5,7 @@ import {
   booleanField,
   type Draft,
   isArray,
+  numberField,
   numberFields,
   objectField,
   requiredString,
@@ -71,6 +72,8 @@ function readHints(body: JsonObject, text: JsonObject | undefined, input: ReadIn
   if (arrayField(body, 'include')?.includes(includeSealed) === true) hints.sealedReasoning = true
   const previous = stringField(body, 'previous_response_id')
   if (previous !== undefined) hints.previousResponseId = previous
+  const maxToolCalls = numberField(body, 'max_tool_calls')
+  if (maxToolCalls !== undefined) hints.maxToolCalls = maxToolCalls
   const verbosity = text === undefined ? undefined : stringField(text, 'verbosity', 'text.')
   if (verbosity !== undefined) hints.verbosity = verbosity
   if (input.references.length > 0) hints.references = input.references

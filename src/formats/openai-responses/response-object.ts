@@ -52,6 +52,7 @@ function repeatHints(hints: Hints): JsonObject {
     safety_identifier: hints.safetyIdentifier ?? null,
     service_tier: hints.serviceTier ?? 'default',
     truncation: hints.truncation ?? 'disabled',
+    max_tool_calls: hints.maxToolCalls ?? null,
     metadata: hints.metadata ?? {},
   }
   // Absent where it was not sent: clients do not expect null.
@@ -62,7 +63,6 @@ function repeatHints(hints: Hints): JsonObject {
 function repeatSampling(sampling: Sampling): JsonObject {
   return {
     max_output_tokens: sampling.maxOutputTokens ?? null,
-    max_tool_calls: null,
     temperature: sampling.temperature ?? 1,
     top_logprobs: sampling.topLogprobs ?? 0,
     top_p: sampling.topP ?? 1,

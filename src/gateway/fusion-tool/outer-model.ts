@@ -59,7 +59,7 @@ export class OuterModel {
     const heard = new OuterAnswer(context.mintId, fences, keepsSeals)
     const reservation = this.#reserve(request)
     if (reservation === undefined) return { heard, error: tooDear() }
-    using turn = new OuterTurn(this.#surface, request, this.#backends)
+    using turn = new OuterTurn(this.#surface, request, this.#backends, fences.length > 0)
     this.#telling.turn()
     try {
       const backend = await turn.open()

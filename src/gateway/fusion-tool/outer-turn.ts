@@ -31,12 +31,15 @@ export class OuterTurn implements Disposable {
     this.#recorded = Number.POSITIVE_INFINITY
   }
 
-  constructor(surface: FusedSurface, conversation: Conversation, backends: readonly Backend[]) {
+  /** `isBehindRun`: it is shown what a fusion has found, so a second router behind a backend may not fuse again. */
+  constructor(surface: FusedSurface, conversation: Conversation, backends: readonly Backend[], isBehindRun: boolean) {
     const { parts, request, context, port } = surface
     this.#surface = surface
     this.#conversation = conversation
     this.#startedMs = port.clock.nowMs()
-    const asked = { request: { ...request, passedHeaders: undefined }, conversation, backends, written: undefined }
+    const fusionDepth = isBehindRun ? (request.fusionDepth ?? 0) + 1 : request.fusionDepth
+    const sent = { ...request, passedHeaders: undefined, fusionDepth }
+    const asked = { request: sent, conversation, backends, written: undefined }
     this.#failover = new Failover({ ...parts, relays: translatedOnly }, asked, (backend) => {
       // What a backend said before it failed is not part of the next one's answer.
       this.#events = new AnswerEvents()

@@ -43,7 +43,9 @@ function choiceFor(choice: ToolChoice | undefined, isShown: boolean, isRelaxed: 
   if (choice?.type !== 'allowed') return choice
   const names = isShown ? choice.names : choice.names.filter((name) => name !== fusionFunctionName)
   if (names.length === 0) return { type: 'none' }
-  return { ...choice, names, mode: isRelaxed ? 'auto' : choice.mode }
+  // What leaves only ours to call was met before the model was asked.
+  const isMet = isRelaxed || names.every((name) => name === fusionFunctionName)
+  return { ...choice, names, mode: isMet ? 'auto' : choice.mode }
 }
 
 function fusionFunction(maxRuns: number): Tool {

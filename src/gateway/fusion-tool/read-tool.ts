@@ -32,13 +32,23 @@ export function readFusionTool(
     const words = { name: fusionFunctionName, type: fusionToolType }
     throw new ServiceError('reserved_tool_name', { param: 'tools', words })
   }
-  const isNamed = toolChoice?.type === 'tool' && toolChoice.name === fusionFunctionName
-  const isRequiredAlone = toolChoice?.type === 'required' && tools.length === 0
+  const { maxToolCalls = Number.POSITIVE_INFINITY } = conversation.hints
+  const settings = readFusionParameters(fusionTool['parameters'], stream, 'parameters', usual)
+  if (maxToolCalls < 1) return { settings: { ...settings, mode: 'auto' }, isForced: false, isAllowed: false }
   return {
-    settings: readFusionParameters(fusionTool['parameters'], stream, 'parameters', usual),
-    isForced: isFusionForced || isNamed || isRequiredAlone,
+    settings: { ...settings, maxRuns: Math.min(settings.maxRuns, Math.floor(maxToolCalls)) },
+    isForced: isFusionForced || isForcedBy(toolChoice, tools),
     isAllowed: isAllowedBy(toolChoice),
   }
+}
+
+function isForcedBy(choice: ToolChoice | undefined, tools: Conversation['tools']): boolean {
+  if (choice?.type === 'tool') return choice.name === fusionFunctionName
+  if (choice?.type === 'allowed')
+    return (
+      choice.mode === 'required' && choice.names.length > 0 && choice.names.every((name) => name === fusionFunctionName)
+    )
+  return choice?.type === 'required' && tools.length === 0
 }
 
 function isAllowedBy(choice: ToolChoice | undefined): boolean {
