@@ -93,8 +93,8 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
     tool_choice: none[path],
   }
   const turns: readonly (readonly [string, JsonObject, string])[] = [
-    ['a turn with results of tools', onAlias as unknown as JsonObject, 'tool_loop'],
-    ['a tool that may not be called', notAllowed as unknown as JsonObject, 'not_allowed'],
+    ['a turn with results of tools', onAlias, 'tool_loop'],
+    ['a tool that may not be called', notAllowed, 'not_allowed'],
   ]
 
   test.each(turns)('%s says that nothing was deliberated about, and why', async (_, body, reason) => {
