@@ -14,7 +14,7 @@ test(`simulated: of ${repetitions} whole evaluations without any advantage at mo
   expect(alarms.length / repetitions).toBeLessThanOrEqual(0.05)
   const odd = reports.filter(({ placebos }) => placebos.some(({ isBeyondNoise }) => isBeyondNoise))
   expect(odd.length / repetitions).toBeLessThanOrEqual(0.05)
-})
+}, 120_000)
 
 test('simulated: a real advantage is called better by an evaluation of the usual size', async () => {
   const sharp = { ...assumed, right: [0.65, 0.63, 0.61], shared: 0.2, tells: 0.95 }
