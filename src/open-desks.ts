@@ -1,15 +1,23 @@
 import type { LeakedKeysNeeds } from './accounts/leaked-keys.ts'
+import { createReportTaker, type TakeScanningReport } from './accounts/scanning-report.ts'
+import { Scanner } from './accounts/scanning-keys.ts'
 import { writeLeakMail } from './accounts/mails.ts'
 import { checkReadiness, type ReadinessNeeds } from './accounts/managed-readiness.ts'
 import type { SendMail } from './accounts/ports.ts'
 import type { Config } from './config/config.ts'
 import type { Clock } from './domain/clock.ts'
+import type { EventLog } from './domain/events.ts'
 import type { ManagedReadiness } from './domain/managed-access.ts'
 import type { RandomBytes } from './domain/random.ts'
+import { readScanningKeys } from './domain/secret-scanning.ts'
+import { UpstreamError } from './domain/upstream.ts'
+import type { Providers } from './open-providers.ts'
 import type { Storage } from './open-storage.ts'
 
 /** The checks write to the disk: however many look at the page, they are made once in this time. */
 const readinessMs = 5_000
+/** Whoever reports a key waits no longer than this for the letters to its owner; they are sent all the same. */
+const lettersMs = 5_000
 
 /** The switch and the three checks as they stood a few seconds ago at most. */
 export function recentReadiness(needs: ReadinessNeeds): () => Promise<ManagedReadiness> {
@@ -43,11 +51,47 @@ export function openLeaks(
   return {
     plane: { store, clock, random, pepper, actor: { kind: 'system' } },
     peppers: previousPepper === undefined ? [pepper] : [pepper, previousPepper],
-    async notify(notice) {
-      const emails = await store.listEmails(notice.accountId)
+    async notify({ accountId, keys }) {
+      const emails = await store.listEmails(accountId)
       if (emails.length === 0 || sendMail === undefined)
         throw new Error('the account has no address that letters reach')
-      await Promise.all(emails.map(({ address }) => sendMail(writeLeakMail(address, notice, `${appUrl}/account/keys`))))
+      const letters = emails.map(({ address }) => sendMail(writeLeakMail(address, keys, `${appUrl}/account/keys`)))
+      await withinMs(clock, lettersMs, Promise.allSettled(letters))
     },
   }
+}
+
+/** Waits for something, but no longer than that. */
+async function withinMs(clock: Clock, limitMs: number, something: Promise<unknown>): Promise<void> {
+  const limit = Promise.withResolvers<void>()
+  const timer = clock.after(limitMs, limit.resolve)
+  await Promise.race([something, limit.promise])
+  timer.cancel()
+}
+
+interface ScanningNeeds {
+  readonly providers: Pick<Providers, 'getText'>
+  readonly leaks: LeakedKeysNeeds
+  readonly clock: Clock
+  readonly log: EventLog
+}
+
+/** What takes the reports of GitHub's secret scanning, checked by the public keys that are read from GitHub. */
+export function openScanning({ scanningKeysUrl }: Config, needs: ScanningNeeds): TakeScanningReport {
+  const { providers, leaks, clock, log } = needs
+  const scanner = new Scanner({
+    clock,
+    async fetchKeys() {
+      try {
+        const keys = readScanningKeys(await providers.getText(scanningKeysUrl))
+        if (keys.length === 0) throw new UpstreamError('broken')
+        return keys
+      } catch (error) {
+        if (!(error instanceof UpstreamError)) throw error
+        log({ event: 'scanning_keys_failing', reason: error.outcome })
+        return []
+      }
+    },
+  })
+  return createReportTaker({ scanner, leaks, log })
 }

@@ -14,6 +14,7 @@ import type { RandomBytes } from './domain/random.ts'
 import { SetupError } from './domain/setup-error.ts'
 import { embeddingsFormatId, formatIds } from './domain/format-id.ts'
 import { describeBug } from './domain/bugs.ts'
+import { getText } from './providers/get-text.ts'
 import { createBackends, openUpstream, type CachedBackends, type ConfiguredBackend } from './providers/catalog.ts'
 import { testUpstream } from './providers/probe.ts'
 import type { VendorId } from './providers/registry.ts'
@@ -29,6 +30,8 @@ export interface Providers extends AsyncDisposable {
   readonly backends: CachedBackends
   /** One small call to what an account connected. */
   test(upstream: Upstream): Promise<UpstreamTest>
+  /** A public text by its address, within seconds and up to a quarter of a megabyte. @throws UpstreamError */
+  getText(url: string): Promise<string>
 }
 
 export interface ProvidersNeeds {
@@ -88,7 +91,8 @@ export async function openProviders(
   const owned = opened.move()
   const test = (upstream: Upstream): Promise<UpstreamTest> =>
     testUpstream(openUpstream(upstream, { vault, pools, publicOnly }), { clock, requestId: mintRequestId() })
-  return { backends, test, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  const text = (url: string): Promise<string> => getText(url, pools, mintRequestId())
+  return { backends, test, getText: text, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 function common({ id, model, provider, failureDomain, facts, timeouts }: BackendConfig): ConfiguredBackend {

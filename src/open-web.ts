@@ -18,7 +18,7 @@ import { openSmtp } from './mail/smtp.ts'
 import type { Providers } from './open-providers.ts'
 import type { Storage } from './open-storage.ts'
 import { writeExample } from './open-examples.ts'
-import { openLeaks, recentReadiness } from './open-desks.ts'
+import { openLeaks, openScanning, recentReadiness } from './open-desks.ts'
 import { openUpstreamDesk } from './open-upstream-desk.ts'
 import { Library } from './web/docs/library.ts'
 import { RateLimiter } from './web/rate-limiter.ts'
@@ -57,6 +57,7 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
   const { close, ...mail } = openMail(config, clock, log)
   const { appUrl, baseUrl } = config
   const links = linksFor(appUrl)
+  const leaks = openLeaks(config, { storage, clock, random, sendMail: mail.sendMail })
   const fetch = createWebApp(
     {
       appUrl,
@@ -84,7 +85,8 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
       status,
       support: { store, clock, random, mailTo: config.mail?.support, sendMail: mail.sendMail },
       managed: { store, readiness: recentReadiness({ store, proveQuotas: () => storage.proveQuotas(), clock }) },
-      leaks: openLeaks(config, { storage, clock, random, sendMail: mail.sendMail }),
+      leaks,
+      takeScanningReport: openScanning(config, { providers, leaks, clock, log }),
       profiles: config.profiles,
       backends: shownBackends(config),
       async latestRequest(accountId) {

@@ -6,23 +6,27 @@ import type { ControlPlane } from './control-plane.ts'
 import { revokeKey } from './keys.ts'
 import { AccountsError } from './refusals.ts'
 
-/** What the owner of a revoked key is told: which key, when, and where it was found, if anybody said. */
-export interface LeakNotice {
-  readonly accountId: string
+/** A key of ours that was found and is revoked now. */
+export interface LeakedKey {
   readonly keyId: string
   readonly keyName: string
   /** `sk_svc_Ab12…9fQk` */
   readonly keyHint: string
-  readonly revokedAtMs: number
   /** Somebody else's text: an https URL, to be shown and never fetched. */
   readonly foundAt: string | undefined
+}
+
+/** What the owner of revoked keys is told: which ones, and where each was found, if anybody said. */
+export interface LeakNotice {
+  readonly accountId: string
+  readonly keys: readonly LeakedKey[]
 }
 
 export interface LeakedKeysNeeds {
   readonly plane: ControlPlane
   /** Under which keys may still be kept: the current one first. */
   readonly peppers: readonly Secret[]
-  /** Tells the owner. A throw leaves the key revoked, and is told by `notified`. */
+  /** Tells one owner, within a time of its own. A throw leaves the keys revoked. */
   readonly notify: (notice: LeakNotice) => Promise<void>
 }
 
@@ -32,8 +36,6 @@ export interface LeakOutcome {
   readonly state: 'revoked' | 'revoked_before' | 'unknown'
   /** Undefined for an unknown one. */
   readonly keyId: string | undefined
-  /** Whether the owner could be told of it just now. */
-  readonly notified: boolean
 }
 
 /** A text that may hold keys, and where it was found. */
@@ -43,21 +45,28 @@ export interface FoundText {
 }
 
 /**
- * Revokes every key of ours that stands in these texts, each in a transaction of its own with its event, and tells the
- * owners. Who has a key may end it, so nothing else is asked. Of texts without a key of ours there is no outcome.
+ * Revokes every key of ours that stands in these texts, each in a transaction of its own with its event, and then tells
+ * each owner once. Who has a key may end it, so nothing else is asked. A key in several texts has the same outcome in
+ * each; of texts without a key of ours there is none.
  */
 export async function revokeLeakedKeys(
   needs: LeakedKeysNeeds,
   texts: readonly FoundText[],
 ): Promise<readonly LeakOutcome[]> {
   const outcomes: LeakOutcome[] = []
-  const seen = new Set<string>()
-  for (const [index, { text, foundAt }] of texts.entries()) {
-    for (const key of findKeys([text])) {
-      if (seen.has(key)) continue
-      seen.add(key)
-      outcomes.push({ text: index, ...(await revokeFound(needs, key, foundAt)) })
+  const known = new Map<string, Omit<LeakOutcome, 'text'>>()
+  const leaked = new Map<string, LeakedKey[]>()
+  try {
+    for (const [text, { text: content, foundAt }] of texts.entries()) {
+      for (const key of findKeys([content])) {
+        const outcome = known.get(key) ?? (await revokeFound(needs, key, foundAt, leaked))
+        known.set(key, outcome)
+        outcomes.push({ text, ...outcome })
+      }
     }
+  } finally {
+    // Where the store fails half-way, the owners of what is revoked by then are told all the same.
+    await Promise.allSettled(Array.from(leaked, ([accountId, keys]) => needs.notify({ accountId, keys })))
   }
   return outcomes
 }
@@ -66,22 +75,19 @@ async function revokeFound(
   needs: LeakedKeysNeeds,
   key: string,
   foundAt: string | undefined,
+  leaked: Map<string, LeakedKey[]>,
 ): Promise<Omit<LeakOutcome, 'text'>> {
   const stored = await findStored(needs, key)
-  if (stored === undefined) return { state: 'unknown', keyId: undefined, notified: false }
+  if (stored === undefined) return { state: 'unknown', keyId: undefined }
   const { id: keyId, accountId, name: keyName, hint: keyHint } = stored
   try {
     await revokeKey(needs.plane, keyId, 'leaked')
   } catch (error) {
     if (!(error instanceof AccountsError)) throw error
-    return { state: 'revoked_before', keyId, notified: false }
+    return { state: 'revoked_before', keyId }
   }
-  const notice = { accountId, keyId, keyName, keyHint, revokedAtMs: needs.plane.clock.nowMs(), foundAt }
-  const notified = await needs.notify(notice).then(
-    () => true,
-    () => false,
-  )
-  return { state: 'revoked', keyId, notified }
+  leaked.set(accountId, [...(leaked.get(accountId) ?? []), { keyId, keyName, keyHint, foundAt }])
+  return { state: 'revoked', keyId }
 }
 
 async function findStored({ plane, peppers }: LeakedKeysNeeds, key: string): Promise<StoredKey | undefined> {

@@ -1,5 +1,6 @@
 import type { ProofPurpose } from '../domain/identity.ts'
 import type { Secret } from '../domain/secret.ts'
+import type { LeakedKey } from './leaked-keys.ts'
 import type { Mail } from './ports.ts'
 
 /** What each letter with a code is about. It says nothing of whether there is an account: it may go to anybody. */
@@ -21,27 +22,42 @@ const purposes = {
   },
 } as const satisfies Readonly<Record<ProofPurpose, { readonly subject: string; readonly what: string }>>
 
-/** The letter to an owner whose key was found in public and is revoked. Where it was found is somebody else's text. */
-export function writeLeakMail(
-  to: string,
-  {
-    keyName,
-    keyHint,
-    foundAt,
-  }: { readonly keyName: string; readonly keyHint: string; readonly foundAt: string | undefined },
-  keysUrl: string,
-): Mail {
+/** Keys that one letter names. */
+const maxNamedKeys = 50
+
+/** The letter to an owner whose keys were found in public and are revoked. Where they were found is somebody else's text. */
+export function writeLeakMail(to: string, keys: readonly LeakedKey[], keysUrl: string): Mail {
+  const [first] = keys
+  const isOne = keys.length === 1
+  const named = keys.slice(0, maxNamedKeys)
   const lines = [
-    `Your key “${keyName}” (${keyHint}) was found where others can read it, so it is revoked.`,
-    ...(foundAt === undefined ? [] : ['', `Whoever found it says it is here: ${foundAt}`]),
+    ...(isOne && first !== undefined
+      ? [
+          `Your key “${first.keyName}” (${first.keyHint}) was found where others can read it, so it is revoked.`,
+          ...(first.foundAt === undefined ? [] : ['', `Whoever found it says it is here: ${first.foundAt}`]),
+        ]
+      : [
+          `${keys.length} of your keys were found where others can read them, so they are revoked:`,
+          '',
+          ...named.flatMap(({ keyName, keyHint, foundAt }) => [
+            `- “${keyName}” (${keyHint})`,
+            ...(foundAt === undefined ? [] : [`  said to be here: ${foundAt}`]),
+          ]),
+          ...(keys.length > named.length ? [`and ${keys.length - named.length} more`] : []),
+        ]),
     '',
-    'Every request with it is refused. Make a new one and put it where the old one was:',
+    isOne
+      ? 'Every request with it is refused. Make a new one and put it where the old one was:'
+      : 'Every request with them is refused. Make new ones and put them where the old ones were:',
     '',
     `    ${keysUrl}`,
     '',
-    'Look at the requests of the last days, too: somebody else may have used it.',
+    `Look at the requests of the last days, too: somebody else may have used ${isOne ? 'it' : 'them'}.`,
   ]
-  return { to, subject: 'Your svc-router key was found in public and is revoked', text: `${lines.join('\n')}\n` }
+  const subject = isOne
+    ? 'Your svc-router key was found in public and is revoked'
+    : `${keys.length} of your svc-router keys were found in public and are revoked`
+  return { to, subject, text: `${lines.join('\n')}\n` }
 }
 
 /** The letter with a code, and with a link where the code alone would be less comfortable and no less safe. */

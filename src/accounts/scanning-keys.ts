@@ -3,33 +3,50 @@ import { checkScanningSignature, type ScanningKey, type SignedMessage } from '..
 
 /** How long fetched keys are believed, and how soon they are fetched again for a key that they have not. */
 const keptMs = 3_600_000
-const refetchMs = 60_000
-/** After a fetch that failed: until then no message makes another. */
-const pauseMs = 5_000
+const refetchMs = 120_000
+/** After a fetch that failed no message makes another for so long, doubled with each further failure. */
+const firstPauseMs = 5_000
+const longestPauseMs = refetchMs
 
 export interface ScannerNeeds {
   /**
-   * Fetches the public keys anew (https://api.github.com/meta/public_keys/secret_scanning, read by `readScanningKeys`),
-   * within a time of its own. A throw means that they cannot be had just now.
+   * Fetches the public keys anew (the scanner's own endpoint, read by `readScanningKeys`), within a time of its own. A
+   * throw means that they cannot be had just now; no keys at all mean the same.
    */
   readonly fetchKeys: () => Promise<readonly ScanningKey[]>
   readonly clock: Pick<Clock, 'nowMs'>
 }
 
-/** Knows the scanner's public keys, and whether a message is the scanner's. Made-up key ids make it fetch once a minute. */
+/** The scanner's keys cannot be had, so nothing is known of a message: it is to be sent again after `retryAfterMs`. */
+export class ScanningKeysUnavailable extends Error {
+  override readonly name = 'ScanningKeysUnavailable'
+  readonly retryAfterMs: number
+
+  constructor(retryAfterMs: number) {
+    super("the scanner's keys cannot be had")
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/**
+ * Knows the scanner's public keys, and whether a message is the scanner's. Whatever is sent, keys are asked for at most
+ * 36 times an hour, for the endpoint answers 60 times; and never for a message that is not signed at all.
+ */
 export class Scanner {
   readonly #needs: ScannerNeeds
   #keys: readonly ScanningKey[] = []
   #fetchedAtMs = Number.NEGATIVE_INFINITY
-  #failedAtMs = Number.NEGATIVE_INFINITY
+  #pausedUntilMs = Number.NEGATIVE_INFINITY
+  #failures = 0
   #fetching: Promise<void> | undefined
 
   constructor(needs: ScannerNeeds) {
     this.#needs = needs
   }
 
-  /** Whether a message is the scanner's. @throws what `fetchKeys` throws: then it is not known, and is to be sent again */
+  /** Whether a message is the scanner's. @throws ScanningKeysUnavailable */
   async isAuthentic(message: SignedMessage): Promise<boolean> {
+    if (message.keyId === undefined || message.signature === undefined) return false
     if (this.#ageMs() > keptMs) await this.#fetch()
     const kind = checkScanningSignature(message, this.#keys)
     if (kind !== 'unknown_key' || this.#ageMs() < refetchMs) return kind === 'authentic'
@@ -42,21 +59,23 @@ export class Scanner {
   }
 
   #fetch(): Promise<void> {
-    const { clock } = this.#needs
-    if (clock.nowMs() - this.#failedAtMs < pauseMs) return Promise.reject(new Error("the scanner's keys cannot be had"))
-    this.#fetching ??= this.#needs
-      .fetchKeys()
-      .then(
-        (keys) => {
-          this.#keys = keys
-          this.#fetchedAtMs = clock.nowMs()
-        },
-        (error: unknown) => {
-          this.#failedAtMs = clock.nowMs()
-          throw error
-        },
-      )
-      .finally(() => (this.#fetching = undefined))
+    const leftMs = this.#pausedUntilMs - this.#needs.clock.nowMs()
+    if (leftMs > 0) return Promise.reject(new ScanningKeysUnavailable(leftMs))
+    this.#fetching ??= this.#fetchOnce().finally(() => (this.#fetching = undefined))
     return this.#fetching
+  }
+
+  async #fetchOnce(): Promise<void> {
+    const { clock, fetchKeys } = this.#needs
+    const keys = await fetchKeys().catch(() => [])
+    if (keys.length === 0) {
+      const pauseMs = Math.min(firstPauseMs * 2 ** this.#failures, longestPauseMs)
+      this.#failures += 1
+      this.#pausedUntilMs = clock.nowMs() + pauseMs
+      throw new ScanningKeysUnavailable(pauseMs)
+    }
+    this.#keys = keys
+    this.#fetchedAtMs = clock.nowMs()
+    this.#failures = 0
   }
 }

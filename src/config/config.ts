@@ -54,6 +54,8 @@ export interface Config {
   readonly edgeGate: { readonly enabled: boolean }
   /** Undefined where no mail is sent: then nobody signs in by email, but for the outbox page of local mode. */
   readonly mail: MailConfig | undefined
+  /** Where the public keys of GitHub's secret scanning are read. */
+  readonly scanningKeysUrl: string
 }
 
 /** The mail server (SMTP) and whom letters are from. */

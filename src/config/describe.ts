@@ -64,6 +64,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
     drain: writeDuration(config.drainMs),
     edge_gate: config.edgeGate,
     mail: config.mail === undefined ? undefined : { ...config.mail, password: config.mail.password && masked },
+    leaked_keys: { github: { keys_url: config.scanningKeysUrl } },
   }
 }
 

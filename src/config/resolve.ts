@@ -40,6 +40,7 @@ const defaultRequestRetentionMs = 90 * 86_400_000
 const defaultResponseRetentionMs = 30 * 86_400_000
 const defaultKeepAliveMs = 10_000
 const defaultDrainMs = 30_000
+const defaultScanningKeysUrl = 'https://api.github.com/meta/public_keys/secret_scanning'
 
 /** Settings from the command line, which come before the file's. */
 export interface Overrides {
@@ -106,7 +107,16 @@ export function resolve(
     drainMs: durationMs(file.drain, defaultDrainMs),
     edgeGate: { enabled: file.edge_gate?.enabled ?? true },
     mail: resolveMail(file, findings),
+    scanningKeysUrl: resolveScanningKeysUrl(file, mode, findings),
   }
+}
+
+/** Whoever can change these keys on their way can end every key that it knows: nothing less than https. */
+function resolveScanningKeysUrl({ leaked_keys: said }: ConfigFile, mode: Mode, findings: Findings): string {
+  const url = said?.github?.keys_url ?? defaultScanningKeysUrl
+  if (mode === 'production' && !url.startsWith('https:'))
+    findings.add(['leaked_keys', 'github', 'keys_url'], 'in production keys are read over https alone', 'use https://…')
+  return url
 }
 
 function resolveAppListen(

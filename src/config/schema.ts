@@ -6,7 +6,7 @@ import type { CapabilityId } from '../domain/model-facts.ts'
 import { billingSchema } from './billing-schema.ts'
 import { presetNames } from './presets.ts'
 import { duration, env, flag, group, isProviderUrl, map, shaped, size, text, url, whole } from './settings.ts'
-import { appListen, mail } from './web-settings.ts'
+import { appListen, leakedKeys, mail } from './web-settings.ts'
 
 /** Bounds on the file itself. */
 const maxPlans = 20
@@ -272,6 +272,7 @@ export const configSchema = group({
     .describe('How long a stream may be silent before it is kept open with a word. Default 10s.'),
   drain: duration(0).optional().describe('How long running answers may take after SIGTERM. Default 30s.'),
   mail,
+  leaked_keys: leakedKeys,
   edge_gate: group({ enabled: flag.optional().describe('Default true.') })
     .optional()
     .describe('Refuses missing and bare-library User-Agents with code 1010.'),

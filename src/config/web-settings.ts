@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { env, group, shaped, text, whole } from './settings.ts'
+import { env, group, shaped, text, url, whole } from './settings.ts'
 
 /** Where the web app listens. */
 export const appListen = group({
@@ -36,3 +36,16 @@ export const mail = group({
 })
   .optional()
   .describe('Sends sign-in codes by SMTP. Without it local mode shows them on a page, and production sends none.')
+
+/** How keys that were found in public are reported. */
+export const leakedKeys = group({
+  github: group({
+    keys_url: url("the address of GitHub's public keys")
+      .optional()
+      .describe('Where the keys are read that reports are signed with. Default that of github.com.'),
+  })
+    .optional()
+    .describe("GitHub's secret scanning, which reports to /leaked-keys/github below app_url."),
+})
+  .optional()
+  .describe('How keys that were found in public are reported to us.')

@@ -27,6 +27,10 @@ export type ServiceEvent =
   | { readonly event: 'upstream_credentials_rejected'; readonly requestId: string; readonly backend: string }
   /** A letter could not be sent: `reason` is the mail server's status or the system's code. */
   | { readonly event: 'mail_failing'; readonly reason: string }
+  /** The secret scanner reported so many tokens, and so many keys were revoked by it. */
+  | { readonly event: 'leak_report'; readonly reported: number; readonly revoked: number }
+  /** The public keys of the secret scanner cannot be had: its reports are asked to come again. */
+  | { readonly event: 'scanning_keys_failing'; readonly reason: string }
   | { readonly event: 'ledger_failing'; readonly reason: string }
   /** The audit log could not be signed; where it is broken the reason says why and at which entry. */
   | { readonly event: 'audit_failing'; readonly reason: string }

@@ -9,8 +9,9 @@ export const scanningHeaders = {
 
 /** Bounds on what is taken from others. */
 const maxKeys = 20
-const maxMatches = 1000
-const maxTextCharacters = 4096
+/** More than a body of a megabyte holds: none is passed over. */
+const maxMatches = 30_000
+const maxTypeCharacters = 200
 const maxUrlCharacters = 2000
 const maxSignatureCharacters = 200
 
@@ -30,6 +31,8 @@ export interface SignedMessage {
 /** What of ours may have been found, and where; `url` is somebody else's text and may be missing. */
 export interface ScanningMatch {
   readonly text: string
+  /** The name under which our pattern was registered; empty where none is said. */
+  readonly type: string
   readonly url: string | undefined
 }
 
@@ -65,7 +68,9 @@ export function readScanningMatches(body: Uint8Array): readonly ScanningMatch[] 
   const listed = parseList(body)
   return listed?.slice(0, maxMatches).flatMap((entry) => {
     if (!isObject(entry) || typeof entry['token'] !== 'string') return []
-    return [{ text: entry['token'].slice(0, maxTextCharacters), url: httpsUrl(entry['url']) }]
+    const { token: text, type, url } = entry
+    const isType = typeof type === 'string' && type.length <= maxTypeCharacters
+    return [{ text, type: isType ? type : '', url: httpsUrl(url) }]
   })
 }
 

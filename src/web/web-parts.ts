@@ -3,6 +3,7 @@ import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { IdentityPlane } from '../accounts/identity.ts'
 import type { OperatorIdentity } from '../accounts/operator-sessions.ts'
 import type { LeakedKeysNeeds } from '../accounts/leaked-keys.ts'
+import type { TakeScanningReport } from '../accounts/scanning-report.ts'
 import type { SupportDesk } from '../accounts/support.ts'
 import type { StatusBoard } from '../accounts/status-board.ts'
 import type { ActivityStore, AuditStore, HoldingsStore, Mail, ManagedAccessStore, SendMail } from '../accounts/ports.ts'
@@ -87,6 +88,8 @@ export interface WebParts {
   readonly managed: ManagedDesk
   /** Revokes keys that were found, in nobody's name, and tells their owners. */
   readonly leaks: LeakedKeysNeeds
+  /** The same for what GitHub's secret scanning reports. */
+  readonly takeScanningReport: TakeScanningReport
   /** How the service does. */
   readonly status: Pick<StatusBoard, 'read'>
   readonly profiles: readonly Profile[]

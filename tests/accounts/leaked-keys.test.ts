@@ -55,7 +55,7 @@ describe('leaked keys', () => {
         plane,
         peppers: [pepper, new Secret('made-up-pepper-of-before')],
         notify: async (notice) => {
-          if (notice.keyName === 'unreachable') throw new Error('made up')
+          if (notice.keys.some(({ keyName }) => keyName === 'unreachable')) throw new Error('made up')
           notices.push(notice)
         },
       },
@@ -68,18 +68,17 @@ describe('leaked keys', () => {
     const texts = [`export KEY=${key.reveal()}`, 'nothing here', old.key.reveal()]
     const foundAt = 'https://code.example/blob/main/.env'
     expect(await revoke({ text: texts[0]!, foundAt }, { text: texts[1]! }, { text: texts[2]! })).toEqual([
-      { text: 0, state: 'revoked', keyId: stored.id, notified: true },
-      { text: 2, state: 'revoked', keyId: old.stored.id, notified: true },
+      { text: 0, state: 'revoked', keyId: stored.id },
+      { text: 2, state: 'revoked', keyId: old.stored.id },
     ])
     expect(store.keys.map(({ state }) => state)).toEqual(['revoked', 'revoked'])
-    expect(notices[0]).toEqual({
-      accountId,
-      keyId: stored.id,
-      keyName: 'laptop',
-      keyHint: stored.hint,
-      revokedAtMs: 5_000,
-      foundAt,
+    const told = ({ id, name, hint }: typeof stored, at?: string) => ({
+      keyId: id,
+      keyName: name,
+      keyHint: hint,
+      foundAt: at,
     })
+    expect(notices).toEqual([{ accountId, keys: [told(stored, foundAt), told(old.stored)] }])
     const leaked = store.records.slice(2).map(({ event }) => event)
     expect(leaked).toEqual(
       [stored, old.stored].map(({ id }) => ({ type: 'key.revoked', accountId, keyId: id, reason: 'leaked' })),
@@ -92,17 +91,25 @@ describe('leaked keys', () => {
     await rotateKey(plane, stored.id, '7d')
     expect((await revoke({ text: key.reveal() }))[0]).toMatchObject({ state: 'revoked' })
     expect(await revoke({ text: `${key.reveal()} ${key.reveal()}` }, { text: key.reveal() })).toEqual([
-      { text: 0, state: 'revoked_before', keyId: stored.id, notified: false },
+      { text: 0, state: 'revoked_before', keyId: stored.id },
+      { text: 1, state: 'revoked_before', keyId: stored.id },
     ])
-    expect(await revoke({ text: mint() })).toEqual([{ text: 0, state: 'unknown', keyId: undefined, notified: false }])
+    expect(await revoke({ text: mint() })).toEqual([{ text: 0, state: 'unknown', keyId: undefined }])
     expect(notices).toHaveLength(1)
+  })
+
+  test('an owner is told of what is revoked, even where the store fails before the rest is', async () => {
+    const [one, two] = [await createKey(plane, accountId, 'laptop'), await createKey(plane, accountId, 'server')]
+    const find = store.findKeyByDigest.bind(store)
+    let left = 1
+    store.findKeyByDigest = (digest) => (left-- > 0 ? find(digest) : Promise.reject(new Error('made up')))
+    await expect(revoke({ text: one.key.reveal() }, { text: two.key.reveal() })).rejects.toThrow('made up')
+    expect(notices.map(({ keys }) => keys.map(({ keyName }) => keyName))).toEqual([['laptop']])
   })
 
   test('an owner who cannot be told keeps nothing alive', async () => {
     const { key, stored } = await createKey(plane, accountId, 'unreachable')
-    expect(await revoke({ text: key.reveal() })).toEqual([
-      { text: 0, state: 'revoked', keyId: stored.id, notified: false },
-    ])
+    expect(await revoke({ text: key.reveal() })).toEqual([{ text: 0, state: 'revoked', keyId: stored.id }])
     expect((await store.findKey(stored.id))?.state).toBe('revoked')
   })
 })
@@ -159,7 +166,7 @@ describe("the scanner's messages", () => {
     )
     expect(checkScanningSignature(sample, published)).toBe('authentic')
     expect(readScanningMatches(sample.body)).toEqual([
-      { text: 'some_token', url: 'https://example.com/base-repo-url/' },
+      { text: 'some_token', type: 'some_type', url: 'https://example.com/base-repo-url/' },
     ])
   })
 
@@ -186,9 +193,9 @@ describe("the scanner's messages", () => {
       null,
     ]
     expect(readScanningMatches(Buffer.from(JSON.stringify(matches)))).toEqual([
-      { text: 'one', url: 'https://code.example/a' },
-      { text: 'two', url: undefined },
-      { text: 'three', url: undefined },
+      { text: 'one', type: 't', url: 'https://code.example/a' },
+      { text: 'two', type: '', url: undefined },
+      { text: 'three', type: '', url: undefined },
     ])
     for (const text of ['', '{}', 'nothing']) expect(readScanningMatches(Buffer.from(text))).toBeUndefined()
   })
@@ -212,14 +219,14 @@ describe("the scanner's messages", () => {
       })
     })
 
-    test('they are fetched once an hour, and for a new one at once but only once a minute', async () => {
+    test('they are fetched once an hour, and for a new one at once but only every two minutes', async () => {
       expect(await Promise.all([scanner.isAuthentic(message), scanner.isAuthentic(message)])).toEqual([true, true])
       expect(fetches).toBe(1)
       for (let count = 0; count < 50; count++)
         expect(await scanner.isAuthentic({ ...message, keyId: 'next' })).toBe(false)
       expect(fetches).toBe(1)
       served = [{ id: 'next', pem: own.pem }]
-      nowMs += 61_000
+      nowMs += 121_000
       expect(await scanner.isAuthentic({ ...message, keyId: 'next' })).toBe(true)
       expect(await scanner.isAuthentic(message)).toBe(false)
       expect(fetches).toBe(2)
@@ -228,15 +235,28 @@ describe("the scanner's messages", () => {
       expect(fetches).toBe(3)
     })
 
-    test('while they cannot be had nothing is said about a message', async () => {
+    test('a message that is not signed makes nobody fetch them', async () => {
+      expect(await scanner.isAuthentic({ ...message, keyId: undefined })).toBe(false)
+      expect(await scanner.isAuthentic({ ...message, signature: undefined })).toBe(false)
+      expect(fetches).toBe(0)
+    })
+
+    test('while they cannot be had nothing is said about a message, and they are asked for ever more rarely', async () => {
       served = []
-      await expect(scanner.isAuthentic(message)).rejects.toThrow('made up')
-      served = keys
-      for (let count = 0; count < 50; count++)
+      const hourMs = 3_600_000
+      for (const endMs = nowMs + hourMs; nowMs < endMs; nowMs += 1_000)
         await expect(scanner.isAuthentic(message)).rejects.toThrow('cannot be had')
-      expect(fetches).toBe(1)
-      nowMs += 5_000
+      expect(fetches).toBeLessThanOrEqual(36)
+      expect(fetches).toBeGreaterThan(25)
+      served = keys
+      nowMs += 120_000
       expect(await scanner.isAuthentic(message)).toBe(true)
+    })
+
+    test('no list of unknown keys, however long, makes it fetch them more than 31 times an hour', async () => {
+      for (const endMs = nowMs + 3_600_000; nowMs < endMs; nowMs += 500)
+        await scanner.isAuthentic({ ...message, keyId: `made-up-${nowMs}` })
+      expect(fetches).toBeLessThanOrEqual(31)
     })
   })
 })

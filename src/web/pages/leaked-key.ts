@@ -3,11 +3,12 @@ import { revokeLeakedKeys, type LeakOutcome } from '../../accounts/leaked-keys.t
 import { keyPrefix } from '../../domain/keys.ts'
 import { csrfInput, page } from '../layout.ts'
 import type { Route } from '../route.ts'
-import type { Visit } from '../visit.ts'
+import type { Visit, WebhookVisit } from '../visit.ts'
 
 export const leakedKeyRoutes: readonly Route[] = [
   { method: 'GET', path: '/leaked-key', access: 'public', handle: (visit) => show(visit) },
   { method: 'POST', path: '/leaked-key', access: 'public', handle: revoke },
+  { method: 'POST', path: '/leaked-keys/github', access: 'webhook', handle: takeReport },
 ]
 
 async function revoke(visit: Visit): Promise<Response> {
@@ -22,6 +23,15 @@ async function revoke(visit: Visit): Promise<Response> {
     narrow: true,
     body: html`<p><a class="button secondary" href="/">To the start</a></p>`,
   })
+}
+
+/** GitHub's secret scanning tells what it found in public; docs/operators.md says how it is registered there. */
+async function takeReport({ parts, body, headers }: WebhookVisit): Promise<Response> {
+  const answer = await parts.takeScanningReport(body, headers)
+  if (answer.status === 200) return Response.json(answer.labels)
+  const { status, outcome } = answer
+  const wait = answer.status === 503 ? { 'Retry-After': String(Math.ceil(answer.retryAfterMs / 1000)) } : {}
+  return Response.json({ outcome }, { status, headers: wait })
 }
 
 const sentences: Readonly<Record<LeakOutcome['state'], string>> = {
