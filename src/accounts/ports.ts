@@ -237,7 +237,7 @@ export interface HoldingsStore extends Pick<AccountStore, 'findAccount'> {
   ): Promise<readonly { readonly periodId: string; readonly used: number }[]>
   /** Codes and links that were asked for it or for its addresses, the latest first. */
   listProofs(accountId: string, limit: number): Promise<readonly SignInProof[]>
-  /** What it asked of support, the latest first. */
+  /** What it asked of support, signed in or by one of its addresses, the latest first. */
   listOwnTickets(accountId: string, limit: number): Promise<readonly Ticket[]>
   /**
    * Deletes the account and every row about it but the audit log's, in one transaction; what it subscribes is marked to

@@ -1,4 +1,4 @@
-import type { Kysely, Transaction } from 'kysely'
+import type { ExpressionBuilder, ExpressionWrapper, Kysely, SqlBool, Transaction } from 'kysely'
 import type { AuditRecord } from '../domain/audit.ts'
 import type { SignInProof } from '../domain/identity.ts'
 import type { Ticket } from '../domain/tickets.ts'
@@ -16,7 +16,6 @@ const ownTables = [
   'upstreams',
   'managed_requests',
   'upgrade_requests',
-  'tickets',
   'stored_responses',
   'requests',
   'usage',
@@ -60,16 +59,28 @@ export async function listProofs(
   return rows.map(readProof)
 }
 
-/** What an account asked of support, the latest first. */
+/** What an account asked of support, signed in or by one of its addresses, the latest first. */
 export async function listOwnTickets(db: Kysely<Tables>, accountId: string, limit: number): Promise<readonly Ticket[]> {
   const rows = await db
     .selectFrom('tickets')
     .selectAll()
-    .where('account_id', '=', accountId)
+    .where(isTicketOf(accountId))
     .orderBy('id', 'desc')
     .limit(limit)
     .execute()
   return rows.map(readTicket)
+}
+
+/** What nobody was signed in for belongs to whose proven address it names; what another account asked is that account's. */
+function isTicketOf(accountId: string) {
+  return (row: ExpressionBuilder<Tables, 'tickets'>): ExpressionWrapper<Tables, 'tickets', SqlBool> =>
+    row.or([
+      row('account_id', '=', accountId),
+      row.and([
+        row('account_id', 'is', null),
+        row('reply_to', 'in', row.selectFrom('emails').select('address').where('account_id', '=', accountId)),
+      ]),
+    ])
 }
 
 /** Deletes an account with everything about it; see `HoldingsStore.deleteAccount`. */
@@ -83,6 +94,8 @@ export function deleteAccount(
     const known = await transaction.selectFrom('accounts').select('id').where('id', '=', accountId).executeTakeFirst()
     if (known === undefined) return false
     await deleteProofs(transaction, accountId)
+    // Before the addresses by which they are found, too.
+    await transaction.deleteFrom('tickets').where(isTicketOf(accountId)).execute()
     await transaction
       .deleteFrom('stored_items')
       .where('response_id', 'in', (row) =>

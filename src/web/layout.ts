@@ -48,6 +48,7 @@ const endPlaces: typeof publicPlaces = [
   { path: '/docs/api', name: 'API' },
   { path: '/status', name: 'Status' },
   { path: '/support', name: 'Support' },
+  { path: '/leaked-key', name: 'Found a key?' },
 ]
 
 /** A whole page as the answer to a visit. */

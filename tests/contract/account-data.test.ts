@@ -208,6 +208,18 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       expect(entry).toMatchObject({ event: { type: 'account.deleted', accountId: 'acc_1' }, atMs: 1234 })
     })
 
+    test('takes what its addresses asked of support without signing in, and nothing that somebody else asked', async () => {
+      await fill('acc_1')
+      const [{ address: replyTo } = { address: '' }] = await store.listEmails('acc_1')
+      const ticket = { replyTo, requestId: null, text: 'help', createdAtMs: 1 }
+      await store.addTicket({ ...ticket, id: 'tkt_a', accountId: null }, 0, 99)
+      await store.addTicket({ ...ticket, id: 'tkt_b', accountId: null, replyTo: 'stranger@example.com' }, 0, 99)
+      await store.addTicket({ ...ticket, id: 'tkt_c', accountId: 'acc_2' }, 0, 99)
+      await deleteAccount(planeOf(), 'acc_1', 'Ada 1')
+      const left = (await store.listTickets(99)).map(({ id }) => id)
+      expect(left).toEqual(['tkt_c', 'tkt_b'])
+    })
+
     test('marks what it may still pay for to be cancelled, and forgets a billing that was never linked', async () => {
       await fill('acc_1')
       await deleteAccount(planeOf(), 'acc_1', 'Ada 1')
@@ -267,7 +279,9 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
     const ticket = { replyTo: 'a@example.com', requestId: null, text: 'help', createdAtMs: 1 }
     await store.addTicket({ ...ticket, id: 'tkt_1', accountId: 'acc_1' }, 0, 9)
     await store.addTicket({ ...ticket, id: 'tkt_2', accountId: null }, 0, 9)
-    expect((await store.listOwnTickets('acc_1', 9)).map(({ id }) => id)).toEqual(['tkt_1'])
+    await store.addTicket({ ...ticket, id: 'tkt_3', accountId: 'acc_2' }, 0, 9)
+    await store.addTicket({ ...ticket, id: 'tkt_4', accountId: null, replyTo: 'b@example.com' }, 0, 9)
+    expect((await store.listOwnTickets('acc_1', 9)).map(({ id }) => id)).toEqual(['tkt_2', 'tkt_1'])
     expect(await store.listUsedUnits('acc_1', 9)).toEqual([{ periodId: '2026-11', used: 3 }])
     const responses = createResponseStore(db)
     for (const [id, accountId] of [

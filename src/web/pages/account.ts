@@ -57,6 +57,7 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
           </p>
           <p>
             <a href="/account/upstreams">${upstreams.length === 0 ? 'Connect a provider' : 'See your providers'}</a>
+            · <a href="/account/managed-access">Managed access</a>
           </p>
         </section>
       </div>

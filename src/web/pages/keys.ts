@@ -71,7 +71,8 @@ async function showKeys(visit: AccountVisit, trouble?: Trouble): Promise<Respons
           <button>Create key</button>
         </form>
       </section>
-      ${keyList(keys, uses, signedIn, nowMs)} ${hasWorking ? revokeAllForm(visit) : ''}`,
+      ${keyList(keys, uses, signedIn, nowMs)} ${hasWorking ? revokeAllForm(visit) : ''}
+      <p class="side">Found a key that is not yours? <a href="/leaked-key">Have it revoked</a>.</p>`,
   })
 }
 

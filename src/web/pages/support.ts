@@ -71,7 +71,7 @@ function showForm(visit: Visit, fault?: TicketFault): Promise<Response> {
       </form>
       <p class="side">
         <a href="/docs/errors">All errors</a> · <a href="/status">Status</a> · <a href="/docs">Documentation</a> ·
-        <a href="/leaked-key">I found a key</a>
+        <a href="/leaked-key">I found a key</a> · <a href="/account/managed-access">Managed access</a>
       </p>`,
   })
 }

@@ -60,7 +60,11 @@ async function showUpstreams(visit: AccountVisit, { fault, tested }: Shown = {})
       <section class="card">
         <h2>Connect a provider</h2>
         ${connectForm(visit, fault)}
-      </section>`,
+      </section>
+      <p class="side">
+        No credential of your own? <a href="/account/managed-access">Ask for managed access</a>: providers of whoever
+        runs this service, after a review.
+      </p>`,
   })
 }
 
