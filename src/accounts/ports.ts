@@ -134,6 +134,8 @@ export type SendMail = (mail: Mail) => Promise<void>
 export interface ProofDigests {
   readonly code: string | null
   readonly link: string
+  /** Of the network that asked for it; left out where nobody did. It recognises nothing: it is counted by. */
+  readonly network?: string
 }
 
 /**
@@ -155,8 +157,11 @@ export interface IdentityStore {
   addProof(proof: SignInProof, digests: ProofDigests, forgetBeforeMs: number): Promise<void>
   findProof(proofId: string): Promise<SignInProof | undefined>
   findProofByLink(linkDigest: string): Promise<SignInProof | undefined>
-  /** How many proofs were asked for an address since a moment, and when the first of them was. */
-  countProofs(address: string, sinceMs: number): Promise<{ readonly count: number; readonly firstAtMs: number | null }>
+  /** How many proofs were asked for an address, or by a network, since a moment, and when the first of them was. */
+  countProofs(
+    of: { readonly address: string } | { readonly network: string },
+    sinceMs: number,
+  ): Promise<{ readonly count: number; readonly firstAtMs: number | null }>
   /**
    * Counts one try against a proof and uses it up where the code is right: of any number of tries at once exactly one can
    * be `used`. `refused` where it is unknown, used, over, or was tried `maxTries` times.

@@ -15,15 +15,21 @@ const proofLifeMs = 10 * minuteMs
 const printedLinkLifeMs = 15 * minuteMs
 /** Wrong codes that a proof bears. */
 export const maxTries = 5
-/** Letters that one address gets; for addresses that nobody here knows just the same. */
+const networkLimit = { of: 'network', windowMs: 10 * minuteMs, most: 20 } as const
+/**
+ * Letters that one address gets, for addresses that nobody here knows just the same, and that one network asks for:
+ * enough for an office, too little for flooding. They are counted in the store, so that all nodes know of them.
+ */
 const limits = [
-  { windowMs: 15 * minuteMs, count: 5 },
-  { windowMs: 24 * hourMs, count: 20 },
+  { of: 'address', windowMs: 15 * minuteMs, most: 5 },
+  { of: 'address', windowMs: 24 * hourMs, most: 20 },
+  networkLimit,
 ] as const
 /** Whoever confirms is signed in, and may have to a few times an hour. */
 const confirmLimits = [
-  { windowMs: 15 * minuteMs, count: 8 },
-  { windowMs: 24 * hourMs, count: 80 },
+  { of: 'address', windowMs: 15 * minuteMs, most: 8 },
+  { of: 'address', windowMs: 24 * hourMs, most: 80 },
+  networkLimit,
 ] as const
 /** Ended proofs are kept so long, because they are what is counted. */
 const keptMs = 24 * hourMs
@@ -37,47 +43,77 @@ export interface MailPlane extends IdentityPlane {
   readonly appUrl: string
 }
 
-export type StartedProof = { readonly proof: SignInProof } | { readonly retryAtMs: number }
+/** Who asks for a letter. */
+interface Asker {
+  /** A name of the network; only a digest of it is kept. */
+  readonly network: string
+}
+
+export type StartedProof =
+  | { readonly proof: SignInProof }
+  | { readonly tooMany: 'address' | 'network'; readonly retryAtMs: number }
 
 /**
  * Sends a code to an address, and unless an email is to be added a link. The same is done and said for every address,
- * whether or not an account has it; `retryAtMs` where it was asked for too often. @throws MailError
+ * whether or not an account has it; `retryAtMs` where too many were asked for. @throws MailError
  */
 export function startProof(
   plane: MailPlane,
   address: string,
   purpose: AccountPurpose | 'operator_sign_in',
-  accountId: string | null = null,
+  { network, accountId }: Asker & { readonly accountId?: string },
 ): Promise<StartedProof> {
-  return sendProof(plane, { purpose, address, accountId })
+  return sendProof(plane, { purpose, address, accountId: accountId ?? null }, network)
 }
 
 /** Sends an operator who is signed in a code that this one session is confirmed with. @throws MailError */
 export function startConfirming(
   plane: MailPlane,
   { operator, sessionId }: { readonly operator: Operator; readonly sessionId: string },
+  { network }: Asker,
 ): Promise<StartedProof> {
   const forOperator = { operatorId: operator.id, sessionId }
-  return sendProof(plane, { purpose: 'operator_confirm', address: operator.email, accountId: null, forOperator })
+  const of = { purpose: 'operator_confirm', address: operator.email, accountId: null, forOperator } as const
+  return sendProof(plane, of, network)
 }
 
 async function sendProof(
   plane: MailPlane,
   of: Omit<SignInProof, 'id' | 'createdAtMs' | 'expiresAtMs'> & { readonly address: string },
+  askedFrom: string,
 ): Promise<StartedProof> {
   const { purpose, address } = of
-  const nowMs = Math.floor(plane.clock.nowMs())
-  for (const { windowMs, count: most } of purpose === 'operator_confirm' ? confirmLimits : limits) {
-    const { count, firstAtMs } = await plane.store.countProofs(address, nowMs - windowMs)
-    if (count >= most) return { retryAtMs: (firstAtMs ?? nowMs) + windowMs }
-  }
+  const network = tokenDigest('network', askedFrom, plane.pepper)
+  const before = await findExceeded(plane, { purpose, address, network }, 1)
+  if (before !== undefined) return before
   const code = mintCode(plane.random)
-  const { proof, token } = await addProof(plane, { ...of, code, lifeMs: proofLifeMs })
+  const { proof, token } = await addProof(plane, { ...of, code, network, lifeMs: proofLifeMs })
+  // Of many that were let through at once each counts the others now: too few letters rather than too many.
+  const after = await findExceeded(plane, { purpose, address, network }, 0)
+  if (after !== undefined) return after
   // A link would be followed in any browser: these codes are for the one that asked.
   const hasLink = purpose !== 'add_email' && purpose !== 'operator_confirm'
   const link = hasLink ? linkFor(plane.appUrl, realmOf(purpose), token) : undefined
   await plane.sendMail(writeProofMail(address, purpose, code, link))
   return { proof }
+}
+
+/** The first limit that `more` besides those that are kept would exceed. */
+async function findExceeded(
+  { store, clock }: IdentityPlane,
+  {
+    purpose,
+    address,
+    network,
+  }: { readonly purpose: SignInProof['purpose']; readonly address: string; readonly network: string },
+  more: 0 | 1,
+): Promise<Exclude<StartedProof, { proof: SignInProof }> | undefined> {
+  const nowMs = Math.floor(clock.nowMs())
+  for (const { of, windowMs, most } of purpose === 'operator_confirm' ? confirmLimits : limits) {
+    const { count, firstAtMs } = await store.countProofs(of === 'address' ? { address } : { network }, nowMs - windowMs)
+    if (count + more > most) return { tooMany: of, retryAtMs: (firstAtMs ?? nowMs) + windowMs }
+  }
+  return undefined
 }
 
 /** A link that signs in to an account once, for whoever runs the service to pass on. */
@@ -148,11 +184,12 @@ export interface ProofPlane extends Omit<IdentityPlane, 'store'> {
 
 interface ProofDraft extends Omit<SignInProof, 'id' | 'createdAtMs' | 'expiresAtMs'> {
   readonly code: Secret | undefined
+  readonly network?: string
   readonly lifeMs: number
 }
 
 async function addProof(plane: ProofPlane, draft: ProofDraft): Promise<{ proof: SignInProof; token: Secret }> {
-  const { code, lifeMs, ...of } = draft
+  const { code, network, lifeMs, ...of } = draft
   const nowMs = Math.floor(plane.clock.nowMs())
   const id = idMinter('prf_', () => nowMs, plane.random)()
   const proof: SignInProof = { ...of, id, createdAtMs: nowMs, expiresAtMs: nowMs + lifeMs }
@@ -160,6 +197,7 @@ async function addProof(plane: ProofPlane, draft: ProofDraft): Promise<{ proof: 
   const digests = {
     code: code === undefined ? null : codeDigest(plane, id, code.reveal()),
     link: linkDigest(plane, realmOf(of.purpose), token.reveal()),
+    ...(network !== undefined && { network }),
   }
   await plane.store.addProof(proof, digests, nowMs - keptMs)
   return { proof, token }

@@ -251,4 +251,11 @@ export const migrations: readonly Migration[] = [
     statements: [`create index stored_responses_by_account on stored_responses (account_id, created_at_ms)`],
   },
   operatorsMigration,
+  {
+    name: '010-proofs-by-network',
+    statements: [
+      `alter table sign_in_proofs add column network text`,
+      `create index sign_in_proofs_by_network on sign_in_proofs (network, created_at_ms)`,
+    ],
+  },
 ]

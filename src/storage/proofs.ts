@@ -24,6 +24,7 @@ export async function addProof(
         operator_session_id: proof.forOperator?.sessionId ?? null,
         code_digest: digests.code,
         link_digest: digests.link,
+        network: digests.network ?? null,
         tries: 0,
         created_at_ms: Math.floor(proof.createdAtMs),
         expires_at_ms: Math.floor(proof.expiresAtMs),
@@ -50,16 +51,16 @@ export async function findProofByLink(db: Kysely<Tables>, linkDigest: string): P
   return row === undefined ? undefined : readProof(row)
 }
 
-/** How often an address was asked for since a moment; see `IdentityStore.countProofs`. */
+/** How often an address was asked for, or a network asked, since a moment; see `IdentityStore.countProofs`. */
 export async function countProofs(
   db: Kysely<Tables>,
-  address: string,
+  of: { readonly address: string } | { readonly network: string },
   sinceMs: number,
 ): Promise<{ count: number; firstAtMs: number | null }> {
   const { count, first } = await db
     .selectFrom('sign_in_proofs')
     .select((row) => [row.fn.countAll<number>().as('count'), row.fn.min<number | null>('created_at_ms').as('first')])
-    .where('address', '=', address)
+    .where((row) => ('address' in of ? row('address', '=', of.address) : row('network', '=', of.network)))
     .where('created_at_ms', '>', Math.floor(sinceMs))
     .executeTakeFirstOrThrow()
   return { count, firstAtMs: first }

@@ -25,6 +25,8 @@ export interface ProofRow {
   operator_session_id: string | null
   code_digest: string | null
   link_digest: string
+  /** Digest of the network that asked for it, by which letters are counted; null where nobody did. */
+  network: string | null
   tries: number
   created_at_ms: number
   expires_at_ms: number

@@ -30,7 +30,7 @@ export class RateLimiter {
 }
 
 /** Of an IPv6 address the half that is one customer's: the other half is theirs to choose. */
-function networkOf(address: string): string {
+export function networkOf(address: string): string {
   if (!address.includes(':') || address.startsWith('::ffff:')) return address
   const [head = '', tail] = address.split('::')
   const before = head.split(':').filter((part) => part !== '')

@@ -23,7 +23,7 @@ import type { UpstreamDesk } from './upstream-desk.ts'
 
 /** What one address may do; shared by every page. */
 interface Limiters {
-  /** Letters that are sent. */
+  /** Messages to support. Letters with codes are counted in the store. */
   readonly letters: RateLimiter
   /** Codes, links and keys that are tried. */
   readonly tries: RateLimiter

@@ -106,15 +106,17 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
       expect(uses.filter((used) => used !== undefined)).toEqual([proof('prf_1', { address: null, accountId: 'acc_1' })])
     })
 
-    test('are counted by address and time, and forgotten once that is long over', async () => {
+    test('are counted by address, network and time, and forgotten once that is long over', async () => {
       for (const [index, createdAtMs] of [1_000, 1_100, 1_200].entries())
         await store.addProof(
           proof(`prf_${index}`, { createdAtMs, expiresAtMs: createdAtMs + 1_000 }),
-          { code: 'c', link: `l${index}` },
+          { code: 'c', link: `l${index}`, network: 'n1' },
           0,
         )
-      expect(await store.countProofs('a@example.com', 1_000)).toEqual({ count: 2, firstAtMs: 1_100 })
-      expect(await store.countProofs('b@example.com', 0)).toEqual({ count: 0, firstAtMs: null })
+      expect(await store.countProofs({ network: 'n1' }, 1_000)).toEqual({ count: 2, firstAtMs: 1_100 })
+      expect(await store.countProofs({ network: 'n2' }, 0)).toEqual({ count: 0, firstAtMs: null })
+      expect(await store.countProofs({ address: 'a@example.com' }, 1_000)).toEqual({ count: 2, firstAtMs: 1_100 })
+      expect(await store.countProofs({ address: 'b@example.com' }, 0)).toEqual({ count: 0, firstAtMs: null })
       await store.addProof(proof('prf_9', { createdAtMs: 9_000 }), { code: 'c', link: 'l9' }, 2_150)
       expect(await store.findProof('prf_1')).toBeUndefined()
       expect(await store.findProof('prf_2')).toBeDefined()

@@ -7,6 +7,7 @@ import { operatorActions } from '../../domain/operators.ts'
 import { field } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
 import { mailFailed, outboxHint, tooOften } from '../pages/proof-forms.ts'
+import { networkOf } from '../rate-limiter.ts'
 import { redirect } from '../redirect.ts'
 import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
@@ -57,12 +58,15 @@ function ask(visit: OperatorVisit, problem?: string): Promise<Response> {
 
 async function sendCode(visit: OperatorVisit): Promise<Response> {
   const { parts, operator, session, address: peer } = visit
-  const { sendMail, identity, appUrl, limiters, clock } = parts
+  const { sendMail, identity, appUrl, clock } = parts
   if (sendMail === undefined) return ask(visit)
-  limiters.letters.take(peer)
   try {
-    const started = await startConfirming({ ...identity, sendMail, appUrl }, { operator, sessionId: session.id })
-    if ('retryAtMs' in started) return await ask(visit, tooOften(started.retryAtMs - clock.nowMs()))
+    const started = await startConfirming(
+      { ...identity, sendMail, appUrl },
+      { operator, sessionId: session.id },
+      { network: networkOf(peer) },
+    )
+    if ('tooMany' in started) return await ask(visit, tooOften(started, clock.nowMs()))
     return redirect(`/operator/confirm/${started.proof.id}?next=${encodeURIComponent(nextOf(visit))}`)
   } catch (error) {
     if (error instanceof MailError) return ask(visit, mailFailed)

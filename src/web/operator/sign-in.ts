@@ -7,6 +7,7 @@ import { describeBrowser } from '../browser-name.ts'
 import { field } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
 import { outboxHint, mailFailed, tooOften } from '../pages/proof-forms.ts'
+import { networkOf } from '../rate-limiter.ts'
 import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
 import { endedSessionCookie, sessionCookie } from '../session-cookie.ts'
@@ -74,14 +75,15 @@ function showFirstSteps(visit: DoorVisit): Promise<Response> {
 
 async function sendCode(visit: DoorVisit): Promise<Response> {
   const { parts, form, address: peer } = visit
-  const { sendMail, identity, appUrl, limiters, clock } = parts
+  const { sendMail, identity, appUrl, clock } = parts
   if (sendMail === undefined) return showDoor(visit)
   const address = readEmailAddress(form.text('email'))
   if (address === undefined) return showDoor(visit, 'That is not an email address. It looks like name@example.com.')
-  limiters.letters.take(peer)
   try {
-    const started = await startProof({ ...identity, sendMail, appUrl }, address, 'operator_sign_in')
-    if ('retryAtMs' in started) return await showDoor(visit, tooOften(started.retryAtMs - clock.nowMs()))
+    const started = await startProof({ ...identity, sendMail, appUrl }, address, 'operator_sign_in', {
+      network: networkOf(peer),
+    })
+    if ('tooMany' in started) return await showDoor(visit, tooOften(started, clock.nowMs()))
     return redirect(`/operator/sign-in/code/${started.proof.id}?next=${encodeURIComponent(nextOf(visit))}`)
   } catch (error) {
     if (error instanceof MailError) return showDoor(visit, mailFailed)

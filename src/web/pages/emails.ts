@@ -7,6 +7,7 @@ import { identityOf } from '../control.ts'
 import { field } from '../field.ts'
 import { csrfInput, page } from '../layout.ts'
 import { withNotice } from '../notices.ts'
+import { networkOf } from '../rate-limiter.ts'
 import { redirect } from '../redirect.ts'
 import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
@@ -54,15 +55,15 @@ function askForAddress(visit: AccountVisit, problem?: string): Promise<Response>
 
 async function sendCode(visit: AccountVisit): Promise<Response> {
   const { parts, form, signedIn, address: peer } = visit
-  const { sendMail, identity, appUrl, limiters, clock } = parts
+  const { sendMail, identity, appUrl, clock } = parts
   if (sendMail === undefined) return askForAddress(visit)
   const address = readEmailAddress(form.text('email'))
   if (address === undefined)
     return askForAddress(visit, 'That is not an email address. It looks like name@example.com.')
-  limiters.letters.take(peer)
   try {
-    const started = await startProof({ ...identity, sendMail, appUrl }, address, 'add_email', signedIn.account.id)
-    if ('retryAtMs' in started) return askForAddress(visit, tooOften(started.retryAtMs - clock.nowMs()))
+    const asker = { network: networkOf(peer), accountId: signedIn.account.id }
+    const started = await startProof({ ...identity, sendMail, appUrl }, address, 'add_email', asker)
+    if ('tooMany' in started) return askForAddress(visit, tooOften(started, clock.nowMs()))
     return redirect(`/account/emails/${started.proof.id}`)
   } catch (error) {
     if (error instanceof MailError) return askForAddress(visit, mailFailed)

@@ -1,10 +1,12 @@
 import { html } from 'hono/html'
-import { startProof } from '../../accounts/proofs.ts'
+import { startProof, type StartedProof } from '../../accounts/proofs.ts'
 import { readEmailAddress, type AccountPurpose } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
 import { field } from '../field.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
+import { networkOf } from '../rate-limiter.ts'
 import { ownPath, redirect } from '../redirect.ts'
+import { PageRefusal } from '../refusals.ts'
 import type { Visit } from '../visit.ts'
 import { passkeySignIn } from './passkeys.ts'
 
@@ -60,15 +62,15 @@ export function showAddressPage(visit: Visit, it: AddressPage, problem?: string)
 /** Sends the code and goes on to where it is typed in; the same for every address. */
 export async function sendCode(visit: Visit, it: AddressPage): Promise<Response> {
   const { parts, form, address: peer } = visit
-  const { sendMail, identity, appUrl, limiters, clock } = parts
+  const { sendMail, identity, appUrl, clock } = parts
   if (sendMail === undefined) return showAddressPage(visit, it)
   const address = readEmailAddress(form.text('email'))
   if (address === undefined)
     return showAddressPage(visit, it, 'That is not an email address. It looks like name@example.com.')
-  limiters.letters.take(peer)
   try {
-    const started = await startProof({ ...identity, sendMail, appUrl }, address, it.purpose)
-    if ('retryAtMs' in started) return showAddressPage(visit, it, tooOften(started.retryAtMs - clock.nowMs()))
+    const asker = { network: networkOf(peer) }
+    const started = await startProof({ ...identity, sendMail, appUrl }, address, it.purpose, asker)
+    if ('tooMany' in started) return showAddressPage(visit, it, tooOften(started, clock.nowMs()))
     const next = ownPath(form.text('next'), '')
     return redirect(`/sign-in/code/${started.proof.id}${next === '' ? '' : `?next=${encodeURIComponent(next)}`}`)
   } catch (error) {
@@ -80,9 +82,13 @@ export async function sendCode(visit: Visit, it: AddressPage): Promise<Response>
 /** What is said where the mail server does not take the letter. */
 export const mailFailed = 'The letter could not be sent just now. Check the address, or try again in a minute.'
 
-/** What is said where an address was asked for too often; whether or not an account has it. */
-export function tooOften(waitMs: number): string {
-  const minutes = Math.max(1, Math.ceil(waitMs / 60_000))
+/**
+ * What is said where an address was asked for too often, whether or not an account has it.
+ * @throws PageRefusal `too_many` where it is the network that asks too often
+ */
+export function tooOften({ tooMany, retryAtMs }: Exclude<StartedProof, { proof: unknown }>, nowMs: number): string {
+  if (tooMany === 'network') throw new PageRefusal('too_many')
+  const minutes = Math.max(1, Math.ceil((retryAtMs - nowMs) / 60_000))
   const wait = minutes > 90 ? `${Math.ceil(minutes / 60)} hours` : `${minutes} minute${minutes === 1 ? '' : 's'}`
   return `Too many codes were asked for this address. Try again in ${wait}.`
 }
