@@ -1,28 +1,74 @@
-import { credentialShapes, type SecretShape } from './secret-shapes.ts'
+import { credentialShapes, type SecretShape, unknownCredential } from './secret-shapes.ts'
 
 /** What is no credential by itself and still must not be told (spec 1.9): what lets somebody in, and what people said. */
 const otherShapes: readonly SecretShape[] = [
   { kind: 'one of our keys', shape: /sk_svc_[0-9A-Za-z]{4,}/g },
   { kind: 'an access token', shape: /\bBearer\s+(?!sk_svc_…)[\w.~+/-]{12,}=*/gi },
-  { kind: 'an access token', shape: /\b(?:access|refresh|id|session|auth)_?token["']?\s*[:=]\s*["']?[^\s"',;]{6,}/gi },
-  { kind: 'an access token', shape: /\b(?:ya29\.|1\/\/0|xox[a-z]-|glpat-|github_pat_)[\w-]{8,}/g },
-  { kind: 'a password', shape: /\b(?:password|passwd|secret|api[_-]?key)["']?\s*[:=]\s*["']?[^\s"',;]{6,}/gi },
-  { kind: 'a cookie', shape: /\b(?:set-)?cookie["']?\s*:\s*["']?[\w.-]+=[^\s;"']+/gi },
-  { kind: 'a cookie', shape: /\b[\w-]*sess(?:ion)?(?:id)?=[\w%.+/-]{12,}/gi },
-  { kind: 'a conversation', shape: /["']role["']\s*:\s*["'](?:system|developer|user|assistant|tool)["']/g },
-  { kind: 'a conversation', shape: /["'](?:messages|input|contents|prompt)["']\s*:\s*[[{"']/g },
-  { kind: 'a provider’s answer', shape: /["'](?:choices|output|candidates|completion)["']\s*:\s*[[{"']/g },
+  {
+    kind: 'an access token',
+    shape: /\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:Basic|Digest|Token|AWS4[\w-]*)\s+\S{8,}/gi,
+  },
+  {
+    kind: 'an access token',
+    shape: /\b(?:access|refresh|id|session|auth)_?token\\?["']?\s*[:=]\s*\\?["']?[^\s"',;]{6,}/gi,
+  },
+  { kind: 'an access token', shape: /[?&](?:token|sig|signature|access_key|api_?key|key)=[\w.~%+-]{12,}/gi },
+  {
+    kind: 'an access token',
+    shape: /\b(?:ya29\.|1\/\/0|xox[a-z][.-]|xapp-|glpat-|github_pat_|npm_|pypi-|whsec_|SG\.)[\w.-]{8,}/g,
+  },
+  { kind: 'an access token', shape: /(?<![A-Za-z0-9])gh[pousr]_[A-Za-z0-9]{12,}/g },
+  { kind: 'an access token', shape: /\bhooks\.slack\.com\/(?:services|workflows|triggers)\/[\w/-]{8,}/gi },
+  { kind: 'an AWS key', shape: /(?<![A-Za-z0-9])A(?:SIA|BIA|CCA)[A-Z0-9]{12,}/g },
+  {
+    kind: 'a password',
+    shape:
+      /(?<![A-Za-z0-9])(?:password|passwd|passphrase|secret(?:[_-]?access)?(?:[_-]?key)?|(?:api|private|account)[_-]?key)\\?["']?\s*[:=]\s*\\?["']?[^\s"',;\\]{6,}/gi,
+  },
+  { kind: 'a private key', shape: /["']d\\?["']\s*:\s*\\?["'][\w-]{20,}/g },
+  { kind: 'a cookie', shape: /\b(?:set-)?cookie\\?["']?\s*:\s*\\?["']?[\w.-]+=[^\s;"']+/gi },
+  { kind: 'a cookie', shape: /\b[\w-]*sess(?:ion)?(?:_?id)?=[\w%.+/-]{12,}/gi },
+  {
+    kind: 'a conversation',
+    shape: /\brole\\?["']?\s*:\s*\\?["'](?:system|developer|user|assistant|tool|function|model)\\?["']/g,
+  },
+  {
+    kind: 'a conversation',
+    shape: /["'](?:messages|input|contents?|parts|prompt|instructions|system)\\?["']\s*:\s*[[{"'\\]/g,
+  },
+  { kind: 'a conversation', shape: /["']type\\?["']\s*:\s*\\?["'](?:input_text|text|tool_result|tool_use)\\?["']/g },
+  {
+    kind: 'a provider’s answer',
+    shape: /["'](?:choices|output|output_text|candidates|completion|delta)\\?["']\s*:\s*[[{"'\\]/g,
+  },
 ]
-/** Ids of ours, which are asked for and look like tokens. */
-const ownIds = /\b(?:req|resp|msg|inc|acc|key|chatcmpl)[_-][0-9A-Za-z]{8,64}\b/g
+
+/**
+ * What looks like a credential of no known shape and is none: ids, which are asked for, hashes that are named as such,
+ * and names in program texts. It stands aside while such credentials are looked for, and for no other shape.
+ */
+const harmlessShapes: readonly RegExp[] = [
+  /\b(?:req|resp|msg|inc|acc|key|ses|ups|tic|mar|upg|prf|fc|ctc|rs|call|toolu|srvtoolu|batch|file)_[0-9A-Za-z]{8,64}\b/g,
+  /\bchatcmpl-[0-9A-Za-z]{8,64}\b/g,
+  /\bgen-\d{8,12}-[0-9A-Za-z]{8,40}\b/g,
+  /\b(?:sha-?(?:1|224|256|384|512)|md5|commit|revision|digest|checksum|hash|etag|trace[ _-]?id|traceparent)["']?\s?(?:is |was |of )?[:=@/-]?\s?["']?(?:00-)?[0-9a-f]{7,128}\b/gi,
+  /\bsha(?:1|256|384|512)-[A-Za-z0-9+/]{20,100}={0,2}/g,
+  // Words of three letters and more with a capital each: what is drawn at random has hardly any such run.
+  /(?<![A-Za-z0-9])[a-z]{0,20}(?:[A-Z]{1,5}[a-z]{2,20}\d{0,3}){2,8}(?![A-Za-z0-9=+/])/g,
+]
 
 /** Everything that a message to support must not hold. The first are the exact ones, so that they give the name. */
-const forbiddenShapes: readonly SecretShape[] = [...otherShapes, ...credentialShapes]
+const exactShapes = [...otherShapes, ...credentialShapes.filter(({ kind }) => kind !== unknownCredential)]
+const guessedShapes = credentialShapes.filter(({ kind }) => kind === unknownCredential)
 
 /** The kinds of what a text holds that must not be told, each once; empty where there is nothing. */
 export function findForbidden(text: string): readonly string[] {
-  const rest = text.replace(ownIds, '')
-  return [...new Set(forbiddenShapes.filter(({ shape }) => rest.search(shape) >= 0).map(({ kind }) => kind))]
+  const rest = harmlessShapes.reduce((left, shape) => left.replace(shape, ' '), text)
+  const found = [
+    ...exactShapes.filter(({ shape }) => text.search(shape) >= 0),
+    ...guessedShapes.filter(({ shape }) => rest.search(shape) >= 0),
+  ]
+  return [...new Set(found.map(({ kind }) => kind))]
 }
 
 /** Of these nothing can be told apart from the rest of the text. */
@@ -31,18 +77,25 @@ const wholeKinds: readonly string[] = ['a conversation', 'a provider’s answer'
 /** The text without any of it; empty where what people said stands in it. */
 export function maskForbidden(text: string): string {
   if (findForbidden(text).some((kind) => wholeKinds.includes(kind))) return ''
-  // Ids stand aside while the rest is masked.
-  const ids: string[] = []
-  let masked = text.replaceAll('\u0000', '').replace(ownIds, (id) => `\u0000${ids.push(id) - 1}\u0000`)
-  for (const { shape } of forbiddenShapes) masked = masked.replace(shape, '•••')
+  let masked = text.replaceAll('\u0000', '')
+  for (const { shape } of exactShapes) masked = masked.replace(shape, '•••')
+  const aside: string[] = []
+  for (const shape of harmlessShapes) masked = masked.replace(shape, (found) => `\u0000${aside.push(found) - 1}\u0000`)
+  for (const { shape } of guessedShapes) masked = masked.replace(shape, '•••')
   // eslint-disable-next-line no-control-regex
-  return masked.replace(/\u0000(\d+)\u0000/g, (_, index: string) => ids[Number(index)] ?? '')
+  return masked.replace(/\u0000(\d+)\u0000/g, (_, index: string) => aside[Number(index)] ?? '')
 }
 
-/** The same for a page: what is found there never leaves the browser. */
-export function forbiddenAsData(): { readonly ids: string; readonly shapes: readonly (readonly string[])[] } {
+/** The same for a page, each shape as its source and flags: what is found there never leaves the browser. */
+export function forbiddenAsData(): {
+  readonly harmless: readonly (readonly string[])[]
+  readonly exact: readonly (readonly string[])[]
+  readonly guessed: readonly (readonly string[])[]
+} {
+  const asData = ({ kind, shape }: SecretShape): readonly string[] => [kind, shape.source, shape.flags]
   return {
-    ids: ownIds.source,
-    shapes: forbiddenShapes.map(({ kind, shape }) => [kind, shape.source, shape.flags]),
+    harmless: harmlessShapes.map(({ source, flags }) => [source, flags]),
+    exact: exactShapes.map(asData),
+    guessed: guessedShapes.map(asData),
   }
 }

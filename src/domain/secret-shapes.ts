@@ -5,6 +5,9 @@ export interface SecretShape {
   readonly shape: RegExp
 }
 
+/** The kind of what is guessed by its letters alone. */
+export const unknownCredential = 'a credential'
+
 /** What provider keys, tokens and private keys look like. A name, a model or a path has none of these shapes. */
 export const credentialShapes: readonly SecretShape[] = [
   {
@@ -18,10 +21,10 @@ export const credentialShapes: readonly SecretShape[] = [
   { kind: 'a signed token (JWT)', shape: /(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]*/g },
   { kind: 'a private key', shape: /-----BEGIN[A-Z -]*PRIVATE KEY/g },
   { kind: 'a password in an address', shape: /(?<=:\/\/)[^/\s@]+:[^/\s@]+(?=@)/g },
-  { kind: 'a credential', shape: /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{22,}={1,2}/g },
-  { kind: 'a credential', shape: /(?<![A-Za-z0-9])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{32,}(?![A-Za-z0-9])/gi },
+  { kind: unknownCredential, shape: /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{22,}={1,2}/g },
+  { kind: unknownCredential, shape: /(?<![A-Za-z0-9])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{32,}(?![A-Za-z0-9])/gi },
   {
-    kind: 'a credential',
+    kind: unknownCredential,
     shape: /(?<![A-Za-z0-9])(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{20,}/g,
   },
 ]

@@ -1,47 +1,9 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { findForbidden, forbiddenAsData, maskForbidden } from '../../src/domain/forbidden-text.ts'
 import { mintKey } from '../../src/domain/keys.ts'
 import { systemRandom } from '../../src/domain/random.ts'
-
-const key = mintKey(systemRandom()).reveal()
-const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJtYWRlIHVwIn0.c2lnbmF0dXJl'
-const secrets: readonly (readonly [kind: string, text: string])[] = [
-  ['one of our keys', `My key is ${key}.`],
-  ['one of our keys', 'It starts with sk_svc_Ab12Cd34'],
-  ['a provider key', 'sk-proj-0000111122223333aaaabbbb'],
-  ['a provider key', 'sk-ant-api03-0000111122223333aaaabbbb'],
-  ['a provider key', 'gsk_0000111122223333aaaabbbb'],
-  ['a Google key', 'AIzaSyA0000111122223333aaaabbbbccccddd'],
-  ['an AWS key', 'AKIA0000111122223333'],
-  ['an access token', 'ghp_0000111122223333aaaabbbb'],
-  ['an access token', 'Authorization: Bearer abcdefghijklmnop'],
-  ['an access token', '"access_token": "abcdefgh"'],
-  ['an access token', 'refresh_token=abcdefgh'],
-  ['an access token', 'ya29.a0AfB_abcdefgh'],
-  ['an access token', 'xoxb-123456789012-abcdefgh'],
-  ['a signed token (JWT)', jwt],
-  ['a private key', '-----BEGIN RSA PRIVATE KEY-----'],
-  ['a private key', '-----BEGIN OPENSSH PRIVATE KEY-----'],
-  ['a password in an address', 'postgres://me:hunter2@db.example.com/x'],
-  ['a password', 'password: hunter22'],
-  ['a password', 'API_KEY=abcdefgh'],
-  ['a cookie', 'Cookie: svc_session=abc'],
-  ['a cookie', 'set-cookie: a=b; Path=/'],
-  ['a cookie', 'PHPSESSID=abcdefghijklmnop'],
-  ['a conversation', '{"role": "user", "content": "hi"}'],
-  ['a conversation', '{"messages": [{}]}'],
-  ['a conversation', '{"input": "Dear customer"}'],
-  ['a provider’s answer', '{"choices": [{"message": {}}]}'],
-  ['a provider’s answer', '{"output": [{"type": "message"}]}'],
-]
-const harmless = [
-  'Since this morning every request fails with insufficient_quota, although the page says 12 of 500.',
-  'Request req_0VQ3xS8k00aB7cD9eF1gH3jK took 31 seconds, resp_0123456789abcdefABCDEF0123456789abcdefABCD too.',
-  'I use svc-router/frontier with Codex 0.169 on https://api.example.com/v1 and get 404.',
-  'The header said Retry-After: 4 and X-RateLimit-Reset: 1795227747. My key works in curl, but not in opencode.',
-  'My input was long and the output is cut. The password field of the sign-in page is missing on my phone.',
-  'Ich kann mich nicht anmelden: der Code aus der E-Mail wird nicht angenommen. 123 456 geht auch nicht.',
-]
+import { harmless, secrets } from './forbidden-samples.ts'
 
 describe('what must not be told', () => {
   test.each(secrets)('%s is found and masked: %s', (kind, text) => {
@@ -58,20 +20,85 @@ describe('what must not be told', () => {
   })
 
   test('a page finds the same with what it is given', () => {
-    const { ids, shapes } = JSON.parse(JSON.stringify(forbiddenAsData())) as {
-      ids: string
-      shapes: [string, string, string][]
+    const {
+      harmless: aside,
+      exact,
+      guessed,
+    } = JSON.parse(JSON.stringify(forbiddenAsData())) as {
+      harmless: [string, string][]
+      exact: [string, string, string][]
+      guessed: [string, string, string][]
     }
+    const kindsIn = (shapes: typeof exact, text: string): string[] =>
+      shapes.filter(([, source, flags]) => text.search(new RegExp(source, flags)) >= 0).map(([kind]) => kind)
     const findThere = (text: string): string[] => {
-      const rest = text.replace(new RegExp(ids, 'g'), '')
-      return [
-        ...new Set(
-          shapes.filter(([, source, flags]) => rest.search(new RegExp(source, flags)) >= 0).map(([kind]) => kind),
-        ),
-      ]
+      let rest = text
+      for (const [source, flags] of aside) rest = rest.replace(new RegExp(source, flags), ' ')
+      return [...new Set([...kindsIn(exact, text), ...kindsIn(guessed, rest)])]
     }
     for (const text of [...secrets.map(([, each]) => each), ...harmless])
       expect(findThere(text)).toEqual(findForbidden(text))
+  })
+
+  /** Secrets as their makers make them, of random characters. */
+  const alnum = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789']
+  const of = (characters: readonly string[], length: number) =>
+    fc.string({ unit: fc.constantFrom(...characters), minLength: length, maxLength: length })
+  const url64 = [...alnum, '-', '_']
+  const made: Readonly<Record<string, fc.Arbitrary<string>>> = {
+    'a key of ours': fc.noShrink(fc.constant(0)).map(() => mintKey(systemRandom()).reveal()),
+    OpenAI: of(url64, 48).map((text) => `sk-proj-${text}`),
+    Anthropic: of(url64, 93).map((text) => `sk-ant-api03-${text}AA`),
+    Google: of(url64, 35).map((text) => `AIza${text}`),
+    AWS: of([...'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'], 16).chain((text) =>
+      fc.constantFrom(`AKIA${text}`, `ASIA${text}`, `aws_secret_access_key=${text}${text}`),
+    ),
+    GitHub: of(alnum, 36).chain((text) =>
+      fc.constantFrom(...['ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_', 'github_pat_'].map((prefix) => prefix + text)),
+    ),
+    Slack: of(alnum, 24).chain((text) =>
+      fc.constantFrom(`xoxb-1234567890-${text}`, `xoxp-1-2-${text}`, `xapp-1-A0-${text}`, `xoxe.xoxp-1-${text}`),
+    ),
+    JWT: fc.tuple(of(url64, 40), of(url64, 43)).map(([body, tail]) => `eyJhbGciOiJFUzI1NiJ9.eyJ${body}.${tail}`),
+    'a private key': fc
+      .constantFrom('', 'RSA ', 'EC ', 'OPENSSH ', 'ENCRYPTED ')
+      .map((kind) => `-----BEGIN ${kind}PRIVATE KEY-----`),
+    'a cookie': of(url64, 43).chain((text) => fc.constantFrom(`Cookie: svc_session=${text}`, `set-cookie: a=${text}`)),
+    'a bearer header': of(url64, 30).chain((text) =>
+      fc.constantFrom(`Authorization: Bearer ${text}`, `authorization: bearer  ${text}`),
+    ),
+    'a prompt': fc
+      .tuple(fc.constantFrom('system', 'user', 'assistant'), fc.string(), fc.constantFrom(0, 2))
+      .map(([role, content, indent]) => JSON.stringify({ messages: [{ role, content }] }, null, indent)),
+    'a prompt inside a string': fc
+      .string()
+      .map((content) => JSON.stringify(JSON.stringify([{ role: 'user', content }]))),
+  }
+  const sentences = fc.array(fc.constantFrom(...harmless), { maxLength: 3 }).map((all) => all.join('\n'))
+  const between = fc.constantFrom(' ', '\n', '"', "'", '`', '(', ': ', '\t', '>')
+  test.each(Object.keys(made))(
+    '%s is found wherever it stands in what people write, and nothing of it is given back',
+    (name) => {
+      fc.assert(
+        fc.property(sentences, between, made[name]!, between, sentences, (before, open, secret, close, after) => {
+          const text = `${before}${open}${secret}${close}${after}`
+          expect(findForbidden(text)).not.toEqual([])
+          const masked = maskForbidden(text)
+          expect(findForbidden(masked)).toEqual([])
+          expect(masked).not.toContain(secret)
+        }),
+        { numRuns: 300 },
+      )
+    },
+  )
+
+  test('sentences, ids and hashes are taken in any order', () => {
+    fc.assert(
+      fc.property(fc.shuffledSubarray([...harmless], { minLength: 1 }), (all) => {
+        expect(findForbidden(all.join('\n'))).toEqual([])
+      }),
+      { numRuns: 300 },
+    )
   })
 
   test('the longest text is looked through in no time, whatever it is made of', () => {
@@ -88,6 +115,15 @@ describe('what must not be told', () => {
       'req_',
       '-',
       '0a',
+      'AaaBbb1',
+      'aB',
+      'sha256:',
+      'commit a',
+      'secret_',
+      'role:',
+      '"d":',
+      'authorization: basic ',
+      '?key=',
     ])
       for (const text of [piece.repeat(4_000 / piece.length), `${piece.repeat(3_900 / piece.length)}!`]) {
         const startMs = performance.now()

@@ -1,5 +1,6 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { harmless, secrets } from '../domain/forbidden-samples.ts'
 import { Service } from '../service.ts'
 import { hasChromium, startChromium } from './chromium.ts'
 import { signIn } from './every-page.ts'
@@ -54,6 +55,20 @@ suite('public pages in a browser', () => {
     await page.getByText('It works: alpha answered for svc-router/frontier.').waitFor()
     expect(await page.locator('.waiting.good').count()).toBe(1)
     expect(await page.getByRole('link', { name: 'Look again' }).count()).toBe(0)
+  })
+
+  test('each kind of secret is found while it is typed in, and what people write is not', async () => {
+    await page.goto(`${service.config.appUrl}/support`)
+    const said = page.locator('#text-found')
+    const text = page.getByLabel('What happened')
+    for (const [kind, secret] of secrets) {
+      await text.fill(`It fails.\n${secret}\nHelp!`)
+      expect(await said.textContent(), secret).toContain(kind)
+    }
+    for (const each of harmless) {
+      await text.fill(each)
+      expect(await said.textContent(), each).toBe('')
+    }
   })
 
   test('a message with a secret never leaves the page; without it, it does', async () => {

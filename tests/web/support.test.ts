@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openSession } from '../../src/accounts/sessions.ts'
 import { fileTicket } from '../../src/accounts/support.ts'
 import type { Mail } from '../../src/accounts/ports.ts'
+import { harmless, secrets } from '../domain/forbidden-samples.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
@@ -53,6 +54,23 @@ test.each([
       expect(readFileSync(`${service.config.dataDir}/${file}`).includes('canary')).toBe(false)
   },
 )
+
+test('each kind of secret is refused here, too, whatever a page let through, and what people write is taken', async () => {
+  const proxied = await startWeb({ settings: { app_listen: { port: 0, trusted_proxies: 1 } } })
+  // Each from a network of its own, for one sends only so many.
+  const send = async (text: string, index: number): Promise<[number, string]> => {
+    const from = { 'x-forwarded-for': `198.51.100.${index}` }
+    const response = await proxied.visitor.post('/support', { ...good, text }, from)
+    return [response.status, await response.text()]
+  }
+  for (const [index, [kind, secret]] of secrets.entries()) {
+    const [status, page] = await send(`It fails.\n${secret}\nHelp!`, index)
+    expect([status, page.includes(kind)], secret).toEqual([422, true])
+  }
+  expect(await proxied.service.store.listTickets(10)).toEqual([])
+  for (const [index, text] of harmless.entries()) expect((await send(text, index + 100))[0], text).toBe(200)
+  await proxied.service.stop()
+})
 
 test.each([
   [{ email: 'nobody' }, 'That is not an email address'],

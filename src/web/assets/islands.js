@@ -74,14 +74,16 @@ for (const waiting of document.querySelectorAll('[data-wait]')) {
 
 // What must not be told to support is found before it leaves the browser, by the shapes that the server has.
 for (const form of document.querySelectorAll('form[data-forbidden]')) {
-  const { ids, shapes } = JSON.parse(form.dataset.forbidden)
+  const { harmless, exact, guessed } = JSON.parse(form.dataset.forbidden)
   const { text, request_id: id } = form.elements
   const said = form.querySelector('#text-found')
+  const kindsIn = (shapes, where) =>
+    shapes.filter(([, source, flags]) => where.search(new RegExp(source, flags)) >= 0).map(([kind]) => kind)
   const look = () => {
-    const rest = `${text.value}\n${id.value}`.replace(new RegExp(ids, 'g'), '')
-    const kinds = shapes
-      .filter(([, source, flags]) => rest.search(new RegExp(source, flags)) >= 0)
-      .map(([kind]) => kind)
+    const all = `${text.value}\n${id.value}`
+    let rest = all
+    for (const [source, flags] of harmless) rest = rest.replace(new RegExp(source, flags), ' ')
+    const kinds = [...kindsIn(exact, all), ...kindsIn(guessed, rest)]
     const sentence =
       kinds.length === 0 ? '' : `This seems to hold ${[...new Set(kinds)].join(', ')}. Take it out; it was not sent.`
     if (said.textContent !== sentence) said.textContent = sentence
