@@ -200,7 +200,7 @@ test('every command that reads', async () => {
   ]
   const run = async (command: string): Promise<void> => {
     const { stdout, stderr } = await promisify(execFile)(process.execPath, [main, ...command.split(' '), ...config], {
-      env: { ...process.env, ...env },
+      env: { ...process.env, ...env, NODE_COMPILE_CACHE: join(service.folder, 'compiled') },
       timeout: 60_000,
     })
     expect(stdout.length, command).toBeGreaterThan(10)
