@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
 import type { EventLog } from '../domain/events.ts'
-import { readScanningMatches, scanningHeaders, type ScanningMatch } from '../domain/secret-scanning.ts'
+import { readScanningMatches, scanningHeaders, tokenHash, type ScanningMatch } from '../domain/secret-scanning.ts'
 import { revokeLeakedKeys, type LeakedKeysNeeds } from './leaked-keys.ts'
 import { ScanningKeysUnavailable, type Scanner } from './scanning-keys.ts'
 
@@ -18,14 +17,14 @@ export interface ScanningDesk {
  * Whether a token that was reported is a key that we gave out, in GitHub's words and with its digest (SHA-256, hex) in
  * place of the token, so that no answer carries a key.
  */
-export interface TokenLabel {
+interface TokenLabel {
   readonly token_hash: string
   readonly token_type: string
   readonly label: 'true_positive' | 'false_positive'
 }
 
 /** What a report is answered with. `outcome` says why and may be shown to its sender. */
-export type ReportAnswer =
+type ReportAnswer =
   | { readonly status: 200; readonly labels: readonly TokenLabel[] }
   | { readonly status: 400 | 403; readonly outcome: 'unreadable' | 'refused' }
   | { readonly status: 503; readonly outcome: 'busy' | 'try again'; readonly retryAfterMs: number }
@@ -71,7 +70,7 @@ async function handle(desk: ScanningDesk, matches: readonly ScanningMatch[]): Pr
   desk.log({ event: 'leak_report', reported: matches.length, revoked })
   const ours = new Set(outcomes.filter(({ state }) => state !== 'unknown').map(({ text }) => text))
   return matches.map(({ text, type }, index) => ({
-    token_hash: createHash('sha256').update(text).digest('hex'),
+    token_hash: tokenHash(text),
     token_type: type,
     label: ours.has(index) ? 'true_positive' : 'false_positive',
   }))

@@ -1,4 +1,4 @@
-import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { isObject, parseObject } from './json.ts'
 
 /** The headers of a message of GitHub's secret scanning, in small letters. */
@@ -72,6 +72,11 @@ export function readScanningMatches(body: Uint8Array): readonly ScanningMatch[] 
     const isType = typeof type === 'string' && type.length <= maxTypeCharacters
     return [{ text, type: isType ? type : '', url: httpsUrl(url) }]
   })
+}
+
+/** What the scanner takes in place of a token: its SHA-256 in hex. */
+export function tokenHash(token: string): string {
+  return createHash('sha256').update(token).digest('hex')
 }
 
 function parseList(body: Uint8Array): readonly unknown[] | undefined {

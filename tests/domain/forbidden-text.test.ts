@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { findForbidden, forbiddenAsData, maskForbidden } from '../../src/domain/forbidden-text.ts'
 import { mintKey } from '../../src/domain/keys.ts'
@@ -41,7 +41,7 @@ describe('what must not be told', () => {
   })
 
   /** Secrets as their makers make them, of random characters. */
-  const alnum = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789']
+  const alnum = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'.split('')
   const of = (characters: readonly string[], length: number) =>
     fc.string({ unit: fc.constantFrom(...characters), minLength: length, maxLength: length })
   const url64 = [...alnum, '-', '_']
@@ -50,7 +50,7 @@ describe('what must not be told', () => {
     OpenAI: of(url64, 48).map((text) => `sk-proj-${text}`),
     Anthropic: of(url64, 93).map((text) => `sk-ant-api03-${text}AA`),
     Google: of(url64, 35).map((text) => `AIza${text}`),
-    AWS: of([...'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'], 16).chain((text) =>
+    AWS: of('ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.split(''), 16).chain((text) =>
       fc.constantFrom(`AKIA${text}`, `ASIA${text}`, `aws_secret_access_key=${text}${text}`),
     ),
     GitHub: of(alnum, 36).chain((text) =>
@@ -126,10 +126,11 @@ describe('what must not be told', () => {
       '?key=',
     ])
       for (const text of [piece.repeat(4_000 / piece.length), `${piece.repeat(3_900 / piece.length)}!`]) {
-        const startMs = performance.now()
+        const start = process.cpuUsage()
         findForbidden(text)
         maskForbidden(text)
-        expect(performance.now() - startMs, piece).toBeLessThan(100)
+        // Of the processor alone: others may be busy on this machine.
+        expect(process.cpuUsage(start).user / 1000, piece).toBeLessThan(100)
       }
   })
 })

@@ -194,9 +194,17 @@ test('every command that reads', async () => {
   const [account] = (await service.store.listAccounts(100)).filter(({ id }) => id !== service.account.id)
   const [record] = await service.store.listRequests({ accountId: service.account.id, limit: 1 })
   const commands = [
-    ...['check', 'accounts list', 'audit list', 'audit export', 'audit checkpoint', 'tickets list'],
-    ...['keys list --account tester', 'requests --account tester', `request ${record!.id} --json`],
-    ...[`keys list --account ${account!.id}`, `upstream list --account ${account!.id}`],
+    'check',
+    'accounts list',
+    'audit list',
+    'audit export',
+    'audit checkpoint',
+    'tickets list',
+    'keys list --account tester',
+    'requests --account tester',
+    `request ${record!.id} --json`,
+    `keys list --account ${account!.id}`,
+    `upstream list --account ${account!.id}`,
   ]
   const run = async (command: string): Promise<void> => {
     const { stdout, stderr } = await promisify(execFile)(process.execPath, [main, ...command.split(' '), ...config], {
