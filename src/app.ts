@@ -192,6 +192,7 @@ function buildApi(config: Config, { gatewayFor, stored, readiness, clock, random
     links,
     baseUrl,
     edgeGate: config.edgeGate.enabled,
+    trustedProxies: config.listen.trustedProxies,
     limits: config.limits,
     clock,
     nowMs,

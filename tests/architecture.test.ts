@@ -6,7 +6,8 @@ import { expect, test } from 'vitest'
 const layers: Readonly<Record<string, { imports: readonly string[]; packages: readonly string[]; because: string }>> = {
   domain: {
     imports: [],
-    packages: ['node:crypto', 'node:util', 'node:zlib'],
+    // Of node:net the arithmetic of addresses alone: it opens nothing.
+    packages: ['node:crypto', 'node:net', 'node:util', 'node:zlib'],
     because: 'it says what the service is, and must be readable and testable without anything else',
   },
   formats: { imports: ['domain'], packages: ['node:buffer', 'node:crypto'], because: 'translations are pure' },

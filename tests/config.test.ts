@@ -71,7 +71,7 @@ describe('defaults', () => {
 
   test('an empty file, and settings with nothing behind the colon, are the same as no file', () => {
     for (const text of ['', '# nothing\n', 'listen:\n  port:\nbackends:\n'])
-      expect(loadText(text).listen).toEqual({ host: '127.0.0.1', port: 8787 })
+      expect(loadText(text).listen).toEqual({ host: '127.0.0.1', port: 8787, trustedProxies: 0 })
   })
 
   test('a file that is named and missing is an error', () => {
@@ -144,7 +144,7 @@ describe('what a file says', () => {
       overrides: { port: 2000, data: './two' },
     })
     expect([config.listen, config.dataDir, config.baseUrl]).toEqual([
-      { host: '0.0.0.0', port: 2000 },
+      { host: '0.0.0.0', port: 2000, trustedProxies: 0 },
       './two',
       'http://127.0.0.1:2000/v1',
     ])

@@ -1,6 +1,7 @@
 import type { StoredKey } from '../domain/accounts.ts'
-import type { RevocationReason } from '../domain/audit.ts'
+import type { AuditEvent, RevocationReason } from '../domain/audit.ts'
 import { idMinter } from '../domain/ids.ts'
+import { isLimited, type KeyLimits, noLimits } from '../domain/key-limits.ts'
 import { keyDigest, keyHint, mintKey, rotationOverlapsMs, type RotationOverlap } from '../domain/keys.ts'
 import type { Secret } from '../domain/secret.ts'
 import { recordOf, type ControlPlane } from './control-plane.ts'
@@ -21,25 +22,37 @@ export interface MintedKey {
   readonly stored: StoredKey
 }
 
-/** Makes a key for an account. @throws AccountsError `name_invalid`, `account_unknown`, `key_limit` */
-export async function createKey(plane: ControlPlane, accountId: string, name: string): Promise<MintedKey> {
+/** Makes a key for an account; `limits` are as `checkLimits` gives them. @throws AccountsError `name_invalid`, `account_unknown`, `key_limit` */
+export async function createKey(
+  plane: ControlPlane,
+  accountId: string,
+  name: string,
+  limits: KeyLimits = noLimits,
+): Promise<MintedKey> {
   const checked = checkName(name)
   if ((await plane.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
-  return addKey(plane, mintKey(plane.random), accountId, checked)
+  return addKey(plane, mintKey(plane.random), accountId, checked, limits)
 }
 
 /** Stores a key that is minted already. @throws AccountsError `key_limit` */
-export async function addKey(plane: ControlPlane, key: Secret, accountId: string, name: string): Promise<MintedKey> {
-  const stored = storedForm(plane, key, accountId, name)
+export async function addKey(
+  plane: ControlPlane,
+  key: Secret,
+  accountId: string,
+  name: string,
+  limits: KeyLimits = noLimits,
+): Promise<MintedKey> {
+  const stored = storedForm(plane, key, { accountId, name, limits })
   const digest = keyDigest(key.reveal(), plane.pepper)
-  const record = recordOf(plane, { type: 'key.created', accountId, keyId: stored.id })
-  const added = await plane.store.addKey(stored, digest, maxKeysPerAccount, record)
+  const records = [recordOf(plane, { type: 'key.created', accountId, keyId: stored.id })]
+  if (isLimited(limits)) records.push(recordOf(plane, limitedEvent(stored, limits)))
+  const added = await plane.store.addKey(stored, digest, maxKeysPerAccount, records)
   if (!added) throw new AccountsError('key_limit')
   return { key, stored }
 }
 
 /**
- * Makes the successor of a key, of the same name; the old one works for `overlap` longer (contract 6).
+ * Makes the successor of a key, of the same name and with the same limits; the old one works for `overlap` longer (contract 6).
  * @throws AccountsError `key_unknown`, `key_not_active`, `key_limit`
  */
 export async function rotateKey(
@@ -54,7 +67,7 @@ export async function rotateKey(
   const working = listed.filter((key) => effectiveState(key, nowMs) !== 'revoked').length
   if (overlap !== 'now' && working >= maxKeysPerAccount) throw new AccountsError('key_limit')
   const key = mintKey(plane.random)
-  const stored = storedForm(plane, key, old.accountId, old.name)
+  const stored = storedForm(plane, key, old)
   const endsAtMs = nowMs + rotationOverlapsMs[overlap]
   const nextDigest = keyDigest(key.reveal(), plane.pepper)
   const subject = { accountId: old.accountId, keyId, nextKeyId: stored.id }
@@ -64,6 +77,18 @@ export async function rotateKey(
   )
   if (!rotated) throw new AccountsError('key_not_active')
   return { key, stored, endsAtMs }
+}
+
+/**
+ * Puts limits in the place of a key's, which running services keep within a second; they are as `checkLimits` gives them.
+ * @throws AccountsError `key_unknown`, `key_revoked_before`
+ */
+export async function limitKey(plane: ControlPlane, keyId: string, limits: KeyLimits): Promise<StoredKey> {
+  const key = await plane.store.findKey(keyId)
+  if (key === undefined) throw new AccountsError('key_unknown')
+  const record = recordOf(plane, limitedEvent(key, limits))
+  if (!(await plane.store.limitKey(keyId, limits, record.atMs, record))) throw new AccountsError('key_revoked_before')
+  return { ...key, limits }
 }
 
 /** Revokes a key for ever. @throws AccountsError `key_unknown`, `key_revoked_before` */
@@ -108,7 +133,17 @@ export function effectiveState(key: StoredKey, nowMs: number): StoredKey['state'
   return key.state === 'retiring' ? 'revoked' : 'expired'
 }
 
-function storedForm(plane: ControlPlane, key: Secret, accountId: string, name: string): StoredKey {
+/** Counts alone: which addresses they are is no business of the log's. */
+function limitedEvent({ id, accountId }: StoredKey, { profiles, perMinute, addresses }: KeyLimits): AuditEvent {
+  const counts = { profiles: profiles?.length ?? 0, perMinute: perMinute ?? 0, networks: addresses?.length ?? 0 }
+  return { type: 'key.limited', accountId, keyId: id, ...counts }
+}
+
+function storedForm(
+  plane: ControlPlane,
+  key: Secret,
+  { accountId, name, limits }: Pick<StoredKey, 'accountId' | 'name' | 'limits'>,
+): StoredKey {
   const nowMs = (): number => plane.clock.nowMs()
   return {
     id: idMinter('key_', nowMs, plane.random)(),
@@ -119,5 +154,6 @@ function storedForm(plane: ControlPlane, key: Secret, accountId: string, name: s
     endsAtMs: null,
     createdAtMs: Math.floor(nowMs()),
     revokedAtMs: null,
+    limits,
   }
 }

@@ -1,4 +1,5 @@
 import type { Account, StoredKey, Upstream } from '../domain/accounts.ts'
+import type { KeyLimits } from '../domain/key-limits.ts'
 import type { AccountEmail, Passkey, Session, SignInProof } from '../domain/identity.ts'
 import type { AuditEntry, AuditRecord } from '../domain/audit.ts'
 import type { ChainLink, ChainPosition } from '../domain/audit-chain.ts'
@@ -28,8 +29,13 @@ export interface AccountStore {
   /** False where there is no such account, or where it stands so already. */
   setSuspended(accountId: string, suspended: boolean, record: AuditRecord): Promise<boolean>
 
-  /** False where the account already has `maxKeys` keys that are not revoked. */
-  addKey(key: StoredKey, digest: string, maxKeys: number, record: AuditRecord): Promise<boolean>
+  /** False where the account already has `maxKeys` keys that are not revoked. Several records are kept in their order. */
+  addKey(
+    key: StoredKey,
+    digest: string,
+    maxKeys: number,
+    record: AuditRecord | readonly AuditRecord[],
+  ): Promise<boolean>
   findKey(keyId: string): Promise<StoredKey | undefined>
   /** The key with this digest, whosever it is. */
   findKeyByDigest(digest: string): Promise<StoredKey | undefined>
@@ -37,6 +43,8 @@ export interface AccountStore {
   listKeys(accountId: string, limit: number): Promise<readonly StoredKey[]>
   /** False where the old key is not active any more. */
   rotateKey(rotation: KeyRotation, record: AuditRecord): Promise<boolean>
+  /** Puts these limits in the place of the key's. False where it is unknown or revoked. */
+  limitKey(keyId: string, limits: KeyLimits, nowMs: number, record: AuditRecord): Promise<boolean>
   /** False where the key is unknown or was revoked before. */
   revokeKey(keyId: string, nowMs: number, record: AuditRecord): Promise<boolean>
 
@@ -48,7 +56,10 @@ export interface AccountStore {
   removeUpstream(accountId: string, upstreamId: string, record: AuditRecord): Promise<boolean>
 }
 
-/** Adds `next` and sets the old key retiring until `endsAtMs`, or revoked where that is now, in one transaction. */
+/**
+ * Adds `next` with the limits that the old key has by then, and sets that one retiring until `endsAtMs`, or revoked where
+ * that is now, in one transaction.
+ */
 export interface KeyRotation {
   readonly oldKeyId: string
   readonly nowMs: number

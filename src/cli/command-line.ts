@@ -6,6 +6,8 @@ import { CommandError, exitCodes } from './failures.ts'
 export interface Option {
   readonly name: string
   readonly value?: string
+  /** Whether it may be given several times: `line.list` has them all. */
+  readonly repeats?: true
   readonly summary: string
 }
 
@@ -15,6 +17,8 @@ export interface CommandLine {
   /** What stands behind `--`, for commands that pass it on. */
   readonly passedOn: readonly string[]
   option(name: string): string | undefined
+  /** Every value of an option that repeats, in their order. */
+  list(name: string): readonly string[]
   flag(name: string): boolean
 }
 
@@ -61,6 +65,7 @@ export function readCommandLine(given: readonly string[], shape: LineShape): Com
             option.name,
             {
               type: option.value === undefined ? 'boolean' : 'string',
+              multiple: option.repeats === true,
               ...(option.name === 'help' ? { short: 'h' } : {}),
             },
           ] as const,
@@ -103,6 +108,10 @@ export function readCommandLine(given: readonly string[], shape: LineShape): Com
     option(name) {
       const value = values[name]
       return typeof value === 'string' ? value : undefined
+    },
+    list(name) {
+      const given = values[name]
+      return Array.isArray(given) ? given.filter((value) => typeof value === 'string') : []
     },
     flag: (name) => values[name] === true,
   }

@@ -15,6 +15,7 @@ import { incidentsList } from './incidents-list.ts'
 import { incidentsOpen } from './incidents-open.ts'
 import { incidentsUpdate } from './incidents-update.ts'
 import { keysCreate } from './keys-create.ts'
+import { keysLimit } from './keys-limit.ts'
 import { keysList } from './keys-list.ts'
 import { keysRevoke } from './keys-revoke.ts'
 import { keysRotate } from './keys-rotate.ts'
@@ -52,6 +53,7 @@ export const commands: readonly Command[] = [
   doctor,
   keysCreate,
   keysList,
+  keysLimit,
   keysRotate,
   keysRevoke,
   signInLink,

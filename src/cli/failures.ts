@@ -1,4 +1,5 @@
 import { AccountsError, maxNameCharacters, type AccountsRefusal } from '../accounts/refusals.ts'
+import { maxNetworks } from '../accounts/key-limits.ts'
 import { maxKeysPerAccount } from '../accounts/keys.ts'
 import { maxUpstreamsPerAccount } from '../accounts/upstreams.ts'
 import type { Config } from '../config/config.ts'
@@ -45,6 +46,15 @@ function refusals(command: (text: string) => string): Refusals {
       `revoke one first: ${command('keys list')}`,
     ],
     key_not_active: ['only an active key can be rotated', `make a new one: ${command('keys create')}`],
+    profiles_invalid: ['a key is limited to profiles of this service', `see them: ${command('check')}`],
+    per_minute_invalid: [
+      'the limit of a key is a whole number from 1 to what the plan allows a minute',
+      `see the plan: ${command('accounts list')}`,
+    ],
+    addresses_invalid: [
+      `the addresses of a key are 1 to ${maxNetworks} of IPv4 or IPv6, each with or without a length`,
+      'for example --address 203.0.113.7 --address 2001:db8::/32',
+    ],
     key_revoked_before: ['this key was revoked before', `see the keys: ${command('keys list')}`],
     upstream_unknown: ['the account has no such upstream', `see them: ${command('upstream list')}`],
     upstream_limit: [

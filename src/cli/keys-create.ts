@@ -1,5 +1,7 @@
 import { createKey } from '../accounts/keys.ts'
+import { noLimits } from '../domain/key-limits.ts'
 import { accountOption, type Command } from './command.ts'
+import { limitOptions, readLimits } from './key-limits.ts'
 
 const defaultName = 'key'
 
@@ -7,15 +9,21 @@ export const keysCreate: Command = {
   name: 'keys create',
   summary: 'Make a key and show it this once.',
   arguments: [],
-  options: [{ name: 'name', value: 'NAME', summary: `What the key is for. Default "${defaultName}".` }, accountOption],
+  options: [
+    { name: 'name', value: 'NAME', summary: `What the key is for. Default "${defaultName}".` },
+    ...limitOptions,
+    accountOption,
+  ],
   example: 'keys create --name laptop',
   run: (invocation) =>
-    invocation.withStore(async ({ plane, account }) => {
-      const { id, name } = await account()
-      const { key, stored } = await createKey(plane, id, invocation.line.option('name') ?? defaultName)
+    invocation.withStore(async ({ config, plane, account }) => {
+      const owner = await account()
+      const { id, name } = owner
+      const limits = readLimits(invocation.line, noLimits, owner, config)
+      const { key, stored } = await createKey(plane, id, invocation.line.option('name') ?? defaultName, limits)
       return {
         text: key.reveal(),
-        json: { id: stored.id, name: stored.name, account: id, key: key.reveal() },
+        json: { id: stored.id, name: stored.name, account: id, key: key.reveal(), limits: stored.limits },
         talk: [
           `Key "${stored.name}" (${stored.id}) for account ${name}. It is shown this once: keep it now.`,
           `Next: export SVC_ROUTER_API_KEY=…, or see all keys: ${invocation.command('keys list')}`,

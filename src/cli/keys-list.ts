@@ -1,5 +1,6 @@
 import { effectiveState, maxListedKeys } from '../accounts/keys.ts'
 import { accountOption, type Command } from './command.ts'
+import { writeLimits } from './key-limits.ts'
 import { writeTable, writeTime } from './table.ts'
 
 export const keysList: Command = {
@@ -23,9 +24,11 @@ export const keysList: Command = {
         key.state,
         writeTime(key.createdAtMs),
         key.endsAtMs === null ? '' : writeTime(key.endsAtMs),
+        writeLimits(key.limits),
       ])
       return {
-        text: keys.length === 0 ? '' : writeTable([['ID', 'NAME', 'KEY', 'STATE', 'CREATED', 'ENDS'], ...rows]),
+        text:
+          keys.length === 0 ? '' : writeTable([['ID', 'NAME', 'KEY', 'STATE', 'CREATED', 'ENDS', 'LIMITS'], ...rows]),
         json: keys,
         talk:
           keys.length === 0

@@ -9,19 +9,22 @@ import type { BackendTimeouts } from '../gateway/ports.ts'
 export type Mode = 'local' | 'production'
 
 /** Everything that can be set, complete and checked: what `loadConfig` gives and every part is built from. */
+/** Where something is served. */
+export interface ListenConfig {
+  readonly host: string
+  readonly port: number
+  /** So many proxies of the operator's own stand before it; what they say of a caller's address is believed. */
+  readonly trustedProxies: number
+}
+
 export interface Config {
   /** The file that was read, as it was named; undefined when there is none and everything is a default. */
   readonly file: string | undefined
   readonly mode: Mode
   /** `port` 0 lets the system choose: call `withPorts` once it is known. */
-  readonly listen: { readonly host: string; readonly port: number }
+  readonly listen: ListenConfig
   /** Where the web app is served: a port of its own, so that neither holds the other up. `port` 0 as above. */
-  readonly appListen: {
-    readonly host: string
-    readonly port: number
-    /** So many proxies of the operator's own stand before it; what they say of a caller's address is believed. */
-    readonly trustedProxies: number
-  }
+  readonly appListen: ListenConfig
   /** Ends in `/v1` or whatever path was configured, without a slash behind it. */
   readonly baseUrl: string
   /** Without a slash at its end. */

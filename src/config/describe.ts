@@ -1,7 +1,7 @@
 import { stringify } from 'yaml'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { FusionDefaults } from '../domain/profiles.ts'
-import type { BackendConfig, BillingConfig, Config } from './config.ts'
+import type { BackendConfig, BillingConfig, Config, ListenConfig } from './config.ts'
 import { writeDuration, writeSize } from './measures.ts'
 
 /** The effective configuration as YAML, every secret masked, for `svc-router check`. */
@@ -13,12 +13,8 @@ export function describeConfig(config: Config): string {
 export function plainConfig(config: Config): Record<string, unknown> {
   return {
     mode: config.mode,
-    listen: config.listen,
-    app_listen: {
-      host: config.appListen.host,
-      port: config.appListen.port,
-      trusted_proxies: config.appListen.trustedProxies,
-    },
+    listen: plainListen(config.listen),
+    app_listen: plainListen(config.appListen),
     base_url: config.baseUrl,
     app_url: config.appUrl,
     data: config.dataDir,
@@ -134,4 +130,8 @@ function byId<Item extends { readonly id: string }>(
   plain: (item: Item) => unknown,
 ): Record<string, unknown> {
   return Object.fromEntries(items.map((item) => [item.id, plain(item)]))
+}
+
+function plainListen({ host, port, trustedProxies }: ListenConfig): object {
+  return { host, port, trusted_proxies: trustedProxies }
 }

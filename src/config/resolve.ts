@@ -71,7 +71,8 @@ export function resolve(
   const mode = resolveMode(file, findings)
   const host = overrides.host ?? file.listen?.host ?? defaultHost
   const port = overrides.port ?? file.listen?.port ?? defaultPort
-  const appListen = resolveAppListen(file, overrides, { host, port })
+  const listen = { host, port, trustedProxies: file.listen?.trusted_proxies ?? 0 }
+  const appListen = resolveAppListen(file, overrides, listen)
   const baseUrl = (file.base_url ?? baseUrlFor(host, port)).replace(/\/+$/, '')
   if (mode === 'production' && !findings.mentions(['app_url'])) {
     findings.add(
@@ -86,7 +87,7 @@ export function resolve(
   return {
     file: name,
     mode,
-    listen: { host, port },
+    listen,
     appListen,
     baseUrl,
     appUrl: file.app_url?.replace(/\/+$/, '') ?? originFor(appListen.host, appListen.port),

@@ -6,7 +6,7 @@ import type { CapabilityId } from '../domain/model-facts.ts'
 import { billingSchema } from './billing-schema.ts'
 import { presetNames } from './presets.ts'
 import { duration, env, flag, group, isProviderUrl, map, shaped, size, text, url, whole } from './settings.ts'
-import { appListen, leakedKeys, mail } from './web-settings.ts'
+import { appListen, leakedKeys, mail, trustedProxies } from './web-settings.ts'
 
 /** Bounds on the file itself. */
 const maxPlans = 20
@@ -116,6 +116,7 @@ export const configSchema = group({
       .optional()
       .describe('Default 127.0.0.1: this machine only. 0.0.0.0 for every network.'),
     port: whole(0, 65_535).optional().describe('Default 8787. 0 lets the system choose.'),
+    trusted_proxies: trustedProxies('the API'),
   })
     .optional()
     .describe('Where the API is served.'),

@@ -1,17 +1,21 @@
 import { z } from 'zod'
 import { env, group, shaped, text, url, whole } from './settings.ts'
 
+/** How many proxies stand in front of a listener. */
+export const trustedProxies = (what: string) =>
+  whole(0, 10)
+    .optional()
+    .describe(
+      `Proxies of yours in front of ${what}: so many entries at the end of X-Forwarded-For are believed. Default 0.`,
+    )
+
 /** Where the web app listens. */
 export const appListen = group({
   host: text('a host name or address', 255).optional().describe('Default: that of listen.'),
   port: whole(0, 65_535)
     .optional()
     .describe("Default: the one behind the API's, such as 8788. 0 lets the system choose."),
-  trusted_proxies: whole(0, 10)
-    .optional()
-    .describe(
-      'Proxies of yours in front of the app: so many entries at the end of X-Forwarded-For are believed. Default 0.',
-    ),
+  trusted_proxies: trustedProxies('the app'),
 })
   .optional()
   .describe('Where the web app is served: account, keys, sign-in.')

@@ -1,4 +1,5 @@
 import type { FormatId } from './format-id.ts'
+import type { KeyLimits } from './key-limits.ts'
 import type { KeyState } from './keys.ts'
 
 /** An account: what keys, plans, quota and provider credentials belong to (spec 1.2). */
@@ -25,6 +26,7 @@ export interface StoredKey {
   readonly endsAtMs: number | null
   readonly createdAtMs: number
   readonly revokedAtMs: number | null
+  readonly limits: KeyLimits
 }
 
 /**

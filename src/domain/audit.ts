@@ -41,6 +41,9 @@ const fieldShapes = {
   reason: wordShape,
   role: wordShape,
   endsAtMs: undefined,
+  profiles: undefined,
+  perMinute: undefined,
+  networks: undefined,
 } as const
 
 /** Every event that is kept, with its fields in the order in which they are written: one row for each new one. */
@@ -52,6 +55,8 @@ export const auditEvents = {
   'account.deleted': ['accountId'],
   'key.created': ['accountId', 'keyId'],
   'key.rotated': ['accountId', 'keyId', 'nextKeyId', 'endsAtMs'],
+  /** How many profiles it may use, how often a minute, and from how many networks; 0 where it has no such limit. */
+  'key.limited': ['accountId', 'keyId', 'profiles', 'perMinute', 'networks'],
   'key.revoked': ['accountId', 'keyId', 'reason'],
   'email.added': ['accountId'],
   'email.removed': ['accountId'],
@@ -88,6 +93,9 @@ export const auditEvents = {
 type AuditEventType = keyof typeof auditEvents
 interface FieldValues {
   readonly endsAtMs: number
+  readonly profiles: number
+  readonly perMinute: number
+  readonly networks: number
   readonly reason: RevocationReason | GateReason
   readonly role: OperatorRole
 }

@@ -1,40 +1,4 @@
-import type { LinkName } from './links.ts'
-
-/** Who is at fault, as the caller reads it in `error.source` (contract 3.1). */
-type ErrorSource = 'client' | 'gateway' | 'provider' | 'edge'
-
-/** Which group of spec 2's signals an error's body carries besides `request_id`. */
-type SignalGroup = 'authentication' | 'billing' | 'none'
-
-interface ErrorEntry {
-  readonly status: number
-  readonly type: string
-  readonly source: ErrorSource
-  /** Whether the same request may succeed later, unchanged. Becomes `x-should-retry` (contract 3.3). */
-  readonly retryable: boolean
-  readonly signals: SignalGroup
-  /** The one link that the message ends with and, for authentication, the value of `primaryActionUrl`. */
-  readonly action?: LinkName
-  /** What happened and what to do. `{name}` is replaced by the fact of that name; the link is added behind it. */
-  readonly message: string
-}
-
-const authentication = {
-  status: 401,
-  type: 'authentication_error',
-  source: 'client',
-  retryable: false,
-  signals: 'authentication',
-} as const
-const invalid = {
-  status: 400,
-  type: 'invalid_request_error',
-  source: 'client',
-  retryable: false,
-  signals: 'none',
-} as const
-const limited = { status: 429, type: 'rate_limit_error', source: 'client', retryable: true, signals: 'none' } as const
-const unavailable = { status: 503, type: 'server_error', source: 'gateway', retryable: true, signals: 'none' } as const
+import { authentication, type ErrorEntry, forbidden, invalid, limited, unavailable } from './error-entry.ts'
 
 /** Every refusal that the service can give: one row each of contract 3.3. Statuses, bodies, headers and docs derive from it. */
 export const errorCatalog = {
@@ -146,12 +110,18 @@ export const errorCatalog = {
     action: 'upgradeUrl',
     message: '{what} needs a premium plan; this account is on {plan}. Upgrade:',
   },
+  key_profile_not_allowed: {
+    ...forbidden,
+    action: 'keysUrl',
+    message: '{what} is not among what this API key may use: {profiles}. Use one of these, or change the key’s limits:',
+  },
+  key_address_not_allowed: {
+    ...forbidden,
+    action: 'keysUrl',
+    message: 'This API key may not be used from the address {address}. Allow it among the key’s limits:',
+  },
   no_provider_connected: {
-    status: 403,
-    type: 'permission_error',
-    source: 'client',
-    retryable: false,
-    signals: 'none',
+    ...forbidden,
     action: 'accountUrl',
     message: 'No provider is connected for {profile}. Add your own provider credentials:',
   },

@@ -2,6 +2,7 @@
 export interface Links {
   readonly accountUrl: string
   readonly accountSetupUrl: string
+  readonly keysUrl: string
   readonly keyRecoveryUrl: string
   readonly managedAccessUrl: string
   readonly upgradeUrl: string
@@ -18,6 +19,7 @@ export function linksFor(appUrl: string): Links {
   return {
     accountUrl: `${appUrl}/account`,
     accountSetupUrl: `${appUrl}/account/setup`,
+    keysUrl: `${appUrl}/account/keys`,
     keyRecoveryUrl: `${appUrl}/account/recover`,
     managedAccessUrl: `${appUrl}/account/managed-access`,
     upgradeUrl: `${appUrl}/billing/upgrade`,

@@ -5,7 +5,7 @@ import { describeMalformedKey } from '../domain/malformed-key.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { DigestMemory } from './digest-memory.ts'
 import type { KeyDirectory } from './key-directory.ts'
-import type { KeyEntry, Principal } from './ports.ts'
+import type { KnownKey, Principal } from './ports.ts'
 
 /** Of the header in its usual form. */
 const wholeHeaderChars = 'Bearer '.length + keyLength
@@ -40,7 +40,7 @@ export function authenticate(
  * @throws ServiceError `key_inactive` where the account is suspended, `auth_unavailable`
  */
 export function principalOf(account: Account, parts: Pick<AuthenticationParts, 'planById'>): Principal {
-  return { accountId: account.id, keyId: playgroundKeyId, plan: planOf(account, parts) }
+  return { accountId: account.id, keyId: playgroundKeyId, plan: planOf(account, parts), limits: undefined }
 }
 
 /** One key may be sent in both ways; of two we cannot know which is meant, as with two `Authorization` headers. */
@@ -72,7 +72,7 @@ function wellFormed(key: string): string {
 }
 
 /** Looks for a key that is not remembered, and remembers its digests where it exists. */
-async function discover(key: string, { keys, digests }: AuthenticationParts): Promise<KeyEntry | undefined> {
+async function discover(key: string, { keys, digests }: AuthenticationParts): Promise<KnownKey | undefined> {
   const all = digests.make(key)
   for (const digest of all) {
     const entry = await keys.find(digest)
@@ -88,7 +88,7 @@ function lookUp(
   digests: readonly string[],
   parts: AuthenticationParts,
   index: number,
-): KeyEntry | undefined | Promise<KeyEntry | undefined> {
+): KnownKey | undefined | Promise<KnownKey | undefined> {
   const digest = digests[index]
   if (digest === undefined) return undefined
   const found = parts.keys.find(digest)
@@ -97,13 +97,13 @@ function lookUp(
   return found.then((entry) => entry ?? lookUp(digests, parts, index + 1))
 }
 
-function admitEntry(entry: KeyEntry | undefined, parts: AuthenticationParts): Principal {
+function admitEntry(entry: KnownKey | undefined, parts: AuthenticationParts): Principal {
   if (entry === undefined) throw new ServiceError('key_inactive')
-  const { key, account } = entry
+  const { key, account, limits } = entry
   const hasEnded = key.endsAtMs !== null && key.endsAtMs <= parts.nowMs()
   if (key.state === 'revoked' || (key.state === 'retiring' && hasEnded)) throw new ServiceError('key_revoked')
   if (key.state === 'disabled' || hasEnded) throw new ServiceError('key_inactive')
-  return { accountId: account.id, keyId: key.id, plan: planOf(account, parts) }
+  return { accountId: account.id, keyId: key.id, plan: planOf(account, parts), limits }
 }
 
 function planOf({ suspended, planId }: Account, { planById }: Pick<AuthenticationParts, 'planById'>): Plan {

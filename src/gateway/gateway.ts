@@ -9,7 +9,7 @@ import { embeddingsFormatId } from '../domain/format-id.ts'
 import { fusionId, fusionToolType, type Profile } from '../domain/profiles.ts'
 import type { RandomBytes } from '../domain/random.ts'
 import type { RequestOpening } from '../domain/requests.ts'
-import type { UsageSignals } from '../domain/usage.ts'
+import type { KeyRate, UsageSignals } from '../domain/usage.ts'
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import type { ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
@@ -17,6 +17,7 @@ import { authenticate, principalOf, type AuthenticationParts } from './authentic
 import { assertSayable, assertServed, translatedOnly } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
 import { Course, type CourseParts } from './course.ts'
+import { assertProfile, type EnforcedLimits } from './enforced-limits.ts'
 import type { FusedAnswerParts } from './fused-answer.ts'
 import { Fusing, isFusable, type FusedPlan, type FusionPool } from './fusing.ts'
 import type { FusionNotes } from './fusion-notes.ts'
@@ -109,18 +110,18 @@ export class Gateway {
     for (const course of this.#running.all()) course.cut()
   }
 
-  /** The account's counters as they stand (contract 4.1). */
-  signals(principal: Principal): UsageSignals | Promise<UsageSignals> {
-    return this.#parts.ledger.signals(principal.accountId, principal.plan)
+  /** The counters as they stand for this key (contract 4.1). */
+  signals({ accountId, plan, limits }: Principal): UsageSignals | Promise<UsageSignals> {
+    return this.#parts.ledger.signals(accountId, plan, limits?.rate)
   }
 
-  /** Every profile, each with the backends that serve this account. @throws ServiceError `store_unavailable` */
-  profilesFor({ accountId }: Principal): Promise<ServedProfile[]> {
+  /** Every profile that the key may use, each with the backends that serve its account. @throws ServiceError `store_unavailable` */
+  profilesFor({ accountId, limits }: Principal): Promise<ServedProfile[]> {
     const serve = async (profile: Profile): Promise<ServedProfile> => {
       const backends = await this.#backendsOf(profile.id, accountId)
       return { profile, backends, count: countBackends(profile.id, backends, this.#course.health) }
     }
-    return Promise.all(this.#parts.profiles.map(serve))
+    return Promise.all(this.#allowed(limits).map(serve))
   }
 
   /** Refuses what this account may not ask, or nobody may, whatever is wanted of it: an answer, a count, a compaction. @throws ServiceError */
@@ -177,14 +178,14 @@ export class Gateway {
   async #serve(principal: Principal, turn: ServedTurn, sink: AnswerSink, plan?: FusedPlan): Promise<void> {
     const { mintId, log } = this.#parts
     const { profile, request, conversation, backends, keeping, previousResponseId } = turn
-    const { accountId, keyId } = principal
+    const { accountId, keyId, limits } = principal
     const fuser = plan?.fuser
     const bodies = fuser === undefined ? this.#parts : { ...this.#parts, relays: translatedOnly }
     const written = assertSayable(request, conversation, backends, bodies)
     const { id, format } = request
     const units = profile.quotaUnits
     const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
-    const admitted = this.#admit(opening, principal.plan)
+    const admitted = this.#admit(opening, principal.plan, limits?.rate)
     const admission = admitted instanceof Promise ? await admitted : admitted
     const nowSeconds = this.#nowSeconds
     const context = {
@@ -234,22 +235,22 @@ export class Gateway {
   }
 
   /** @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`, `record_unavailable` */
-  #admit(opening: RequestOpening, plan: Plan): Admission | Promise<Admission> {
+  #admit(opening: RequestOpening, plan: Plan, rate: KeyRate | undefined): Admission | Promise<Admission> {
     const failed = (cause: unknown): never => {
       if (cause instanceof ServiceError) throw cause
       this.#parts.log({ event: 'ledger_failing', reason: cause instanceof Error ? cause.name : 'unknown' })
       throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
     }
     try {
-      const admission = this.#parts.ledger.admit(opening, plan)
+      const admission = this.#parts.ledger.admit(opening, plan, rate)
       return admission instanceof Promise ? admission.catch(failed) : admission
     } catch (cause) {
       return failed(cause)
     }
   }
 
-  /** The profile that was named, where the plan allows it and what is attached (spec 8.3). */
-  #profileOf({ plan }: Principal, conversation: Conversation, format: ClientFormatId): Profile {
+  /** The profile that was named, where the plan allows it and what is attached (spec 8.3), and the key too. */
+  #profileOf({ plan, limits }: Principal, conversation: Conversation, format: ClientFormatId): Profile {
     const { profiles } = this.#parts
     const name = conversation.profile
     const profile = profiles.find(({ id }) => id === name)
@@ -258,9 +259,19 @@ export class Gateway {
       const what = premium ?? (conversation.fusionTool === undefined ? undefined : `The tool ${fusionToolType}`)
       if (what !== undefined) throw new ServiceError('plan_required', { words: { what, plan: plan.name } })
     }
-    if (profile === undefined) throw unknownProfile(name, profiles)
+    if (profile === undefined) throw unknownProfile(name, this.#allowed(limits))
+    if (limits !== undefined) {
+      assertProfile(limits, profile.id)
+      if (conversation.fusionTool !== undefined) assertProfile(limits, fusionId, `The tool ${fusionToolType}`)
+    }
     if ((profile.embeddings !== undefined) !== (format === embeddingsFormatId)) throw wrongEndpoint(profile, profiles)
     return profile
+  }
+
+  #allowed(limits: EnforcedLimits | undefined): readonly Profile[] {
+    const { profiles } = this.#parts
+    const ids = limits?.profiles
+    return ids === undefined ? profiles : profiles.filter(({ id }) => ids.has(id))
   }
 }
 

@@ -1,7 +1,8 @@
 import { BoundedMap } from '../domain/bounded-map.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import type { EventLog } from '../domain/events.ts'
-import type { KeyEntry, KeyStore } from './ports.ts'
+import { enforcedLimits } from './enforced-limits.ts'
+import type { KeyStore, KnownKey } from './ports.ts'
 
 /** How often the store is asked whether anything changed: a revocation is known after this at the latest. */
 const pollMs = 250
@@ -24,10 +25,10 @@ export class KeyDirectory {
   readonly #clock: Clock
   readonly #log: EventLog
   readonly #onChange: () => void
-  readonly #entries = new BoundedMap<string, KeyEntry>(maxRemembered)
+  readonly #entries = new BoundedMap<string, KnownKey>(maxRemembered)
   /** Until when each of these is believed to be unknown, epoch milliseconds. */
   readonly #unknown = new BoundedMap<string, number>(maxUnknown)
-  readonly #lookups = new Map<string, Promise<KeyEntry | undefined>>()
+  readonly #lookups = new Map<string, Promise<KnownKey | undefined>>()
   #revision: number | undefined
   #confirmedMs = Number.NEGATIVE_INFINITY
   #timer: Timer | undefined
@@ -58,7 +59,7 @@ export class KeyDirectory {
   }
 
   /** The entry of a digest, or undefined where there is definitely none. @throws when the store cannot answer */
-  find(digest: string): KeyEntry | undefined | Promise<KeyEntry | undefined> {
+  find(digest: string): KnownKey | undefined | Promise<KnownKey | undefined> {
     const known = this.#entries.get(digest)
     if (known !== undefined && this.isFresh()) return known
     if (known === undefined && this.#isUnknown(digest)) return undefined
@@ -70,11 +71,12 @@ export class KeyDirectory {
     return untilMs !== undefined && untilMs > this.#clock.nowMs() && this.isFresh()
   }
 
-  #lookUp(digest: string): Promise<KeyEntry | undefined> {
+  #lookUp(digest: string): Promise<KnownKey | undefined> {
     if (this.#lookups.size >= maxLookups) return Promise.reject(new Error('too many key look-ups at once'))
     const revision = this.#revision
     const lookup = this.#inTime(this.#store.find(digest))
-      .then((entry) => {
+      .then((found) => {
+        const entry = found === undefined ? undefined : { ...found, limits: enforcedLimits(found.key) }
         // Remembered only where nothing changed while the store was being read.
         if (revision === this.#revision) this.#remember(digest, entry)
         return entry
@@ -84,7 +86,7 @@ export class KeyDirectory {
     return lookup
   }
 
-  #remember(digest: string, entry: KeyEntry | undefined): void {
+  #remember(digest: string, entry: KnownKey | undefined): void {
     if (entry === undefined) this.#unknown.set(digest, this.#clock.nowMs() + unknownForMs)
     else this.#entries.set(digest, entry)
   }

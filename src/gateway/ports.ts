@@ -3,22 +3,30 @@ import type { JsonObject } from '../domain/conversation.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
-import type { UsageSignals } from '../domain/usage.ts'
+import type { KeyRate, UsageSignals } from '../domain/usage.ts'
 import type { UpstreamError } from '../domain/upstream.ts'
 import type { ClientFormatId, Dialect, FormatId } from '../formats/format.ts'
 import type { JsonMember } from '../formats/json-scan.ts'
+import type { EnforcedLimits } from './enforced-limits.ts'
 
 /** Who is asking: made only in `authenticate.ts`. */
 export interface Principal {
   readonly accountId: string
   readonly keyId: string
   readonly plan: Plan
+  /** Undefined where the key may do all that its account may. */
+  readonly limits: EnforcedLimits | undefined
 }
 
 /** A key together with the account that it belongs to. */
 export interface KeyEntry {
   readonly key: StoredKey
   readonly account: Account
+}
+
+/** The same as it is remembered: with its limits ready to be asked for. */
+export interface KnownKey extends KeyEntry {
+  readonly limits: EnforcedLimits | undefined
 }
 
 /** Keys by digest. A throw means that the store cannot answer, and becomes 503, never 401 (contract 3.3). */
@@ -32,12 +40,12 @@ export interface KeyStore {
 /** Decides admissions and keeps the record of every request (contract 4, architecture 5.5). */
 export interface Ledger {
   /**
-   * Takes one of the minute and the units of the month, in one decision.
+   * Takes one of the minute, of the key's own where it has a limit, and the units of the month, in one decision.
    * @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`; any other error means that nothing can be recorded just now
    */
-  admit(opening: RequestOpening, plan: Plan): Admission | Promise<Admission>
-  /** The counters as they stand, taking nothing. */
-  signals(accountId: string, plan: Plan): UsageSignals | Promise<UsageSignals>
+  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission | Promise<Admission>
+  /** The counters as they stand, taking nothing: the account's, or as a key with a limit of its own sees them. */
+  signals(accountId: string, plan: Plan, rate?: KeyRate): UsageSignals | Promise<UsageSignals>
 }
 
 /**

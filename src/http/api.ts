@@ -14,6 +14,7 @@ import type { Gateway } from '../gateway/gateway.ts'
 import type { ModelRequest, Principal } from '../gateway/ports.ts'
 import type { StoredResponses } from '../gateway/stored-responses.ts'
 import { AttemptLimiter } from './attempt-limiter.ts'
+import { Callers, type CallersParts } from './callers.ts'
 import type { Catalog } from './catalog.ts'
 import { discardRest } from './discard-rest.ts'
 import { passEdgeGate } from './edge-gate.ts'
@@ -31,10 +32,8 @@ import { isStreamProbe, StreamProbes } from './stream-probe.ts'
 
 /** Requests of one key to the endpoints that are not counted (contract 4.3), a minute. */
 const uncountedPerMinute = 300
-/** Requests with a bad key from one address, a minute (contract 4.3). */
-const badKeysPerMinute = 120
 
-export interface ApiParts {
+export interface ApiParts extends CallersParts {
   readonly gateway: Gateway
   readonly stored: StoredResponses
   readonly catalog: Catalog
@@ -43,7 +42,6 @@ export interface ApiParts {
   readonly edgeGate: boolean
   readonly limits: { readonly bodyBytes: number; readonly bodyMs: number; readonly streams: number }
   readonly clock: Clock
-  readonly nowMs: () => number
   readonly mintRequestId: () => string
   readonly log: EventLog
   readonly readiness: () => Readiness
@@ -59,7 +57,7 @@ export interface Readiness {
 export class Api {
   readonly #parts: ApiParts
   readonly #uncounted: AttemptLimiter
-  readonly #badKeys: AttemptLimiter
+  readonly #callers: Callers
   readonly #streamProbes: StreamProbes
   readonly #responses: ResponsesApi
   /** Connections that stay open for many answers. */
@@ -110,7 +108,7 @@ export class Api {
       parts.nowMs,
     )
     this.#streamProbes = new StreamProbes(parts.clock)
-    this.#badKeys = new AttemptLimiter(badKeysPerMinute, 'an address that sends bad keys', parts.nowMs)
+    this.#callers = new Callers(parts)
     const shared = {
       ...parts,
       uncounted: this.#uncounted,
@@ -118,7 +116,7 @@ export class Api {
     }
     this.sockets = new ResponsesSockets({
       ...shared,
-      authenticate: (request) => this.#authenticate(request),
+      authenticate: (request) => this.#callers.authenticate(request),
       isServed: (path) => this.#routeAt(path, undefined) !== undefined,
       openRequests: () => this.openRequests,
     })
@@ -174,7 +172,9 @@ export class Api {
     if ((route?.gated ?? true) && this.#parts.edgeGate) passEdgeGate(request.headers['user-agent'])
     // Below /v1/ even what is not there asks for a key first (spec 5.4).
     if (caller !== undefined) exchange.principal = this.#parts.gateway.principalOf(caller)
-    else if (route?.access === 'key' || path.startsWith('/v1/')) exchange.principal = await this.#authenticate(request)
+    else if (route?.access === 'key' || path.startsWith('/v1/')) {
+      exchange.principal = await this.#callers.authenticate(request)
+    }
     if (route === undefined) {
       throw new ServiceError('not_found', { words: { baseUrl: baseUrlFor(path, this.#parts.baseUrl) } })
     }
@@ -193,17 +193,6 @@ export class Api {
     if (!isAllowed) {
       const shown = /^[A-Z]{1,10}$/.test(method ?? '') ? method! : 'This method'
       throw new ServiceError('method_not_allowed', { words: { method: shown, allowed: route.allowed ?? route.method } })
-    }
-  }
-
-  async #authenticate(request: IncomingMessage): Promise<Principal> {
-    try {
-      const { authorization, 'x-api-key': apiKey } = request.headers
-      return await this.#parts.gateway.authenticate(authorization, apiKey as string | undefined)
-    } catch (error) {
-      // Only bad keys are counted and held back: a good one behind the same address is not made to pay for them.
-      if (error instanceof ServiceError && error.status === 401) this.#badKeys.take(request.socket.remoteAddress ?? '')
-      throw error
     }
   }
 

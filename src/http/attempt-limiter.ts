@@ -1,6 +1,6 @@
 import { BoundedMap } from '../domain/bounded-map.ts'
 import { ServiceError } from '../domain/errors.ts'
-import { minuteMs } from '../domain/usage.ts'
+import { minuteMs } from '../domain/minute-log.ts'
 
 /** Names counted at once; the one counted longest ago is forgotten first. */
 const maxNames = 50_000

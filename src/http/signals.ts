@@ -1,5 +1,6 @@
 import type { AnswerHead } from '../gateway/ports.ts'
-import { minuteMs, type UsageSignals } from '../domain/usage.ts'
+import { minuteMs } from '../domain/minute-log.ts'
+import type { UsageSignals } from '../domain/usage.ts'
 import type { BackendCount } from '../gateway/routing/count-backends.ts'
 
 /** Header names and values, one after the other: the form in which Node writes them fastest. */

@@ -2,6 +2,7 @@ import { type Insertable, type Kysely, type Transaction } from 'kysely'
 import type { KeyRotation } from '../accounts/ports.ts'
 import type { StoredKey } from '../domain/accounts.ts'
 import type { AuditRecord } from '../domain/audit.ts'
+import type { KeyLimits } from '../domain/key-limits.ts'
 import type { KeyState } from '../domain/keys.ts'
 import type { KeyEntry } from '../gateway/ports.ts'
 import { readAccount } from './accounts.ts'
@@ -39,7 +40,7 @@ export function addKey(
   key: StoredKey,
   digest: string,
   maxKeys: number,
-  record: AuditRecord,
+  record: AuditRecord | readonly AuditRecord[],
 ): Promise<boolean> {
   return change(db, record, async (transaction) => {
     const { count } = await transaction
@@ -51,7 +52,7 @@ export function addKey(
       .where((row) => row.or([row('state', '<>', 'retiring'), row('ends_at_ms', '>', Math.floor(key.createdAtMs))]))
       .executeTakeFirstOrThrow()
     if (count >= maxKeys) return false
-    await insertKey(transaction, key, digest)
+    await insertKey(transaction, { ...keyRow(key, digest), ...limitColumns(key.limits) })
     return true
   })
 }
@@ -90,7 +91,7 @@ export function rotateKey(
   return change(db, record, async (transaction) => {
     const old = await transaction
       .selectFrom('keys')
-      .select('ends_at_ms')
+      .select(['ends_at_ms', 'profiles', 'per_minute', 'addresses'])
       .where('id', '=', oldKeyId)
       .where('account_id', '=', next.accountId)
       .where('state', '=', 'active')
@@ -108,8 +109,29 @@ export function rotateKey(
       })
       .where('id', '=', oldKeyId)
       .execute()
-    await insertKey(transaction, next, nextDigest)
+    const { ends_at_ms: _, ...limits } = old
+    await insertKey(transaction, { ...keyRow(next, nextDigest), ...limits })
     return true
+  })
+}
+
+/** Puts limits in the place of a key's; see `AccountStore.limitKey`. */
+export function limitKey(
+  db: Kysely<Tables>,
+  keyId: string,
+  limits: KeyLimits,
+  nowMs: number,
+  record: AuditRecord,
+): Promise<boolean> {
+  return change(db, record, async (transaction) => {
+    const result = await transaction
+      .updateTable('keys')
+      .set(limitColumns(limits))
+      .where('id', '=', keyId)
+      .where('state', '<>', 'revoked')
+      .where((row) => row.or([row('state', '<>', 'retiring'), row('ends_at_ms', '>', Math.floor(nowMs))]))
+      .executeTakeFirstOrThrow()
+    return result.numUpdatedRows > 0n
   })
 }
 
@@ -126,8 +148,12 @@ export function revokeKey(db: Kysely<Tables>, keyId: string, nowMs: number, reco
   })
 }
 
-async function insertKey(transaction: Transaction<Tables>, key: StoredKey, digest: string): Promise<void> {
-  const row: Insertable<KeyRow> = {
+async function insertKey(transaction: Transaction<Tables>, row: Insertable<KeyRow>): Promise<void> {
+  await transaction.insertInto('keys').values(row).execute()
+}
+
+function keyRow(key: StoredKey, digest: string) {
+  return {
     id: key.id,
     account_id: key.accountId,
     name: key.name,
@@ -138,7 +164,15 @@ async function insertKey(transaction: Transaction<Tables>, key: StoredKey, diges
     created_at_ms: Math.floor(key.createdAtMs),
     revoked_at_ms: key.revokedAtMs === null ? null : Math.floor(key.revokedAtMs),
   }
-  await transaction.insertInto('keys').values(row).execute()
+}
+
+function limitColumns({ profiles, perMinute, addresses }: KeyLimits) {
+  const list = (entries: readonly string[] | null): string | null => (entries === null ? null : JSON.stringify(entries))
+  return { profiles: list(profiles), per_minute: perMinute, addresses: list(addresses) }
+}
+
+function readList(text: string | null): readonly string[] | null {
+  return text === null ? null : (JSON.parse(text) as readonly string[])
 }
 
 function readKey(row: KeyRow): StoredKey {
@@ -151,5 +185,6 @@ function readKey(row: KeyRow): StoredKey {
     endsAtMs: row.ends_at_ms,
     createdAtMs: row.created_at_ms,
     revokedAtMs: row.revoked_at_ms,
+    limits: { profiles: readList(row.profiles), perMinute: row.per_minute, addresses: readList(row.addresses) },
   }
 }

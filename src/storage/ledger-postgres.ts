@@ -1,7 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
-import { AccountMeter, minuteMs, type UsageSignals } from '../domain/usage.ts'
+import { minuteMs } from '../domain/minute-log.ts'
+import { AccountMeter, type KeyRate, type UsageSignals } from '../domain/usage.ts'
 import type { Admission, Ledger } from '../gateway/ports.ts'
 import { refusalError } from './ledger-refusal.ts'
 import { SettlementQueue } from './ledger-settlements.ts'
@@ -17,8 +18,8 @@ const lockSeed = 7_308_413
 
 /** The ledger of any number of nodes over one Postgres database: decided there, one account at a time (architecture 5.5). */
 export interface PostgresLedger extends Ledger {
-  admit(opening: RequestOpening, plan: Plan): Promise<Admission>
-  signals(accountId: string, plan: Plan): Promise<UsageSignals>
+  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Promise<Admission>
+  signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals>
   /** Whether the last write succeeded. */
   healthy(): boolean
   /** Writes every settlement that waits. Does not end the database, which was opened elsewhere. */
@@ -33,6 +34,7 @@ export function createPostgresLedger(db: Kysely<Tables>): PostgresLedger {
 interface Waiting {
   readonly opening: RequestOpening
   readonly plan: Plan
+  readonly rate: KeyRate | undefined
   readonly resolve: (admission: Admission) => void
   readonly reject: (error: unknown) => void
 }
@@ -56,13 +58,13 @@ class DatabaseLedger implements PostgresLedger {
     this.#settlements = new SettlementQueue(db)
   }
 
-  admit(opening: RequestOpening, plan: Plan): Promise<Admission> {
+  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Promise<Admission> {
     if (this.#isClosed || this.#settlements.isFull || this.#waitingCount >= maxWaiting) {
       return Promise.reject(new LedgerUnavailable())
     }
     this.#waitingCount += 1
     return new Promise((resolve, reject) => {
-      const waiting = { opening, plan, resolve, reject }
+      const waiting = { opening, plan, rate, resolve, reject }
       const line = this.#waiting.get(opening.accountId)
       if (line !== undefined) {
         line.push(waiting)
@@ -73,9 +75,9 @@ class DatabaseLedger implements PostgresLedger {
     })
   }
 
-  async signals(accountId: string, plan: Plan): Promise<UsageSignals> {
-    const { nowMs, meter } = await readCounters(this.#db, accountId, plan.requestsPerMinute)
-    return meter.signals(nowMs, plan)
+  async signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals> {
+    const { nowMs, meter } = await readCounters(this.#db, accountId, plan.requestsPerMinute, rate !== undefined)
+    return meter.signals(nowMs, plan, rate)
   }
 
   healthy(): boolean {
@@ -119,13 +121,14 @@ class DatabaseLedger implements PostgresLedger {
       // the time after the waiting.
       await sql`select pg_advisory_xact_lock(hashtextextended(${accountId}, ${lockSeed}))`.execute(transaction)
       const limit = Math.max(...group.map(({ plan }) => plan.requestsPerMinute))
-      const { nowMs, meter } = await readCounters(transaction, accountId, limit)
+      const byKey = group.some(({ rate }) => rate !== undefined)
+      const { nowMs, meter } = await readCounters(transaction, accountId, limit, byKey)
       const admitted: RequestOpening[] = []
-      const decisions = group.map(({ opening, plan }) => {
-        const refusal = meter.admit(nowMs, plan, opening.units)
+      const decisions = group.map(({ opening, plan, rate }) => {
+        const refusal = meter.admit(nowMs, plan, opening, rate)
         if (refusal !== undefined) return refusalError(refusal, plan, meter.signals(nowMs, plan))
         admitted.push(opening)
-        return new DatabaseAdmission(opening.id, meter.signals(nowMs, plan), this.#settlements)
+        return new DatabaseAdmission(opening.id, meter.signals(nowMs, plan, rate), this.#settlements)
       })
       if (admitted.length === 0) return decisions
       const periodId = meter.periodId
@@ -195,9 +198,17 @@ class DatabaseAdmission implements Admission {
   }
 }
 
-/** The counters of an account by the database's own clock, at the moment of this statement. */
-async function readCounters(db: Kysely<Tables>, accountId: string, limit: number): Promise<Counters> {
-  const { rows } = await sql<{ now_ms: number; used: number; recent: number[] }>`
+/**
+ * The counters of an account by the database's own clock, at the moment of this statement. `limit` admissions of the last
+ * minute are enough: where there are more, none is admitted before only they are left. `byKey`: whose they are, too.
+ */
+async function readCounters(db: Kysely<Tables>, accountId: string, limit: number, byKey: boolean): Promise<Counters> {
+  const entry = byKey ? sql`json_build_array(admitted_at_ms, key_id)` : sql`admitted_at_ms`
+  const { rows } = await sql<{
+    now_ms: number
+    used: number
+    recent: readonly (number | [atMs: number, keyId: string])[]
+  }>`
     with clock as materialized (select clock_timestamp() as now),
     at as materialized (
       select (extract(epoch from now) * 1000)::float8 as now_ms,
@@ -206,13 +217,17 @@ async function readCounters(db: Kysely<Tables>, accountId: string, limit: number
     )
     select at.now_ms,
       coalesce((select used from usage where account_id = ${accountId} and period_id = at.period_id), 0) as used,
-      (select coalesce(json_agg(admitted_at_ms), '[]') from (
-        select admitted_at_ms from requests
+      (select coalesce(json_agg(${entry}), '[]') from (
+        select admitted_at_ms, key_id from requests
         where account_id = ${accountId} and admitted_at_ms > floor(at.now_ms - ${minuteMs})::bigint
         order by admitted_at_ms desc limit ${limit}
       ) as latest) as recent
     from at`.execute(db)
   const row = rows[0]
   if (row === undefined) throw new Error('the database gave no counters')
-  return { nowMs: row.now_ms, meter: new AccountMeter(row.now_ms, row.recent, row.used) }
+  const recent = row.recent.map((given) => {
+    const [atMs, keyId] = typeof given === 'number' ? [given, ''] : given
+    return { atMs, keyId }
+  })
+  return { nowMs: row.now_ms, meter: new AccountMeter(row.now_ms, recent, row.used) }
 }

@@ -8,7 +8,7 @@ const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 export function refusalError(refusal: Refusal, plan: Plan, signals: UsageSignals): ServiceError {
   if (refusal.reason === 'minute') {
     const seconds = refusal.retryAfterSeconds
-    const words = { limit: plan.requestsPerMinute, plan: plan.name, seconds }
+    const words = { limit: refusal.limit, plan: refusal.isOfKey ? 'this key' : plan.name, seconds }
     return new ServiceError('rate_limit_exceeded', { retryAfterSeconds: seconds, words })
   }
   const resets = new Date(refusal.resetsAt * 1000)

@@ -2,7 +2,8 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Clock } from '../domain/clock.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
-import { AccountMeter, minuteMs, periodAt, type UsageSignals } from '../domain/usage.ts'
+import { minuteMs } from '../domain/minute-log.ts'
+import { AccountMeter, type KeyRate, periodAt, type UsageSignals } from '../domain/usage.ts'
 import type { Admission, Delivery, Ledger } from '../gateway/ports.ts'
 import { connectSqlite } from './connect-sqlite.ts'
 import { lockDataFolder } from './data-folder-lock.ts'
@@ -38,8 +39,8 @@ export interface SqliteLedgerOptions {
 
 /** The ledger of one process over a data folder: decisions in memory, records on disk (architecture 5.5). */
 export interface SqliteLedger extends Ledger {
-  admit(opening: RequestOpening, plan: Plan): Admission
-  signals(accountId: string, plan: Plan): UsageSignals
+  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission
+  signals(accountId: string, plan: Plan, rate?: KeyRate): UsageSignals
   /** Whether records can be written just now. */
   healthy(): boolean
   /**
@@ -114,7 +115,7 @@ class MemoryLedger implements SqliteLedger {
     this.#marks = marks
     this.#readUsed = database.prepare('select used from usage where account_id = ? and period_id = ?')
     this.#readRecent = database.prepare(
-      'select admitted_at_ms from requests where account_id = ? and admitted_at_ms > ?',
+      'select admitted_at_ms, key_id from requests where account_id = ? and admitted_at_ms > ?',
     )
     this.#finishAll = database.prepare('update requests set due_mark = null where id >= ? and due_mark is not null')
     this.#journal = new LedgerJournal(clock, recoverFrom, {
@@ -147,21 +148,21 @@ class MemoryLedger implements SqliteLedger {
     this.#release = release
   }
 
-  admit(opening: RequestOpening, plan: Plan): Admission {
+  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission {
     if (!this.healthy() || this.#journal.inFlight >= maxInFlight) throw new LedgerUnavailable()
     if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
     const nowMs = this.#clock.nowMs()
     const account = this.#account(opening.accountId, nowMs)
-    const refusal = account.meter.admit(nowMs, plan, opening.units)
+    const refusal = account.meter.admit(nowMs, plan, opening, rate)
     if (refusal !== undefined) throw refusalError(refusal, plan, account.meter.signals(nowMs, plan))
     account.pending += 1
     const entry = this.#journal.open(opening, nowMs, account.meter.periodId, account)
-    return new MemoryAdmission(entry, plan, this.#clock, this.#marks, this.#journal)
+    return new MemoryAdmission(entry, plan, rate, this.#clock, this.#marks, this.#journal)
   }
 
-  signals(accountId: string, plan: Plan): UsageSignals {
+  signals(accountId: string, plan: Plan, rate?: KeyRate): UsageSignals {
     const nowMs = this.#clock.nowMs()
-    return this.#account(accountId, nowMs).meter.signals(nowMs, plan)
+    return this.#account(accountId, nowMs).meter.signals(nowMs, plan, rate)
   }
 
   healthy(): boolean {
@@ -198,7 +199,7 @@ class MemoryLedger implements SqliteLedger {
     const recent = this.#readRecent.all(id, Math.floor(nowMs - minuteMs))
     const meter = new AccountMeter(
       nowMs,
-      recent.map((row) => Number(row.admitted_at_ms)),
+      recent.map((row) => ({ atMs: Number(row.admitted_at_ms), keyId: String(row.key_id) })),
       used,
     )
     const account = { id, meter, pending: 0, batchPeriodId: '', batchUnits: 0 }
@@ -227,21 +228,30 @@ class MemoryLedger implements SqliteLedger {
 class MemoryAdmission implements Admission {
   readonly #entry: JournalEntry
   readonly #plan: Plan
+  readonly #rate: KeyRate | undefined
   readonly #clock: Clock
   readonly #marks: DeliveryMarks
   readonly #journal: LedgerJournal
   #isDelivered = false
 
-  constructor(entry: JournalEntry, plan: Plan, clock: Clock, marks: DeliveryMarks, journal: LedgerJournal) {
+  constructor(
+    entry: JournalEntry,
+    plan: Plan,
+    rate: KeyRate | undefined,
+    clock: Clock,
+    marks: DeliveryMarks,
+    journal: LedgerJournal,
+  ) {
     this.#entry = entry
     this.#plan = plan
+    this.#rate = rate
     this.#clock = clock
     this.#marks = marks
     this.#journal = journal
   }
 
   signals(): UsageSignals {
-    return accountOf(this.#entry).meter.signals(this.#clock.nowMs(), this.#plan)
+    return accountOf(this.#entry).meter.signals(this.#clock.nowMs(), this.#plan, this.#rate)
   }
 
   durable(): Promise<void> | undefined {

@@ -258,4 +258,12 @@ export const migrations: readonly Migration[] = [
       `create index sign_in_proofs_by_network on sign_in_proofs (network, created_at_ms)`,
     ],
   },
+  {
+    name: '011-key-limits',
+    statements: [
+      `alter table keys add column profiles text`,
+      `alter table keys add column per_minute bigint`,
+      `alter table keys add column addresses text`,
+    ],
+  },
 ]

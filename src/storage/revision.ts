@@ -6,13 +6,13 @@ import type { Tables } from './schema.ts'
 class NothingChanged extends Error {}
 
 /**
- * Runs one change of the control plane in a transaction that moves the revision first and appends the event that tells
+ * Runs one change of the control plane in a transaction that moves the revision first and appends the events that tell
  * of it last. The revision's row is thereby a lock: such changes happen one after another, on every node, so `work` may
  * check and then act. Where `work` gives false nothing is written and the revision stays.
  */
 export async function change(
   db: Kysely<Tables>,
-  record: AuditRecord,
+  record: AuditRecord | readonly AuditRecord[],
   work: (transaction: Transaction<Tables>) => Promise<boolean>,
 ): Promise<boolean> {
   try {
@@ -23,7 +23,7 @@ export async function change(
         .where('id', '=', 1)
         .execute()
       if (!(await work(transaction))) throw new NothingChanged()
-      await appendEntry(transaction, record)
+      for (const each of [record].flat()) await appendEntry(transaction, each)
     })
     return true
   } catch (error) {

@@ -49,6 +49,10 @@ export interface KeyRow {
   ends_at_ms: number | null
   created_at_ms: number
   revoked_at_ms: number | null
+  /** Its limits, null where it has none of a kind; lists as JSON. */
+  profiles: string | null
+  per_minute: number | null
+  addresses: string | null
 }
 
 export interface UpstreamRow {

@@ -20,7 +20,7 @@ import { createBillingStore } from './billing-store.ts'
 import { addAccountWithEmail, addEmail, findEmail, listEmails, removeEmail } from './emails.ts'
 import { deleteAccount, listOwnTickets, listProofs, listUsedUnits } from './holdings.ts'
 import { addIncident, addIncidentUpdate, listIncidents } from './incidents.ts'
-import { addKey, findByDigest, findKey, findKeyByDigest, listKeys, revokeKey, rotateKey } from './keys.ts'
+import { addKey, findByDigest, findKey, findKeyByDigest, limitKey, listKeys, revokeKey, rotateKey } from './keys.ts'
 import {
   addRequest,
   findManagedRequest,
@@ -90,6 +90,7 @@ export function createStore(db: Kysely<Tables>): Store {
     findKeyByDigest: (digest) => findKeyByDigest(db, digest),
     listKeys: (accountId, limit) => listKeys(db, accountId, limit),
     rotateKey: (rotation, record) => rotateKey(db, rotation, record),
+    limitKey: (keyId, limits, nowMs, record) => limitKey(db, keyId, limits, nowMs, record),
     revokeKey: (keyId, nowMs, record) => revokeKey(db, keyId, nowMs, record),
     addUpstream: (upstream, maxUpstreams, record) => addUpstream(db, upstream, maxUpstreams, record),
     listUpstreams: (accountId) => listUpstreams(db, accountId),

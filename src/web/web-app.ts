@@ -1,7 +1,7 @@
 import { Hono, type Context } from 'hono'
 import { Form } from './form.ts'
 import { isLoopback, isOwnHost } from './hosts.ts'
-import { clientAddress } from './client-address.ts'
+import { clientAddress } from '../domain/client-address.ts'
 import { serveConsole } from './operator/gate.ts'
 import { readOwnForm } from './own-form.ts'
 import { maxWebhookBytes, readBytes } from './read-form.ts'
@@ -68,7 +68,7 @@ async function answer(
     query,
     headers,
     form: new Form(),
-    address: clientAddress(peerAddress, headers, parts.trustedProxies),
+    address: clientAddress(peerAddress, headers.get('x-forwarded-for'), parts.trustedProxies),
     isFromThisMachine: isLoopback(peerAddress) && !headers.has('x-forwarded-for') && !headers.has('forwarded'),
     userAgent: headers.get('user-agent') ?? '',
     signedIn: undefined,

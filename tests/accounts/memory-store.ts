@@ -1,6 +1,7 @@
 import type { AccountStore, KeyRotation } from '../../src/accounts/ports.ts'
 import type { Account, StoredKey, Upstream } from '../../src/domain/accounts.ts'
 import type { AuditRecord } from '../../src/domain/audit.ts'
+import type { KeyLimits } from '../../src/domain/key-limits.ts'
 
 /** An AccountStore in memory. `digests` shows what was stored instead of keys, `records` what went to the audit log. */
 export class MemoryStore implements AccountStore {
@@ -28,12 +29,17 @@ export class MemoryStore implements AccountStore {
     const stands = this.accounts.some((account) => account.id === accountId && account.suspended === suspended)
     return stands ? Promise.resolve(false) : this.#setAccount(accountId, { suspended }, record)
   }
-  addKey(key: StoredKey, digest: string, maxKeys: number, record: AuditRecord): Promise<boolean> {
+  addKey(
+    key: StoredKey,
+    digest: string,
+    maxKeys: number,
+    record: AuditRecord | readonly AuditRecord[],
+  ): Promise<boolean> {
     if (this.keys.filter((known) => known.accountId === key.accountId && known.state !== 'revoked').length >= maxKeys)
       return Promise.resolve(false)
     this.keys.push(key)
     this.digests.set(key.id, digest)
-    this.records.push(record)
+    this.records.push(...[record].flat())
     return Promise.resolve(true)
   }
   findKey(keyId: string): Promise<StoredKey | undefined> {
@@ -56,8 +62,16 @@ export class MemoryStore implements AccountStore {
     if (old?.state !== 'active') return Promise.resolve(false)
     const isOver = endsAtMs <= nowMs
     this.#replace({ ...old, state: isOver ? 'revoked' : 'retiring', endsAtMs, revokedAtMs: isOver ? nowMs : null })
-    this.keys.push(next)
+    this.keys.push({ ...next, limits: old.limits })
     this.digests.set(next.id, nextDigest)
+    this.records.push(record)
+    return Promise.resolve(true)
+  }
+  limitKey(keyId: string, limits: KeyLimits, nowMs: number, record: AuditRecord): Promise<boolean> {
+    const key = this.keys.find((known) => known.id === keyId)
+    const isOver = key?.state === 'retiring' && key.endsAtMs !== null && key.endsAtMs <= nowMs
+    if (key === undefined || key.state === 'revoked' || isOver) return Promise.resolve(false)
+    this.#replace({ ...key, limits })
     this.records.push(record)
     return Promise.resolve(true)
   }

@@ -69,7 +69,7 @@ describe('a mistake in the line ends with 2 and the next command', () => {
   test.each([
     [['stort'], 'did you mean "npx svc-router start"?'],
     [['keys', 'crate'], 'did you mean "npx svc-router keys create"?'],
-    [['keys'], 'one of: keys create, keys list, keys rotate, keys revoke'],
+    [['keys'], 'one of: keys create, keys list, keys limit, keys rotate, keys revoke'],
     [['frobnicate'], 'npx svc-router help'],
     [['keys', 'create', '--nam', 'x'], 'did you mean --name?'],
     [['keys', 'create', '--name'], '--name NAME'],

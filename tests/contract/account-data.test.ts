@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { noLimits } from '../../src/domain/key-limits.ts'
 import { deleteAccount } from '../../src/accounts/delete-account.ts'
 import type { AuditRecord } from '../../src/domain/audit.ts'
 import { Secret } from '../../src/domain/secret.ts'
@@ -125,7 +126,12 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
         record,
       )
       const key = { id: `key_${n}`, accountId, name: 'k', hint: 'sk_svc_Ab12…9fQk', state: 'active' } as const
-      await store.addKey({ ...key, endsAtMs: null, createdAtMs: 1, revokedAtMs: null }, `digest ${n}`, 9, record)
+      await store.addKey(
+        { ...key, endsAtMs: null, createdAtMs: 1, revokedAtMs: null, limits: noLimits },
+        `digest ${n}`,
+        9,
+        record,
+      )
       await db
         .insertInto('upstreams')
         .values({

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Account, StoredKey, Upstream } from '../../src/domain/accounts.ts'
+import { noLimits } from '../../src/domain/key-limits.ts'
 import type { AuditRecord } from '../../src/domain/audit.ts'
 import { lowestIdAt } from '../../src/domain/ids.ts'
 import { type Migration, migrations } from '../../src/storage/migration-steps.ts'
@@ -23,7 +24,7 @@ const digestOf = (id: string) => `digest of ${id}`
 
 function keyOf(id: string, changes: Partial<StoredKey> = {}): StoredKey {
   const fixed = { accountId: 'acc_1', name: 'laptop', hint: 'sk_svc_Ab12…9fQk', state: 'active' } as const
-  return { id, ...fixed, endsAtMs: null, createdAtMs: 2000, revokedAtMs: null, ...changes }
+  return { id, ...fixed, endsAtMs: null, createdAtMs: 2000, revokedAtMs: null, limits: noLimits, ...changes }
 }
 
 function upstreamOf(id: string, changes: Partial<Upstream> = {}): Omit<Upstream, 'position'> {

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Plan } from '../../src/domain/plans.ts'
-import { AccountMeter, minuteMs, periodAt } from '../../src/domain/usage.ts'
+import { minuteMs } from '../../src/domain/minute-log.ts'
+import { AccountMeter, type KeyRate, periodAt } from '../../src/domain/usage.ts'
 
 const startMs = Date.UTC(2026, 10, 20, 12)
 const planOf = (requestsPerMinute: number, requestsPerMonth = 1e6): Plan => ({
@@ -11,6 +12,12 @@ const planOf = (requestsPerMinute: number, requestsPerMonth = 1e6): Plan => ({
   requestsPerMonth,
   premium: false,
 })
+
+/** One admission of so many units, with one of the account's keys. */
+const asked = (units: number, keyId = 'key_1') => ({ keyId, units })
+/** What is read of the last minute after a restart: times are kept rounded up. */
+const recent = (timesMs: readonly number[], keyId = 'key_1') =>
+  timesMs.map((atMs) => ({ atMs: Math.ceil(atMs), keyId }))
 
 /** What an account does: waits, asks, or the process starts again and reads the minute from rounded times. */
 const steps = fc.array(
@@ -47,7 +54,7 @@ describe('the meter of an account', () => {
         const admittedMs: number[] = []
         const ask = () => {
           const before = meter.signals(nowMs, plan)
-          const refusal = meter.admit(nowMs, plan, 1)
+          const refusal = meter.admit(nowMs, plan, asked(1))
           expect(refusal === undefined).toBe(before.rateRemaining > 0)
           if (refusal === undefined) {
             const oldestMs = admittedMs[admittedMs.length - limit]
@@ -61,7 +68,7 @@ describe('the meter of an account', () => {
         }
         for (const step of course) {
           if (step.type === 'wait') nowMs += step.ms
-          if (step.type === 'restart') meter = new AccountMeter(nowMs, admittedMs.map(Math.ceil), admittedMs.length)
+          if (step.type === 'restart') meter = new AccountMeter(nowMs, recent(admittedMs), admittedMs.length)
           if (step.type !== 'ask') continue
           const refusal = ask()
           if (refusal === undefined) continue
@@ -80,40 +87,58 @@ describe('the meter of an account', () => {
     const plan = planOf(2)
     const meter = new AccountMeter(startMs, [], 0)
     expect(meter.signals(startMs, plan).rateReset).toBe(startMs / 1000)
-    meter.admit(startMs, plan, 1)
-    meter.admit(startMs + 10_500, plan, 1)
+    meter.admit(startMs, plan, asked(1))
+    meter.admit(startMs + 10_500, plan, asked(1))
     expect(meter.signals(startMs + 20_000, plan).rateReset).toBe(startMs / 1000 + 60)
-    expect(meter.admit(startMs + 20_000, plan, 1)).toEqual({ reason: 'minute', retryAfterSeconds: 40 })
-    expect(meter.admit(startMs + 60_000, plan, 1)).toBeUndefined()
-    expect(meter.admit(startMs + 60_000, plan, 1)).toEqual({ reason: 'minute', retryAfterSeconds: 11 })
+    expect(meter.admit(startMs + 20_000, plan, asked(1))).toEqual({
+      reason: 'minute',
+      limit: 2,
+      isOfKey: false,
+      retryAfterSeconds: 40,
+    })
+    expect(meter.admit(startMs + 60_000, plan, asked(1))).toBeUndefined()
+    expect(meter.admit(startMs + 60_000, plan, asked(1))).toEqual({
+      reason: 'minute',
+      limit: 2,
+      isOfKey: false,
+      retryAfterSeconds: 11,
+    })
   })
 
   test('after its plan was lowered tells to wait until enough of the minute is free', () => {
     const meter = new AccountMeter(startMs, [], 0)
-    for (const afterMs of [0, 10_000, 20_000, 30_000]) meter.admit(startMs + afterMs, planOf(10), 1)
+    for (const afterMs of [0, 10_000, 20_000, 30_000]) meter.admit(startMs + afterMs, planOf(10), asked(1))
     const lower = planOf(2)
     expect(meter.signals(startMs + 30_000, lower)).toMatchObject({ rateRemaining: 0, rateReset: startMs / 1000 + 80 })
-    expect(meter.admit(startMs + 30_000, lower, 1)).toEqual({ reason: 'minute', retryAfterSeconds: 50 })
-    expect(meter.admit(startMs + 79_999, lower, 1)).toMatchObject({ reason: 'minute' })
-    expect(meter.admit(startMs + 80_000, lower, 1)).toBeUndefined()
+    expect(meter.admit(startMs + 30_000, lower, asked(1))).toEqual({
+      reason: 'minute',
+      limit: 2,
+      isOfKey: false,
+      retryAfterSeconds: 50,
+    })
+    expect(meter.admit(startMs + 79_999, lower, asked(1))).toMatchObject({ reason: 'minute' })
+    expect(meter.admit(startMs + 80_000, lower, asked(1))).toBeUndefined()
   })
 
   test('takes units when it admits, gives back what is not charged, and refuses what would pass the month', () => {
     const plan = planOf(100, 10)
     const meter = new AccountMeter(startMs, [], 4)
-    expect(meter.admit(startMs, plan, 5)).toBeUndefined()
+    expect(meter.admit(startMs, plan, asked(5))).toBeUndefined()
     expect(meter.signals(startMs, plan)).toMatchObject({ quotaUsed: 9, quotaRemaining: 1 })
-    expect(meter.admit(startMs, plan, 2)).toEqual({ reason: 'month', resetsAt: Date.UTC(2026, 11, 1) / 1000 })
+    expect(meter.admit(startMs, plan, asked(2))).toEqual({
+      reason: 'month',
+      resetsAt: Date.UTC(2026, 11, 1) / 1000,
+    })
     meter.settle(startMs, '2026-11', 5, 0)
     expect(meter.signals(startMs, plan)).toMatchObject({ quotaUsed: 4, quotaRemaining: 6 })
-    expect(meter.admit(startMs, plan, 6)).toBeUndefined()
+    expect(meter.admit(startMs, plan, asked(6))).toBeUndefined()
     meter.settle(startMs, '2026-11', 6, 6)
     expect(meter.signals(startMs, plan)).toMatchObject({ quotaUsed: 10, quotaRemaining: 0 })
   })
 
   test('a refusal takes nothing', () => {
     const meter = new AccountMeter(startMs, [], 0)
-    expect(meter.admit(startMs, planOf(5, 0), 1)).toMatchObject({ reason: 'month' })
+    expect(meter.admit(startMs, planOf(5, 0), asked(1))).toMatchObject({ reason: 'month' })
     expect(meter.signals(startMs, planOf(5, 5))).toMatchObject({ rateRemaining: 5, quotaUsed: 0 })
   })
 
@@ -126,33 +151,151 @@ describe('the meter of an account', () => {
     const newYearMs = Date.UTC(2027, 0, 1)
     const plan = planOf(3, 5)
     const meter = new AccountMeter(newYearMs - 1000, [], 3)
-    expect(meter.admit(newYearMs - 1000, plan, 1)).toBeUndefined()
-    expect(meter.admit(newYearMs - 1, plan, 1)).toBeUndefined()
+    expect(meter.admit(newYearMs - 1000, plan, asked(1))).toBeUndefined()
+    expect(meter.admit(newYearMs - 1, plan, asked(1))).toBeUndefined()
     expect(meter.periodId).toBe('2026-12')
     expect(meter.signals(newYearMs - 1, plan)).toMatchObject({ quotaRemaining: 0, quotaReset: newYearMs / 1000 })
     expect(meter.signals(newYearMs, plan)).toMatchObject({ quotaUsed: 0, rateRemaining: 1 })
     meter.settle(newYearMs, '2026-12', 1, 1)
     meter.settle(newYearMs, '2026-12', 1, 0)
     expect(meter.periodId).toBe('2027-01')
-    expect(meter.admit(newYearMs, plan, 1)).toBeUndefined()
+    expect(meter.admit(newYearMs, plan, asked(1))).toBeUndefined()
     expect(meter.signals(newYearMs, plan)).toMatchObject({ quotaUsed: 1, rateRemaining: 0 })
     expect(meter.signals(newYearMs, plan).quotaReset).toBe(Date.UTC(2027, 1, 1) / 1000)
   })
 
   test('times from before a wall clock was set back block for a minute at most', () => {
-    const meter = new AccountMeter(startMs, [startMs + 3_600_000], 0)
-    expect(meter.admit(startMs, planOf(1), 1)).toMatchObject({ reason: 'minute', retryAfterSeconds: 60 })
-    expect(meter.admit(startMs + 60_000, planOf(1), 1)).toBeUndefined()
+    const meter = new AccountMeter(startMs, recent([startMs + 3_600_000]), 0)
+    expect(meter.admit(startMs, planOf(1), asked(1))).toMatchObject({ reason: 'minute', retryAfterSeconds: 60 })
+    expect(meter.admit(startMs + 60_000, planOf(1), asked(1))).toBeUndefined()
   })
 
   test('is idle only without a request in flight and without one in the minute', () => {
     const meter = new AccountMeter(startMs, [], 7)
     expect(meter.isIdle(startMs)).toBe(true)
-    meter.admit(startMs, planOf(1), 1)
+    meter.admit(startMs, planOf(1), asked(1))
     meter.settle(startMs, '2026-11', 1, 1)
     expect(meter.isIdle(startMs + 59_999)).toBe(false)
     expect(meter.isIdle(startMs + 60_000)).toBe(true)
-    meter.admit(startMs + 60_000, planOf(1), 1)
+    meter.admit(startMs + 60_000, planOf(1), asked(1))
     expect(meter.isIdle(startMs + 120_000)).toBe(false)
+  })
+})
+
+/** What two keys of one account do, of which the first may get and lose a limit of its own while it works. */
+const keySteps = fc.array(
+  fc.oneof(
+    { weight: 5, arbitrary: fc.record({ type: fc.constant('ask' as const), key: fc.constantFrom('key_1', 'key_2') }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({ type: fc.constant('wait' as const), ms: fc.integer({ max: 2 ** 25 }).map(shrinkMs) }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ type: fc.constant('limit' as const), perMinute: fc.integer({ min: 1, max: 4 }) }),
+    },
+    { weight: 1, arbitrary: fc.constant({ type: 'lift' } as const) },
+    { weight: 1, arbitrary: fc.constant({ type: 'restart' } as const) },
+  ),
+  { maxLength: 150 },
+)
+
+describe('the limit of a key inside the minute of its account', () => {
+  test('both hold in any 60 s from the moment of the change, the shown one refuses, and who waits as told is never refused', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 6 }), keySteps, (limit, course) => {
+        const plan = planOf(limit)
+        let nowMs = startMs
+        let meter = new AccountMeter(nowMs, [], 0)
+        let rate: KeyRate | undefined
+        const admitted: { atMs: number; keyId: string }[] = []
+        const openOf = (keyId?: string) =>
+          admitted.filter((one) => one.atMs + minuteMs > nowMs && (keyId ?? one.keyId) === one.keyId).length
+        const ask = (keyId: string) => {
+          const own = keyId === rate?.keyId ? rate : undefined
+          const before = meter.signals(nowMs, plan, own)
+          const refusal = meter.admit(nowMs, plan, asked(1, keyId), own)
+          const isFree = openOf() < limit && (own === undefined || openOf(keyId) < own.perMinute)
+          expect(refusal === undefined).toBe(isFree)
+          expect(before.rateRemaining > 0).toBe(isFree)
+          const isOfKey =
+            before.rateLimit === own?.perMinute && before.rateLimit - before.rateRemaining === openOf(keyId)
+          const isOfAccount =
+            before.rateLimit === limit && before.rateLimit - before.rateRemaining === Math.min(limit, openOf())
+          // After a limit is lowered more may be open than it allows: then all of it is shown as used.
+          const isPassed = before.rateRemaining === 0
+          expect(isOfKey || isOfAccount || isPassed).toBe(true)
+          if (refusal === undefined) {
+            admitted.push({ atMs: nowMs, keyId })
+            expect(meter.signals(nowMs, plan, own).rateRemaining).toBe(before.rateRemaining - 1)
+          } else if (refusal.reason === 'minute') expect(refusal.limit).toBe(before.rateLimit)
+          return refusal
+        }
+        for (const step of course) {
+          if (step.type === 'wait') nowMs += step.ms
+          if (step.type === 'limit') rate = { keyId: 'key_1', perMinute: step.perMinute }
+          if (step.type === 'lift') rate = undefined
+          if (step.type === 'restart') {
+            const read = admitted.map(({ atMs, keyId }) => ({ atMs: Math.ceil(atMs), keyId }))
+            for (const one of admitted) one.atMs = Math.ceil(one.atMs)
+            nowMs = Math.ceil(nowMs)
+            meter = new AccountMeter(nowMs, read, admitted.length)
+          }
+          if (step.type !== 'ask') continue
+          const refusal = ask(step.key)
+          if (refusal === undefined) continue
+          if (refusal.reason !== 'minute') throw new Error('the month is not used up')
+          nowMs += refusal.retryAfterSeconds * 1000
+          expect(ask(step.key)).toBeUndefined()
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('the tighter of the two is shown: the key’s while it has less left, the account’s once that has', () => {
+    const plan = planOf(4)
+    const rate = { keyId: 'key_1', perMinute: 3 }
+    const meter = new AccountMeter(startMs, [], 0)
+    expect(meter.signals(startMs, plan, rate)).toMatchObject({ rateLimit: 3, rateRemaining: 3 })
+    meter.admit(startMs, plan, asked(1, 'key_1'), rate)
+    expect(meter.signals(startMs, plan, rate)).toMatchObject({ rateLimit: 3, rateRemaining: 2 })
+    for (let time = 0; time < 2; time++) meter.admit(startMs + 5_000, plan, asked(1, 'key_2'))
+    expect(meter.signals(startMs + 5_000, plan, rate)).toMatchObject({ rateLimit: 4, rateRemaining: 1 })
+    expect(meter.signals(startMs + 5_000, plan)).toMatchObject({ rateLimit: 4, rateRemaining: 1 })
+  })
+
+  test('where both are spent the wait is the longer one, and the message speaks of that one', () => {
+    const plan = planOf(2)
+    const rate = { keyId: 'key_1', perMinute: 1 }
+    const meter = new AccountMeter(startMs, [], 0)
+    meter.admit(startMs, plan, asked(1, 'key_2'))
+    meter.admit(startMs + 10_000, plan, asked(1, 'key_1'), rate)
+    expect(meter.admit(startMs + 20_000, plan, asked(1, 'key_1'), rate)).toEqual({
+      reason: 'minute',
+      limit: 1,
+      isOfKey: true,
+      retryAfterSeconds: 50,
+    })
+    expect(meter.admit(startMs + 20_000, plan, asked(1, 'key_2'))).toMatchObject({ limit: 2, retryAfterSeconds: 40 })
+  })
+
+  test('a limit above the plan’s gives nothing more', () => {
+    const plan = planOf(1)
+    const rate = { keyId: 'key_1', perMinute: 100 }
+    const meter = new AccountMeter(startMs, [], 0)
+    expect(meter.signals(startMs, plan, rate)).toMatchObject({ rateLimit: 1, rateRemaining: 1 })
+    expect(meter.admit(startMs, plan, asked(1), rate)).toBeUndefined()
+    expect(meter.admit(startMs, plan, asked(1), rate)).toMatchObject({ isOfKey: false, limit: 1 })
+  })
+
+  test('hundreds of keys with limits are each counted exactly, though not all are kept apart', () => {
+    const plan = planOf(10_000)
+    const meter = new AccountMeter(startMs, [], 0)
+    const rates = Array.from({ length: 600 }, (_, index) => ({ keyId: `key_${index}`, perMinute: 2 }))
+    for (const round of [0, 1, 2])
+      for (const rate of rates)
+        expect(meter.admit(startMs, plan, asked(1, rate.keyId), rate) === undefined).toBe(round < 2)
+    expect(meter.signals(startMs, plan)).toMatchObject({ rateRemaining: 10_000 - 1200 })
   })
 })

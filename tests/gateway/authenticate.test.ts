@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { noLimits } from '../../src/domain/key-limits.ts'
 import { keyDigest, mintKey } from '../../src/domain/keys.ts'
 import { defaultPlans } from '../../src/domain/plans.ts'
 import { systemRandom } from '../../src/domain/random.ts'
@@ -27,6 +28,7 @@ async function opened() {
       endsAtMs: null,
       createdAtMs: 0,
       revokedAtMs: null,
+      limits: noLimits,
     },
     account: { id: 'acc_1', name: 'a', planId: plan.id, suspended: false, createdAtMs: 0 },
   }

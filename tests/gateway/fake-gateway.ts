@@ -161,7 +161,7 @@ export class FakeGateway {
       body: JSON.parse(bytes.toString()) as JsonObject,
       timeoutMs: undefined,
     }
-    return this.#gateway.answer({ accountId: 'a', keyId: 'k', plan }, request, this.sink)
+    return this.#gateway.answer({ accountId: 'a', keyId: 'k', plan, limits: undefined }, request, this.sink)
   }
 
   #admit(): Admission {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { noLimits } from '../../src/domain/key-limits.ts'
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import { KeyDirectory } from '../../src/gateway/key-directory.ts'
 import type { KeyEntry, KeyStore } from '../../src/gateway/ports.ts'
@@ -47,6 +48,7 @@ function entryOf(digest: string, state: 'active' | 'revoked'): KeyEntry {
       endsAtMs: null,
       createdAtMs,
       revokedAtMs: null,
+      limits: noLimits,
     },
     account: { id: 'acc', name: 'a', planId: 'max', suspended: false, createdAtMs },
   }

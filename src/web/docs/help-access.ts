@@ -61,6 +61,25 @@ export const accessHelp = {
     at: upgrade,
     example: { words: { what: 'svc-router/fusion', plan: 'Free' } },
   },
+  key_profile_not_allowed: {
+    why: 'The key has a limit that names the profiles which it may use, and this one is not among them. The tool `svc-router:fusion` belongs to `svc-router/fusion`. It was refused before any provider was asked, and nothing was counted.',
+    mend: [
+      'Ask for a profile that the message names: `GET /v1/models` lists those alone.',
+      'Or allow this one, under “Limits” beside the key. That holds within a second, with the same key.',
+    ],
+    at: keys,
+    example: { param: 'model', words: { what: 'svc-router/fusion', profiles: 'svc-router/frontier' } },
+  },
+  key_address_not_allowed: {
+    why: 'The key is good, but it has a limit that names the addresses from which it may be used, and the request came from another. Nothing was counted, and nothing of the account is told to that address.',
+    mend: [
+      'The message says which address we saw. Behind a company’s network or in a cloud it is another than the one of your machine.',
+      'If it is yours, allow it under “Limits” beside the key. That holds within a second.',
+      'If it is not, somebody else has your key: rotate it, with no overlap.',
+    ],
+    at: keys,
+    example: { words: { address: '203.0.113.7' } },
+  },
   insufficient_quota: {
     why: 'The account has used all the requests of this month. They come back at the start of the next month (UTC), which `resets_at` and `X-Quota-Reset` tell in seconds since 1970. More keys do not help: the month belongs to the account.',
     mend: [
@@ -74,11 +93,11 @@ export const accessHelp = {
     },
   },
   rate_limit_exceeded: {
-    why: 'More requests came in the last 60 seconds than the plan allows. The minute slides: it is not a minute of the clock.',
+    why: 'More requests came in the last 60 seconds than the plan allows, or than this key may send where it has a limit of its own: the message says which. The minute slides: it is not a minute of the clock.',
     mend: [
       'Wait as many seconds as `Retry-After` says. Who waits that long is not refused again.',
       'Most clients do it by themselves. In a program of your own, send fewer at once: `X-RateLimit-Remaining` says how many are left.',
-      'A larger plan has a larger minute.',
+      'A larger plan has a larger minute. The limit of a key is changed beside the key.',
     ],
     at: { path: '/pricing', name: 'Plans and limits' },
     example: { retryAfterSeconds: 4, words: { limit: 20, plan: 'Free', seconds: 4 } },

@@ -1,0 +1,86 @@
+import { checkLimits } from '../accounts/key-limits.ts'
+import { AccountsError } from '../accounts/refusals.ts'
+import type { Config } from '../config/config.ts'
+import type { Account } from '../domain/accounts.ts'
+import type { KeyLimits } from '../domain/key-limits.ts'
+import type { CommandLine, Option } from './command-line.ts'
+
+/** What lifts a limit, by its option. */
+const lifting = { profile: 'all', 'per-minute': 'none', address: 'any' } as const
+/** Entries of a list that a table shows. */
+const maxShown = 2
+
+/** The options of a key's limits. */
+export const limitOptions: readonly Option[] = [
+  {
+    name: 'profile',
+    value: 'PROFILE',
+    repeats: true,
+    summary: `A profile that the key may use; again for each further one. ${lifting.profile}: every profile.`,
+  },
+  {
+    name: 'per-minute',
+    value: 'N',
+    summary: `Requests a minute of this key alone, inside the plan's. ${lifting['per-minute']}: the plan's alone.`,
+  },
+  {
+    name: 'address',
+    value: 'CIDR',
+    repeats: true,
+    summary: `An address or network that the key may be used from; again for each further one. ${lifting.address}: from anywhere.`,
+  },
+]
+
+/** Whether a command line says anything of limits. */
+export function saysLimits(line: CommandLine): boolean {
+  return line.list('profile').length + line.list('address').length > 0 || line.option('per-minute') !== undefined
+}
+
+/**
+ * The limits that a command line asks for; what it does not name stays as `before` has it.
+ * @throws AccountsError as `checkLimits`
+ */
+export function readLimits(
+  line: CommandLine,
+  before: KeyLimits,
+  account: Account | undefined,
+  { profiles, plans }: Config,
+): KeyLimits {
+  const plan = plans.find(({ id }) => id === account?.planId)
+  const limits = {
+    profiles: readList(line, 'profile', before.profiles),
+    perMinute: readPerMinute(line.option('per-minute'), before.perMinute),
+    addresses: readList(line, 'address', before.addresses),
+  }
+  return checkLimits(limits, { profiles: profiles.map(({ id }) => id), plan })
+}
+
+/** The limits of a key in few words; empty where it has none. */
+export function writeLimits({ profiles, perMinute, addresses }: KeyLimits): string {
+  const list = (entries: readonly string[]): string => {
+    const more = entries.length - maxShown
+    return entries.slice(0, maxShown).join(', ') + (more > 0 ? ` and ${more} more` : '')
+  }
+  return [
+    ...(profiles === null ? [] : [list(profiles)]),
+    ...(perMinute === null ? [] : [`${perMinute} a minute`]),
+    ...(addresses === null ? [] : [`from ${list(addresses)}`]),
+  ].join('; ')
+}
+
+function readList(
+  line: CommandLine,
+  name: 'profile' | 'address',
+  before: readonly string[] | null,
+): readonly string[] | null {
+  const given = line.list(name)
+  if (given.length === 0) return before
+  return given.length === 1 && given[0] === lifting[name] ? null : given
+}
+
+function readPerMinute(given: string | undefined, before: number | null): number | null {
+  if (given === undefined) return before
+  if (given === lifting['per-minute']) return null
+  if (!/^\d{1,9}$/.test(given)) throw new AccountsError('per_minute_invalid')
+  return Number(given)
+}

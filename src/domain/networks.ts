@@ -1,0 +1,43 @@
+import { BlockList, isIP } from 'node:net'
+
+const bitsOf = { 4: 32, 6: 128 } as const
+const mapped = new BlockList()
+mapped.addSubnet('::ffff:0:0', 96, 'ipv6')
+
+/**
+ * One address or network as it is kept (`203.0.113.7`, `10.0.0.0/8`, `2001:db8::/32`); undefined where the text is
+ * neither. IPv4 inside IPv6 is to be written as the IPv4 that it is.
+ */
+export function readNetwork(text: string): string | undefined {
+  const [, address = '', bits] = /^([^/%\s]{1,45})(?:\/(\d{1,3}))?$/.exec(text.trim()) ?? []
+  const family = isIP(address)
+  if (family !== 4 && family !== 6) return undefined
+  if (family === 6 && mapped.check(address, 'ipv6')) return undefined
+  if (bits !== undefined && Number(bits) > bitsOf[family]) return undefined
+  return address.toLowerCase() + (bits === undefined ? '' : `/${Number(bits)}`)
+}
+
+/** Addresses and networks that an address may be in. An IPv4 address inside an IPv6 one is judged as what it is. */
+export class Networks {
+  readonly #ipv4 = new BlockList()
+  readonly #ipv6 = new BlockList()
+
+  /** `networks` are as `readNetwork` gives them. */
+  constructor(networks: readonly string[]) {
+    for (const network of networks) {
+      const [address = '', bits] = network.split('/')
+      const family = isIP(address)
+      if (family === 4) this.#ipv4.addSubnet(address, Number(bits ?? bitsOf[4]), 'ipv4')
+      else this.#ipv6.addSubnet(address, Number(bits ?? bitsOf[6]), 'ipv6')
+    }
+  }
+
+  /** Whether the address is in one of them. What is no address is in none. */
+  has(address: string): boolean {
+    const [plain = ''] = address.split('%', 1)
+    const family = isIP(plain)
+    if (family === 4) return this.#ipv4.check(plain, 'ipv4')
+    if (family !== 6) return false
+    return mapped.check(plain, 'ipv6') ? this.#ipv4.check(plain, 'ipv6') : this.#ipv6.check(plain, 'ipv6')
+  }
+}

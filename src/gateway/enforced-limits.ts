@@ -1,0 +1,50 @@
+import type { StoredKey } from '../domain/accounts.ts'
+import { ServiceError } from '../domain/errors.ts'
+import { isLimited } from '../domain/key-limits.ts'
+import { Networks } from '../domain/networks.ts'
+import type { KeyRate } from '../domain/usage.ts'
+
+/** The limits of a key in the form in which they are asked for with every request: made once for each key. */
+export interface EnforcedLimits {
+  /** Ids; undefined where it may use every profile. */
+  readonly profiles: ReadonlySet<string> | undefined
+  readonly rate: KeyRate | undefined
+  /** Where it may be used from. */
+  readonly networks: Networks | undefined
+}
+
+/** Undefined where the key may do all that its account may. */
+export function enforcedLimits({ id, limits }: StoredKey): EnforcedLimits | undefined {
+  if (!isLimited(limits)) return undefined
+  const { profiles, perMinute, addresses } = limits
+  return {
+    profiles: profiles === null ? undefined : new Set(profiles),
+    rate: perMinute === null ? undefined : { keyId: id, perMinute },
+    networks: addresses === null ? undefined : new Networks(addresses),
+  }
+}
+
+/** How addresses look. A proxy may say something else. */
+const addressShape = /^[\da-f.:]{2,45}$/i
+
+/**
+ * Refuses a key that may not be used from an address. Who asks sees the address that we saw, which is their own.
+ * @throws ServiceError `key_address_not_allowed`
+ */
+export function assertAddress({ networks }: EnforcedLimits, address: string): void {
+  if (networks === undefined || networks.has(address)) return
+  throw new ServiceError('key_address_not_allowed', {
+    words: { address: addressShape.test(address) ? address : 'of this request' },
+  })
+}
+
+/** Refuses what a key may not use; `what` is its name for the caller. @throws ServiceError `key_profile_not_allowed` */
+export function assertProfile({ profiles }: EnforcedLimits, id: string, what = id): void {
+  if (profiles === undefined || profiles.has(id)) return
+  throw notAllowed(what, [...profiles])
+}
+
+/** The refusal of what is there and a key may not use: 403 `key_profile_not_allowed`, with the ids that it may. */
+export function notAllowed(what: string, profiles: readonly string[]): ServiceError {
+  return new ServiceError('key_profile_not_allowed', { param: 'model', words: { what, profiles: profiles.join(', ') } })
+}

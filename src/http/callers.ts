@@ -1,0 +1,49 @@
+import type { IncomingMessage } from 'node:http'
+import { clientAddress } from '../domain/client-address.ts'
+import { ServiceError } from '../domain/errors.ts'
+import { assertAddress } from '../gateway/enforced-limits.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import type { Principal } from '../gateway/ports.ts'
+import { AttemptLimiter } from './attempt-limiter.ts'
+
+/** Requests with a bad key from one address, a minute (contract 4.3). */
+const badKeysPerMinute = 120
+
+export interface CallersParts {
+  readonly gateway: Pick<Gateway, 'authenticate'>
+  /** Proxies of the operator's own in front of the API: so many entries at the end of `X-Forwarded-For` are believed. */
+  readonly trustedProxies: number
+  readonly nowMs: () => number
+}
+
+/** Says who sends a request, and holds back addresses that send bad keys. */
+export class Callers {
+  readonly #parts: CallersParts
+  readonly #badKeys: AttemptLimiter
+
+  constructor(parts: CallersParts) {
+    this.#parts = parts
+    this.#badKeys = new AttemptLimiter(badKeysPerMinute, 'an address that sends bad keys', parts.nowMs)
+  }
+
+  /** @throws ServiceError as `Gateway.authenticate`, `key_address_not_allowed`, `rate_limit_exceeded` */
+  async authenticate(request: IncomingMessage): Promise<Principal> {
+    try {
+      const { authorization, 'x-api-key': apiKey } = request.headers
+      const principal = await this.#parts.gateway.authenticate(authorization, apiKey as string | undefined)
+      if (principal.limits !== undefined) assertAddress(principal.limits, this.#addressOf(request))
+      return principal
+    } catch (error) {
+      // Only keys that are no good here count: a good one behind the same address is not made to pay for them.
+      const isBadKey = error instanceof ServiceError && (error.status === 401 || error.status === 403)
+      if (isBadKey) this.#badKeys.take(this.#addressOf(request))
+      throw error
+    }
+  }
+
+  #addressOf({ socket, headers }: IncomingMessage): string {
+    const { 'x-forwarded-for': forwardedFor = null } = headers
+    // Node joins several of them; the types do not know that.
+    return clientAddress(socket.remoteAddress ?? '', forwardedFor as string | null, this.#parts.trustedProxies)
+  }
+}
