@@ -5,7 +5,7 @@ import { stringify } from 'yaml'
 import { createAccount } from '../src/accounts/accounts.ts'
 import { addProvenEmail } from '../src/accounts/sign-in.ts'
 import { addUpstream } from '../src/accounts/upstreams.ts'
-import { createKey, revokeKey, rotateKey, type MintedKey } from '../src/accounts/keys.ts'
+import { createKey, limitKey, revokeKey, rotateKey, type MintedKey } from '../src/accounts/keys.ts'
 import { recordOf, type ControlPlane } from '../src/accounts/control-plane.ts'
 import { startApp, type App } from '../src/app.ts'
 import { loadConfig } from '../src/config/load.ts'
@@ -13,6 +13,7 @@ import type { Config } from '../src/config/config.ts'
 import type { Account } from '../src/domain/accounts.ts'
 import { sealingKeys } from '../src/config/sealing-keys.ts'
 import type { FormatId } from '../src/domain/format-id.ts'
+import { type KeyLimits, noLimits } from '../src/domain/key-limits.ts'
 import { systemClock, type Clock } from '../src/domain/clock.ts'
 import type { ServiceEvent } from '../src/domain/events.ts'
 import { systemRandom, type RandomBytes } from '../src/domain/random.ts'
@@ -135,6 +136,16 @@ export class Service {
   /** One more key of an account. */
   async addKey(accountId: string): Promise<string> {
     return (await createKey(this.plane, accountId, 'another')).key.reveal()
+  }
+
+  /** A key of the service's account that may do less than the account. */
+  addLimitedKey(limits: Partial<KeyLimits>): Promise<MintedKey> {
+    return createKey(this.plane, this.account.id, 'limited', { ...noLimits, ...limits })
+  }
+
+  /** Puts other limits in the place of a key's. */
+  limit(keyId: string, limits: Partial<KeyLimits>): Promise<unknown> {
+    return limitKey(this.plane, keyId, { ...noLimits, ...limits })
   }
 
   /** One more address of the service's account. */

@@ -41,3 +41,12 @@ export class Networks {
     return mapped.check(plain, 'ipv6') ? this.#ipv4.check(plain, 'ipv6') : this.#ipv6.check(plain, 'ipv6')
   }
 }
+
+/** An address as people write it: IPv4 inside IPv6 as IPv4, without its interface; undefined for what is no address. */
+export function plainAddress(address: string): string | undefined {
+  const [plain = ''] = address.split('%', 1)
+  const family = isIP(plain)
+  if (family === 0) return undefined
+  const [, inside] = /^::ffff:(\d[\d.]+)$/i.exec(plain) ?? []
+  return inside ?? plain
+}

@@ -1,7 +1,7 @@
 import type { StoredKey } from '../domain/accounts.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { isLimited } from '../domain/key-limits.ts'
-import { Networks } from '../domain/networks.ts'
+import { Networks, plainAddress } from '../domain/networks.ts'
 import type { KeyRate } from '../domain/usage.ts'
 
 /** The limits of a key in the form in which they are asked for with every request: made once for each key. */
@@ -24,9 +24,6 @@ export function enforcedLimits({ id, limits }: StoredKey): EnforcedLimits | unde
   }
 }
 
-/** How addresses look. A proxy may say something else. */
-const addressShape = /^[\da-f.:]{2,45}$/i
-
 /**
  * Refuses a key that may not be used from an address. Who asks sees the address that we saw, which is their own.
  * @throws ServiceError `key_address_not_allowed`
@@ -34,17 +31,13 @@ const addressShape = /^[\da-f.:]{2,45}$/i
 export function assertAddress({ networks }: EnforcedLimits, address: string): void {
   if (networks === undefined || networks.has(address)) return
   throw new ServiceError('key_address_not_allowed', {
-    words: { address: addressShape.test(address) ? address : 'of this request' },
+    words: { address: plainAddress(address) ?? 'of this request' },
   })
 }
 
 /** Refuses what a key may not use; `what` is its name for the caller. @throws ServiceError `key_profile_not_allowed` */
 export function assertProfile({ profiles }: EnforcedLimits, id: string, what = id): void {
   if (profiles === undefined || profiles.has(id)) return
-  throw notAllowed(what, [...profiles])
-}
-
-/** The refusal of what is there and a key may not use: 403 `key_profile_not_allowed`, with the ids that it may. */
-export function notAllowed(what: string, profiles: readonly string[]): ServiceError {
-  return new ServiceError('key_profile_not_allowed', { param: 'model', words: { what, profiles: profiles.join(', ') } })
+  const words = { what, profiles: [...profiles].join(', ') }
+  throw new ServiceError('key_profile_not_allowed', { param: id === what ? 'model' : 'tools', words })
 }

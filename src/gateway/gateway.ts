@@ -144,6 +144,11 @@ export class Gateway {
     return conversation
   }
 
+  /** Refuses the name of a profile that is there, but not for this key. @throws ServiceError `key_profile_not_allowed` */
+  assertListed({ limits }: Principal, name: string): void {
+    if (limits !== undefined && this.#parts.profiles.some(({ id }) => id === name)) assertProfile(limits, name)
+  }
+
   /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */
   async answer(principal: Principal, given: ModelRequest, sink: AnswerSink): Promise<void> {
     const { formats, stored } = this.#parts

@@ -235,6 +235,7 @@ export class Api {
     const { catalog, gateway } = this.#parts
     if (principal === undefined) throw new Error('a key route without a principal')
     this.#uncounted.take(principal.keyId)
+    if (name !== undefined) gateway.assertListed(principal, name)
     const headers = await this.#uncountedHeaders(principal)
     const served = await gateway.profilesFor(principal)
     const { plan } = principal

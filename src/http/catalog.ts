@@ -5,7 +5,6 @@ import type { Plan } from '../domain/plans.ts'
 import type { Profile } from '../domain/profiles.ts'
 import { formatById } from '../formats/formats.ts'
 import type { ServedProfile } from '../gateway/gateway.ts'
-import { notAllowed } from '../gateway/enforced-limits.ts'
 import { unknownProfile } from '../gateway/unknown-profile.ts'
 import { codexModel, displayName } from './codex-model.ts'
 
@@ -47,18 +46,15 @@ export class Catalog {
     }
   }
 
-  /** `GET /v1/models/{id}`: the same entry as in the list. @throws ServiceError `model_not_found`, `key_profile_not_allowed` */
+  /** `GET /v1/models/{id}`: the same entry as in the list. @throws ServiceError `model_not_found` */
   model(id: string, served: readonly Offer[], plan: Plan): object {
     const found = served.find(({ profile }) => profile.id === id)
-    if (found !== undefined) return this.#entry(found, plan)
-    const mine = served.map(({ profile }) => profile)
-    // What is there and is not served to this key is kept from it by its limits.
-    if (this.#parts.profiles.some((profile) => profile.id === id))
-      throw notAllowed(
+    if (found === undefined)
+      throw unknownProfile(
         id,
-        mine.map((profile) => profile.id),
+        served.map(({ profile }) => profile),
       )
-    throw unknownProfile(id, mine)
+    return this.#entry(found, plan)
   }
 
   #entry({ profile, backends }: Offer, plan: Plan): object {

@@ -5,7 +5,7 @@ import type { Html } from './layout.ts'
 export interface Field {
   readonly name: string
   readonly label: string
-  readonly hint?: string | Html
+  readonly hint?: string | Html | undefined
   readonly problem?: string | undefined
   readonly value?: string | undefined
   readonly type?: 'text' | 'email' | 'url' | 'password'
@@ -14,6 +14,8 @@ export interface Field {
   readonly isCode?: boolean
   readonly optional?: boolean
   readonly maxCharacters?: number
+  /** For whole numbers. */
+  readonly isNumber?: boolean
 }
 
 /** Writes a field: the hint and the problem are read out with it. */
@@ -31,7 +33,8 @@ export function field(it: Field): Html {
       value="${value}"
       autocomplete="${autocomplete}"
       maxlength="${it.maxCharacters ?? 300}"
-      ${it.isCode === true ? html`class="code" inputmode="numeric"` : html`autocapitalize="off" spellcheck="false"`}
+      ${it.isCode === true ? html`class="code"` : html`autocapitalize="off" spellcheck="false"`}
+      ${it.isCode === true || it.isNumber === true ? html`inputmode="numeric"` : ''}
       ${it.optional === true ? '' : 'required'}
       ${described.join('') === '' ? '' : html`aria-describedby="${described.join(' ').trim()}"`}
       ${problem === undefined ? '' : html`aria-invalid="true"`}
@@ -58,4 +61,60 @@ export function choices(name: string, question: string, options: readonly Choice
         >`,
     )}
   </fieldset>`
+}
+
+/** Any of several choices, as boxes to tick. */
+export interface Ticks {
+  readonly name: string
+  readonly question: string
+  readonly hint: string
+  readonly problem: string | undefined
+  readonly options: readonly Choice[]
+  readonly isTicked: (value: string) => boolean
+}
+
+/** Writes a question of which any number of choices may be ticked: each is a field of the same name. */
+export function ticks({ name, question, hint, problem, options, isTicked }: Ticks): Html {
+  return html`<fieldset aria-describedby="${name}-hint${problem === undefined ? '' : ` ${name}-wrong`}">
+    <legend>${question}</legend>
+    <span class="hint" id="${name}-hint">${hint}</span>
+    ${problem === undefined ? '' : html`<span class="wrong" id="${name}-wrong">${problem}</span>`}
+    ${options.map(
+      (option) =>
+        html`<label class="choice"
+          ><input type="checkbox" name="${name}" value="${option.value}" ${isTicked(option.value) ? 'checked' : ''} />
+          <span
+            >${option.label}${option.hint === undefined ? '' : html`<span class="hint">${option.hint}</span>`}</span
+          ></label
+        >`,
+    )}
+  </fieldset>`
+}
+
+/** Several lines of text. */
+export interface Lines extends Pick<Field, 'name' | 'label' | 'hint' | 'problem' | 'value' | 'optional'> {
+  readonly rows: number
+  readonly maxCharacters: number
+}
+
+/** Writes a field of several lines. */
+export function lines({ name, label, hint, problem, value = '', optional, rows, maxCharacters }: Lines): Html {
+  const described = [hint === undefined ? '' : `${name}-hint`, problem === undefined ? '' : `${name}-wrong`]
+  return html`<div class="field">
+    <label for="${name}">${label}${optional === true ? html` <span class="faint">(optional)</span>` : ''}</label>
+    ${hint === undefined ? '' : html`<span class="hint" id="${name}-hint">${hint}</span>`}
+    ${problem === undefined ? '' : html`<span class="wrong" id="${name}-wrong">${problem}</span>`}
+    <textarea
+      id="${name}"
+      name="${name}"
+      rows="${rows}"
+      maxlength="${maxCharacters}"
+      autocomplete="off"
+      spellcheck="false"
+      ${optional === true ? '' : 'required'}
+      ${described.join('') === '' ? '' : html`aria-describedby="${described.join(' ').trim()}"`}
+      ${problem === undefined ? '' : html`aria-invalid="true"`}
+    >
+${value}</textarea>
+  </div>`
 }

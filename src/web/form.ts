@@ -11,6 +11,11 @@ export class Form {
     return (this.#fields.get(name) ?? '').replaceAll('\r\n', '\n').trim()
   }
 
+  /** The texts of all fields of one name, as of boxes that are ticked. */
+  texts(name: string): readonly string[] {
+    return this.#fields.getAll(name)
+  }
+
   /** Whether a box is ticked. */
   isTicked(name: string): boolean {
     return this.#fields.has(name)

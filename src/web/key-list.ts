@@ -2,6 +2,7 @@ import { html } from 'hono/html'
 import { effectiveState } from '../accounts/keys.ts'
 import type { StoredKey } from '../domain/accounts.ts'
 import { choices } from './field.ts'
+import { writeLimits } from './limit-fields.ts'
 import { csrfInput, type Html } from './layout.ts'
 import { writeAgo, writeDay, writeMinute, writeNumber } from './time.ts'
 import type { SignedIn } from './visit.ts'
@@ -41,6 +42,7 @@ export function keyList(
 
 function keyRow(key: StoredKey, usedAtMs: number | undefined, signedIn: SignedIn, nowMs: number): Html {
   const state = effectiveState(key, nowMs)
+  const limits = writeLimits(key.limits)
   return html`<li>
     <div>
       <strong>${key.name}</strong> ${stateTag(key, state)}<br />
@@ -48,9 +50,12 @@ function keyRow(key: StoredKey, usedAtMs: number | undefined, signedIn: SignedIn
       <span class="faint"
         >made ${writeDay(key.createdAtMs)} ·
         ${usedAtMs === undefined ? 'not used lately' : html`last used ${writeAgo(usedAtMs, nowMs)}`}</span
-      >
+      >${limits === undefined ? '' : html`<br /><span class="faint">limits: ${limits}</span>`}
     </div>
-    <div class="actions">${state === 'active' ? rotateForm(key, signedIn) : ''} ${revokeForm(key, signedIn)}</div>
+    <div class="actions">
+      <a href="/account/keys/${key.id}/limits">Limits<span class="unseen"> of ${key.name}</span></a>
+      ${state === 'active' ? rotateForm(key, signedIn) : ''} ${revokeForm(key, signedIn)}
+    </div>
   </li>`
 }
 

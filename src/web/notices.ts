@@ -9,6 +9,7 @@ const notices = {
   'email-removed': 'The address is removed.',
   'key-limit': 'You are signed in. The account has as many keys as it can: revoke one, then make a new one.',
   'key-revoked': 'The key is revoked. Every server refuses it within a second.',
+  'key-limited': 'The limits are saved. Every server keeps to them within a second.',
   'keys-revoked': 'Every key is revoked. Every server refuses them within a second.',
   'provider-added': 'The provider is connected. It is tried before all others, in the order below.',
   'provider-removed': 'The provider is gone, and with it its credential.',

@@ -13,6 +13,7 @@ import { statusRoutes } from './pages/status.ts'
 import { docsRoutes } from './pages/docs.ts'
 import { dataRoutes } from './pages/data.ts'
 import { emailRoutes } from './pages/emails.ts'
+import { keyLimitRoutes } from './pages/key-limits.ts'
 import { keyRoutes } from './pages/keys.ts'
 import { outboxRoutes } from './pages/outbox.ts'
 import { passkeyRoutes } from './pages/passkeys.ts'
@@ -51,6 +52,7 @@ export const routes: readonly Route[] = [
   ...signOutRoutes,
   ...accountRoutes,
   ...keyRoutes,
+  ...keyLimitRoutes,
   ...emailRoutes,
   ...upstreamRoutes,
   ...billingRoutes,

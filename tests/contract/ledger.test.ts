@@ -7,7 +7,7 @@ import { idMinter } from '../../src/domain/ids.ts'
 import type { Plan } from '../../src/domain/plans.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import type { RequestOpening, RequestOutcome } from '../../src/domain/requests.ts'
-import { periodAt } from '../../src/domain/usage.ts'
+import { type KeyRate, periodAt } from '../../src/domain/usage.ts'
 import type { Admission, Ledger } from '../../src/gateway/ports.ts'
 import { createPostgresLedger } from '../../src/storage/ledger-postgres.ts'
 import { openSqliteLedger } from '../../src/storage/ledger-sqlite.ts'
@@ -89,9 +89,9 @@ async function answer(ledger: Ledger, opening = openingOf(), plan = roomy, outco
 }
 
 /** What an admission is refused with. */
-async function refusalOf(ledger: Ledger, plan: Plan): Promise<unknown> {
+async function refusalOf(ledger: Ledger, plan: Plan, rate?: KeyRate): Promise<unknown> {
   try {
-    await ledger.admit(openingOf(), plan)
+    await ledger.admit(openingOf(rate === undefined ? {} : { keyId: rate.keyId }), plan, rate)
   } catch (error) {
     return error
   }
@@ -99,10 +99,10 @@ async function refusalOf(ledger: Ledger, plan: Plan): Promise<unknown> {
 }
 
 /** The codes with which refused ones of many admissions at once were refused. */
-async function admitMany(ledgers: readonly Ledger[], count: number, plan: Plan) {
+async function admitMany(ledgers: readonly Ledger[], count: number, plan: Plan, rate?: KeyRate) {
   const results = await Promise.allSettled(
     Array.from({ length: count }, async (_, index) => {
-      const admission = await ledgers[index % ledgers.length]!.admit(openingOf(), plan)
+      const admission = await ledgers[index % ledgers.length]!.admit(openingOf(), plan, rate)
       await admission.durable()
       return admission
     }),
@@ -262,6 +262,54 @@ describe.each(engines)('the ledger on %s', (_name, engine) => {
     expect([admitted.length, codes]).toEqual([0, new Set(['rate_limit_exceeded'])])
   })
 
+  test('of 1,000 requests at once with a key of 300 a minute exactly 300 are admitted, and the rest is left to other keys', async () => {
+    const rate = { keyId: 'key_1', perMinute: 300 }
+    const plan = { ...roomy, requestsPerMinute: 320 }
+    const [limited, free] = await Promise.all([
+      admitMany([ledger], 1000, plan, rate),
+      Promise.allSettled(
+        Array.from({ length: 20 }, async () => await ledger.admit(openingOf({ keyId: 'key_2' }), plan)),
+      ),
+    ])
+    expect(limited.admitted).toHaveLength(300)
+    expect(limited.codes).toEqual(new Set(['rate_limit_exceeded']))
+    expect(free.filter(({ status }) => status === 'fulfilled')).toHaveLength(20)
+    expect(await ledger.signals('acc_1', plan, rate)).toMatchObject({ rateRemaining: 0 })
+    for (const admission of limited.admitted) admission.settle(answered, 'none')
+    for (const result of free) if (result.status === 'fulfilled') result.value.settle(answered, 'none')
+  })
+
+  test('a limit that a key gets counts what it asked before, and goes on after a restart', async () => {
+    const rate = { keyId: 'key_1', perMinute: 4 }
+    for (let time = 0; time < 3; time++) await answer(ledger)
+    await answer(ledger, openingOf({ keyId: 'key_2' }))
+    expect(await ledger.signals('acc_1', roomy, rate)).toMatchObject({ rateLimit: 4, rateRemaining: 1 })
+    const { admitted } = await admitMany([ledger], 2, roomy, rate)
+    expect(admitted).toHaveLength(1)
+    for (const admission of admitted) {
+      expect(admission.signals()).toMatchObject({ rateLimit: 4, rateRemaining: 0 })
+      admission.settle(answered, 'none')
+    }
+    await ledger.close()
+    ledger = await place.open()
+    expect(await ledger.signals('acc_1', roomy, rate)).toMatchObject({ rateLimit: 4, rateRemaining: 0 })
+    expect((await admitMany([ledger], 3, roomy, rate)).admitted).toHaveLength(0)
+    expect(await ledger.signals('acc_1', roomy)).toMatchObject({ rateLimit: 10_000, rateRemaining: 10_000 - 5 })
+    const other = await ledger.admit(openingOf({ keyId: 'key_2' }), roomy, { keyId: 'key_2', perMinute: 2 })
+    expect(other.signals()).toMatchObject({ rateLimit: 2, rateRemaining: 0 })
+    other.settle(answered, 'none')
+  })
+
+  test('the refusal of a key speaks of the key, and where the account is spent first, of its plan', async () => {
+    const rate = { keyId: 'key_1', perMinute: 1 }
+    await answer(ledger)
+    const ofKey = await refusalOf(ledger, roomy, rate)
+    expect(ofKey).toMatchObject({ code: 'rate_limit_exceeded', facts: { words: { limit: 1, plan: 'this key' } } })
+    expect([59, 60]).toContain((ofKey as ServiceError).facts.retryAfterSeconds)
+    const ofPlan = await refusalOf(ledger, { ...roomy, requestsPerMinute: 1 }, { keyId: 'key_2', perMinute: 5 })
+    expect(ofPlan).toMatchObject({ facts: { words: { limit: 1, plan: 'Max' } } })
+  })
+
   test('requests of other accounts take nothing from an account', async () => {
     const plan = { ...roomy, requestsPerMinute: 1, requestsPerMonth: 1 }
     await Promise.all(
@@ -306,4 +354,18 @@ describe.runIf(engines.length > 1)('several ledgers over one PostgreSQL database
       }
     },
   )
+
+  test('of 1,000 requests at once on three nodes with a key of 300 a minute exactly 300 are admitted', async () => {
+    const place = await engine.fresh()
+    const ledgers = [await place.open(), await place.open(), await place.open()]
+    try {
+      const { admitted, codes } = await admitMany(ledgers, 1000, roomy, { keyId: 'key_1', perMinute: 300 })
+      expect(admitted).toHaveLength(300)
+      expect(codes).toEqual(new Set(['rate_limit_exceeded']))
+      for (const admission of admitted) admission.settle(failed, 'none')
+    } finally {
+      for (const ledger of ledgers) await ledger.close()
+      await place.db.destroy()
+    }
+  })
 })

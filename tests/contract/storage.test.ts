@@ -66,6 +66,34 @@ describe.each(engines)('the store on %s', (_name, engine) => {
   const bothAdd = (count: number, add: (store: Store, index: number) => Promise<boolean>) =>
     Promise.all(Array.from({ length: count }, (_, index) => add(index % 2 === 0 ? store : other, index)))
 
+  test('a key keeps its limits, has others put in their place, and hands them to its successor as they stand then', async () => {
+    await store.addAccount(account, noted)
+    const limits = { profiles: ['svc-router/frontier'], perMinute: 30, addresses: ['10.0.0.0/8', '2001:db8::/32'] }
+    await store.addKey(keyOf('key_1', { limits }), digestOf('key_1'), 10, [noted, noted])
+    expect(await store.findKey('key_1')).toMatchObject({ limits })
+    expect((await store.find(digestOf('key_1')))?.key).toMatchObject({ limits })
+    const before = await store.revision()
+    const fewer = { profiles: null, perMinute: 7, addresses: null }
+    expect(await store.limitKey('key_1', fewer, 3000, noted)).toBe(true)
+    expect(await store.revision()).toBe(before + 1)
+    const rotation = { oldKeyId: 'key_1', nowMs: 4000, endsAtMs: 9000, nextDigest: digestOf('key_2') }
+    await store.rotateKey({ ...rotation, next: keyOf('key_2', { limits }) }, noted)
+    const listed = await store.listKeys('acc_1', 10)
+    expect(listed.map((key) => key.limits)).toEqual([fewer, fewer])
+  })
+
+  test('the limits of a key that is unknown or revoked cannot be changed, one that retires can until its end', async () => {
+    await store.addAccount(account, noted)
+    await store.addKey(keyOf('key_1', { state: 'revoked' }), digestOf('key_1'), 10, noted)
+    await store.addKey(keyOf('key_2', { state: 'retiring', endsAtMs: 5000 }), digestOf('key_2'), 10, noted)
+    const limits = { profiles: null, perMinute: 1, addresses: null }
+    expect(await store.limitKey('key_1', limits, 3000, noted)).toBe(false)
+    expect(await store.limitKey('key_9', limits, 3000, noted)).toBe(false)
+    expect(await store.limitKey('key_2', limits, 4999, noted)).toBe(true)
+    expect(await store.limitKey('key_2', noLimits, 5000, noted)).toBe(false)
+    expect(await store.findKey('key_2')).toMatchObject({ limits })
+  })
+
   test('an account is found as it was added, and others are not', async () => {
     await store.addAccount(account, noted)
     expect(await other.findAccount('acc_1')).toStrictEqual(account)

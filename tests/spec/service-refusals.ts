@@ -30,6 +30,61 @@ export const serviceRefusals: readonly RefusalRow[] = [
   },
   {
     ...client,
+    code: 'key_profile_not_allowed',
+    status: 403,
+    type: 'permission_error',
+    param: 'model',
+    link: links.keysUrl,
+    usage: true,
+    async provoke(service) {
+      const { key } = await service.addLimitedKey({ profiles: ['svc-router/frontier'] })
+      return ask(service, { key: key.reveal(), body: { ...chat, model: 'svc-router/fusion' } })
+    },
+  },
+  {
+    ...client,
+    code: 'key_profile_not_allowed',
+    how: 'the tool of a profile that it may not use',
+    status: 403,
+    type: 'permission_error',
+    param: 'tools',
+    link: links.keysUrl,
+    usage: true,
+    async provoke(service) {
+      const { key } = await service.addLimitedKey({ profiles: ['svc-router/frontier'] })
+      return ask(service, { key: key.reveal(), body: { ...chat, tools: [{ type: 'svc-router:fusion' }] } })
+    },
+  },
+  {
+    ...client,
+    code: 'key_address_not_allowed',
+    status: 403,
+    type: 'permission_error',
+    link: links.keysUrl,
+    // What the account has left is nothing for an address that may not use its key.
+    usage: false,
+    async provoke(service) {
+      const { key } = await service.addLimitedKey({ addresses: ['203.0.113.0/24'] })
+      return ask(service, { key: key.reveal() })
+    },
+  },
+  {
+    ...client,
+    code: 'rate_limit_exceeded',
+    how: 'the minute of the key alone',
+    status: 429,
+    type: 'rate_limit_error',
+    retryable: true,
+    retryAfter: [1, 60],
+    usage: true,
+    async provoke(service) {
+      const { key } = await service.addLimitedKey({ perMinute: 1 })
+      await ask(service, { key: key.reveal() })
+      return ask(service, { key: key.reveal() })
+    },
+  },
+  {
+    ...client,
     code: 'no_provider_connected',
     status: 403,
     type: 'permission_error',

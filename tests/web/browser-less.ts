@@ -20,14 +20,16 @@ export class Visitor {
   /** Sends a form from a page of our own, with the token of the session where there is one. */
   async post(
     path: string,
-    fields: Record<string, string> = {},
+    fields: Readonly<Record<string, string | readonly string[]>> = {},
     headers: Record<string, string> = {},
   ): Promise<Response> {
     const csrf = this.cookie === '' ? {} : { csrf: await this.csrf() }
     return this.#fetch(path, {
       method: 'POST',
       headers: { 'sec-fetch-site': 'same-origin', 'content-type': 'application/x-www-form-urlencoded', ...headers },
-      body: new URLSearchParams({ ...csrf, ...fields }).toString(),
+      body: new URLSearchParams(
+        Object.entries({ ...csrf, ...fields }).flatMap(([name, given]) => [given].flat().map((value) => [name, value])),
+      ).toString(),
     })
   }
 

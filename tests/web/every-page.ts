@@ -183,6 +183,46 @@ export const everyPage: readonly PageState[] = [
     await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByText('A name has 1 to 100').first().waitFor()
   }),
+  somebody('keys-limited', async (page, origin) => {
+    await page.goto(`${origin}/account/keys`)
+    await page.locator('summary', { hasText: 'Limit what it may be used for' }).click()
+    await page.getByLabel('Name').fill('from the office')
+    await page.getByLabel('svc-router/fusion').uncheck()
+    await page.getByLabel('Requests a minute').fill('30')
+    await page.getByLabel('Addresses').fill('203.0.113.0/24\n2001:db8::/33x')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('is no address and no network').waitFor()
+  }),
+  somebody('key-limits', async (page, origin) => {
+    await page.goto(`${origin}/account/keys`)
+    await page
+      .getByRole('link', { name: /^Limits of/ })
+      .first()
+      .click()
+    await page.getByRole('button', { name: 'Save the limits' }).waitFor()
+  }),
+  somebody('key-limits-wrong', async (page, origin) => {
+    await page.goto(`${origin}/account/keys`)
+    await page
+      .getByRole('link', { name: /^Limits of/ })
+      .first()
+      .click()
+    for (const box of await page.getByRole('checkbox').all()) await box.uncheck()
+    await page.getByRole('button', { name: 'Save the limits' }).click()
+    await page.getByText('Tick at least one profile').waitFor()
+  }),
+  somebody('keys-limits-saved', async (page, origin) => {
+    await page.goto(`${origin}/account/keys`)
+    await page
+      .getByRole('link', { name: /^Limits of/ })
+      .first()
+      .click()
+    await page.getByLabel('svc-router/fusion').uncheck()
+    await page.getByLabel('Requests a minute').fill('30')
+    await page.getByLabel('Addresses').fill('203.0.113.0/24\n2001:db8::/32')
+    await page.getByRole('button', { name: 'Save the limits' }).click()
+    await page.getByText('The limits are saved').waitFor()
+  }),
   somebody('new-key', async (page, origin) => {
     await page.goto(`${origin}/account/keys`)
     await page.getByLabel('Name').fill('from the browser')

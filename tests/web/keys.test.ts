@@ -18,6 +18,8 @@ async function signIn(who: Visitor, accountId: string): Promise<void> {
   await who.post('/sign-in/link', { token: link.reveal().split('=')[1]! })
 }
 
+/** All boxes ticked, as the form comes. */
+const profiles = ['svc-router/frontier', 'svc-router/fusion']
 const keyIn = (text: string): string => /sk_svc_[0-9A-Za-z]{38}/.exec(text)?.[0] ?? ''
 const statusOf = async (key: string): Promise<number> =>
   (await service.chat({}, { authorization: `Bearer ${key}` })).status
@@ -25,7 +27,7 @@ const idOf = async (name: string): Promise<string> =>
   (await service.store.listKeys(service.account.id, 100)).find((key) => key.name === name)!.id
 
 async function create(name: string): Promise<string> {
-  const response = await visitor.post('/account/keys', { name })
+  const response = await visitor.post('/account/keys', { name, profiles })
   expect(response.status).toBe(200)
   return keyIn(await response.text())
 }
@@ -44,7 +46,7 @@ describe('keys', () => {
   })
 
   test.each(['', '   ', 'x'.repeat(101)])('a name must be one: %j', async (name) => {
-    const response = await visitor.post('/account/keys', { name })
+    const response = await visitor.post('/account/keys', { name, profiles })
     expect(response.status).toBe(422)
     expect(await response.text()).toContain('aria-invalid="true"')
   })
@@ -91,7 +93,7 @@ describe('keys', () => {
 
   test('are a hundred at most, and the page says so', async () => {
     for (let count = 0; count < maxKeysPerAccount; count++) await service.addKey(service.account.id)
-    const response = await visitor.post('/account/keys', { name: 'too many' })
+    const response = await visitor.post('/account/keys', { name: 'too many', profiles })
     expect(response.status).toBe(422)
     expect(await response.text()).toContain('Revoke one first')
   })
@@ -102,7 +104,7 @@ test('every change is told of with the session that made it, and by no name, add
   const who = new Visitor(service.config.appUrl)
   await signIn(who, account.id)
   const [session] = await service.store.listSessions(account.id)
-  await who.post('/account/keys', { name: 'canary of a name' })
+  await who.post('/account/keys', { name: 'canary of a name', profiles })
   const [key] = await service.store.listKeys(account.id, 1)
   await who.post(`/account/keys/${key!.id}/revoke`)
   const entries = (await service.store.readAudit(0, 1000))

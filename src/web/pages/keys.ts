@@ -11,11 +11,13 @@ import {
   rotateKey,
 } from '../../accounts/keys.ts'
 import { AccountsError, maxNameCharacters, type AccountsRefusal } from '../../accounts/refusals.ts'
+import { noLimits } from '../../domain/key-limits.ts'
 import { rotationOverlapsMs, type RotationOverlap } from '../../domain/keys.ts'
 import type { Secret } from '../../domain/secret.ts'
 import { controlOf } from '../control.ts'
 import { field } from '../field.ts'
 import { keyList } from '../key-list.ts'
+import { isOfLimits, limitFields, readLimits } from '../limit-fields.ts'
 import { showKeyOnce } from '../key-once.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
 import { withNotice } from '../notices.ts'
@@ -32,22 +34,29 @@ export const keyRoutes: readonly Route[] = [
   { method: 'POST', path: '/account/keys/:keyId/revoke', access: 'account', handle: revoke },
 ]
 
+const limitsTrouble = 'The key was not made: look at its limits.'
+
 /** What is said where the control plane refuses. Any other refusal is none of this page. */
 const refusals: Partial<Readonly<Record<AccountsRefusal, string>>> = {
   name_invalid: `A name has 1 to ${maxNameCharacters} visible characters.`,
   key_limit: `The account has ${maxKeysPerAccount} keys, which is the most. Revoke one first.`,
   key_not_active: 'Only an active key can be rotated. Make a new one instead.',
   key_revoked_before: 'This key was revoked before.',
+  profiles_invalid: limitsTrouble,
+  per_minute_invalid: limitsTrouble,
+  addresses_invalid: limitsTrouble,
 }
 
 interface Trouble {
   readonly sentence: string
-  readonly isName: boolean
+  readonly code: AccountsRefusal
 }
 
 async function showKeys(visit: AccountVisit, trouble?: Trouble): Promise<Response> {
   const { parts, signedIn, form } = visit
   const { id } = signedIn.account
+  const isOfForm = trouble !== undefined && (trouble.code === 'name_invalid' || isOfLimits(trouble.code))
+  const limitRefusal = isOfForm ? trouble.code : undefined
   const nowMs = parts.clock.nowMs()
   const [keys, uses] = await Promise.all([parts.control.store.listKeys(id, maxListedKeys), parts.lastUses(id)])
   const hasWorking = keys.some((key) => effectiveState(key, nowMs) !== 'revoked')
@@ -64,10 +73,14 @@ async function showKeys(visit: AccountVisit, trouble?: Trouble): Promise<Respons
             name: 'name',
             label: 'Name',
             hint: 'For you alone, such as laptop or billing-worker.',
-            value: trouble?.isName === true ? form.text('name') : '',
-            problem: trouble?.isName === true ? trouble.sentence : undefined,
+            value: isOfForm ? form.text('name') : '',
+            problem: trouble?.code === 'name_invalid' ? trouble.sentence : undefined,
             maxCharacters: maxNameCharacters,
           })}
+          <details ${isOfForm && isOfLimits(trouble.code) ? 'open' : ''}>
+            <summary>Limit what it may be used for…</summary>
+            <div class="panel">${limitFields(visit, noLimits, limitRefusal)}</div>
+          </details>
           <button>Create key</button>
         </form>
       </section>
@@ -90,7 +103,8 @@ function revokeAllForm({ signedIn }: AccountVisit): Html {
 
 async function create(visit: AccountVisit): Promise<Response> {
   return orTrouble(visit, async () => {
-    const { key, stored } = await createKey(controlOf(visit), visit.signedIn.account.id, visit.form.text('name'))
+    const { account } = visit.signedIn
+    const { key, stored } = await createKey(controlOf(visit), account.id, visit.form.text('name'), readLimits(visit))
     return showNewKey(visit, key, `The key “${stored.name}” is shown this once: copy it now.`)
   })
 }
@@ -130,9 +144,8 @@ async function orTrouble(visit: AccountVisit, work: () => Promise<Response>): Pr
     return await work()
   } catch (error) {
     const sentence = error instanceof AccountsError ? refusals[error.code] : undefined
-    if (sentence === undefined) throw error
-    const isName = error instanceof AccountsError && error.code === 'name_invalid'
-    return showKeys(visit, { sentence, isName })
+    if (!(error instanceof AccountsError) || sentence === undefined) throw error
+    return showKeys(visit, { sentence, code: error.code })
   }
 }
 

@@ -1,6 +1,7 @@
 import { html } from 'hono/html'
 import { revokeLeakedKeys, type LeakOutcome } from '../../accounts/leaked-keys.ts'
 import { keyPrefix } from '../../domain/keys.ts'
+import { lines } from '../field.ts'
 import { csrfInput, page } from '../layout.ts'
 import type { Route } from '../route.ts'
 import type { Visit, WebhookVisit } from '../visit.ts'
@@ -48,19 +49,7 @@ function show(visit: Visit, problem?: string): Promise<Response> {
     problem,
     narrow: true,
     body: html`<form method="post" action="/leaked-key">
-        ${csrfInput(visit.signedIn)}
-        <div class="field">
-          <label for="key">The key</label>
-          <textarea
-            id="key"
-            name="key"
-            rows="3"
-            maxlength="4000"
-            required
-            autocomplete="off"
-            spellcheck="false"
-          ></textarea>
-        </div>
+        ${csrfInput(visit.signedIn)} ${lines({ name: 'key', label: 'The key', rows: 3, maxCharacters: 4000 })}
         <button class="danger">Revoke it</button>
       </form>
       <p class="side">

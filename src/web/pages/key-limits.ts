@@ -1,0 +1,53 @@
+import { html } from 'hono/html'
+import { effectiveState, findOwnKey, limitKey } from '../../accounts/keys.ts'
+import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
+import type { StoredKey } from '../../domain/accounts.ts'
+import { controlOf } from '../control.ts'
+import { csrfInput, page } from '../layout.ts'
+import { isOfLimits, limitFields, readLimits } from '../limit-fields.ts'
+import { withNotice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import type { Route } from '../route.ts'
+import type { AccountVisit } from '../visit.ts'
+
+export const keyLimitRoutes: readonly Route[] = [
+  { method: 'GET', path: '/account/keys/:keyId/limits', access: 'account', handle: show },
+  { method: 'POST', path: '/account/keys/:keyId/limits', access: 'account', handle: limit },
+]
+
+async function show(visit: AccountVisit): Promise<Response> {
+  return showLimits(visit, await workingKey(visit))
+}
+
+async function showLimits(visit: AccountVisit, key: StoredKey, refusal?: AccountsRefusal): Promise<Response> {
+  return page(visit, {
+    title: `Limits of ${key.name}`,
+    above: html`<nav class="trail" aria-label="Where you are"><a href="/account/keys">Keys</a></nav>`,
+    lead: html`<code>${key.hint}</code> keeps to them within a second of a change, and so does the key that it is
+      rotated into.`,
+    status: refusal === undefined ? 200 : 422,
+    problem: refusal === undefined ? undefined : 'The limits were not changed: look at the field below.',
+    body: html`<form method="post" action="/account/keys/${key.id}/limits">
+      ${csrfInput(visit.signedIn)} ${limitFields(visit, key.limits, refusal)}
+      <p class="actions"><button>Save the limits</button> <a href="/account/keys">Leave them as they are</a></p>
+    </form>`,
+  })
+}
+
+async function limit(visit: AccountVisit): Promise<Response> {
+  const key = await workingKey(visit)
+  try {
+    await limitKey(controlOf(visit), key.id, readLimits(visit))
+  } catch (error) {
+    if (error instanceof AccountsError && isOfLimits(error.code)) return showLimits(visit, key, error.code)
+    throw error
+  }
+  return redirect(withNotice('/account/keys', 'key-limited'))
+}
+
+/** One of the account's own that is not revoked; any other is as unknown here as one that never was. */
+async function workingKey({ parts, params, signedIn }: AccountVisit): Promise<StoredKey> {
+  const key = await findOwnKey(parts.control, signedIn.account.id, params['keyId'] ?? '')
+  if (effectiveState(key, parts.clock.nowMs()) === 'revoked') throw new AccountsError('key_unknown')
+  return key
+}
