@@ -189,7 +189,7 @@ export class Service {
     return revokeKey(this.plane, keyId)
   }
 
-  rotate(keyId: string): Promise<unknown> {
+  rotate(keyId: string): Promise<MintedKey> {
     return rotateKey(this.plane, keyId, 'now')
   }
 

@@ -27,6 +27,8 @@ const publicCodes: readonly ErrorCode[] = [
 ]
 /** What only a request can meet that asks a model. */
 const modelTypes: readonly string[] = ['permission_error', 'insufficient_quota']
+/** What any request with a key can meet nevertheless, because the key is limited. */
+const limitCodes: readonly ErrorCode[] = ['key_address_not_allowed', 'key_profile_not_allowed']
 
 const integer = (description: string): object => ({ description, schema: { type: 'integer' } })
 const text = (description: string): object => ({ description, schema: { type: 'string' } })
@@ -34,7 +36,9 @@ const text = (description: string): object => ({ description, schema: { type: 's
 /** Headers by name, with what each says (contract 3.3, 4.1). */
 const headers: Readonly<Record<string, object>> = {
   'X-Request-Id': text('Finds the request again.'),
-  'X-RateLimit-Limit': integer('Requests that the plan allows in any 60 seconds.'),
+  'X-RateLimit-Limit': integer(
+    'Requests that the plan allows in any 60 seconds, or the key where it has a limit of its own that is nearer.',
+  ),
   'X-RateLimit-Remaining': integer('How many of them are left.'),
   'X-RateLimit-Reset': integer('When one more becomes possible, in seconds since 1970.'),
   'X-Quota-Limit': integer('Requests that the plan allows in a month.'),
@@ -131,7 +135,11 @@ function codesOf({ refusals }: Pick<ApiOperation, 'refusals'>): readonly ErrorCo
   const known = errorCodes.filter((code) => !socketCodes.includes(code))
   return refusals === 'model'
     ? known
-    : known.filter((code) => !modelTypes.includes(errorCatalog[code].type) && errorCatalog[code].source !== 'provider')
+    : known.filter(
+        (code) =>
+          limitCodes.includes(code) ||
+          (!modelTypes.includes(errorCatalog[code].type) && errorCatalog[code].source !== 'provider'),
+      )
 }
 
 function statusesOf(codes: readonly ErrorCode[]): readonly number[] {

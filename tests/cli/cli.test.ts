@@ -167,6 +167,58 @@ describe('keys', () => {
     expect(cli.store.keys.map(({ state }) => state)).toEqual(['revoked', 'active'])
   })
 
+  test('limits are given when a key is made, changed one by one, lifted, and listed', async () => {
+    const limits = [
+      '--profile',
+      'svc-router/frontier',
+      '--per-minute',
+      '30',
+      '--address',
+      '10.0.0.0/8',
+      '--address',
+      '::1',
+    ]
+    const made = JSON.parse((await cli.say('keys', 'create', ...limits, '--json')).out) as {
+      id: string
+      limits: object
+    }
+    const addresses = ['10.0.0.0/8', '::1']
+    expect(made.limits).toEqual({ profiles: ['svc-router/frontier'], perMinute: 30, addresses })
+    expect((await cli.say('keys', 'list')).out).toMatch(/svc-router\/frontier; 30 a minute; from 10\.0\.0\.0\/8, ::1$/)
+    const changed = await cli.say('keys', 'limit', made.id, '--profile', 'all', '--per-minute', '7', '--json')
+    expect(JSON.parse(changed.out)).toMatchObject({ limits: { profiles: null, perMinute: 7, addresses } })
+    const lifted = await cli.say('keys', 'limit', made.id, '--per-minute', 'none', '--address', 'any')
+    expect(lifted.err).toContain('no limits of its own any more')
+    expect(JSON.parse((await cli.say('keys', 'list', '--json')).out)).toMatchObject([
+      { id: made.id, limits: { profiles: null, perMinute: null, addresses: null } },
+    ])
+    const types = cli.store.records.map(({ event }) => event.type)
+    expect(types.slice(-4)).toEqual(['key.created', 'key.limited', 'key.limited', 'key.limited'])
+  })
+
+  test.each([
+    [['--profile', 'svc-router/unknown'], 'profiles of this service'],
+    [['--profile', 'all', '--profile', 'svc-router/frontier'], 'profiles of this service'],
+    [['--per-minute', '0'], 'a whole number from 1'],
+    [['--per-minute', '601'], 'what the plan allows'],
+    [['--per-minute', 'many'], 'a whole number from 1'],
+    [['--address', '10.0.0.0/33'], 'IPv4 or IPv6'],
+    [[], 'there is nothing to change'],
+  ])('limits that cannot be are refused and nothing is changed: %j', async (options, what) => {
+    const { id } = JSON.parse((await cli.say('keys', 'create', '--json')).out) as { id: string }
+    const { code, err } = await cli.say('keys', 'limit', id, ...options)
+    expect(code).not.toBe(0)
+    expect(err).toContain(what)
+    expect(cli.store.keys[0]?.limits).toEqual({ profiles: null, perMinute: null, addresses: null })
+  })
+
+  test('the limits of a key that is unknown or revoked cannot be changed', async () => {
+    const { id } = JSON.parse((await cli.say('keys', 'create', '--json')).out) as { id: string }
+    expect((await cli.say('keys', 'limit', 'key_unknown', '--per-minute', '1')).err).toContain('there is no such key')
+    await cli.say('keys', 'revoke', id, '--yes')
+    expect((await cli.say('keys', 'limit', id, '--per-minute', '1')).err).toContain('revoked before')
+  })
+
   test('names from people cannot steer the terminal', async () => {
     cli.store.accounts.push({ ...cli.store.accounts[0]!, id: 'acc_evil', name: 'evil\u001B[2J\u202E' })
     expect((await cli.say('accounts', 'list')).out).toContain('evil?[2J?')
@@ -483,6 +535,7 @@ describe('a data folder without data', () => {
     ['keys list'],
     ['keys create'],
     ['keys rotate', 'key_1'],
+    ['keys limit', 'key_1', '--per-minute', '1'],
     ['keys revoke', 'key_1', '--yes'],
     ['accounts list'],
     ['accounts plan', 'local', 'pro'],
