@@ -11,7 +11,7 @@ const run = promisify(execFile)
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 const startWithinMs = 60_000
 const stopWithinMs = 15_000
-const commandWithinMs = 20_000
+const commandWithinMs = 60_000
 const settleWithinMs = 5_000
 const pollEveryMs = 50
 
