@@ -2,27 +2,16 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { documentedBlocks } from '../clients/docs.ts'
-import { CodexHome } from './codex-home.ts'
+import { CodexHome, expectPatient, impatient, inItsFolder, patch } from './codex-home.ts'
 import { askedFirst, askingFirst, deferredTurn, FusedService, plainTurn, toolTurn } from './fused-service.ts'
-import type { Finished } from './programme.ts'
 import { callOf, callsOf, say } from './scripted-model.ts'
 
 /** The tool svc-router:fusion in all that Codex asks svc-router/frontier, by the header of docs/clients.md. */
 const attached = documentedBlocks('Deliberated answers', 'toml')[0]!
 const panelMs = 60_000
-/** It gives up after three seconds without an event. */
-const impatient = 'stream_idle_timeout_ms = 3000\n'
-/** Its folder is thrown away, and no sandbox of this machine has to be there for it. */
-const inItsFolder = ['--dangerously-bypass-approvals-and-sandbox']
-const patch = '*** Begin Patch\n*** Add File: made.txt\n+made by Codex\n*** End Patch\n'
 const formats = ['openai-chat', 'openai-responses'] as const
 
 beforeAll(() => void CodexHome.install())
-
-function expectPatient({ code, stderr }: Finished): void {
-  expect(code, stderr).toBe(0)
-  expect(stderr).not.toMatch(/ERROR|Reconnecting|idle timeout/)
-}
 
 test.concurrent.each(formats)(
   'Codex with an idle limit of 3 s waits a minute for those whom its model asks by the tool, models that speak %s: one request, and it never connects again',
