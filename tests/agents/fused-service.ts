@@ -9,7 +9,7 @@ import { RunningService } from './running-service.ts'
 import { callOf, say, startScriptedModel, type ScriptedModel } from './scripted-model.ts'
 
 export const fusion = 'svc-router/fusion'
-export const frontier = 'svc-router/frontier'
+const frontier = 'svc-router/frontier'
 
 /** What the models are asked for one deliberation, but for the answer that comes of it. */
 const deliberation: readonly FusionRole[] = ['panel', 'panel', 'panel', 'judge']
