@@ -109,7 +109,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(sentBy(service!).map((of) => of.length)).toEqual([1, 0, 0])
   })
 
-  test('it stands behind tools of the caller, and of nothing when no tool is to be called', async () => {
+  test('it stands behind tools of the caller, and no provider is told of it when no tool is to be called', async () => {
     await start([[answer(reply), answer(reply)]])
     const schema = { type: 'object', properties: { city: { type: 'string' } } }
     const weather: Readonly<Record<string, JsonObject>> = {
@@ -121,7 +121,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     await (await service!.post(path, attached, { [name]: type })).text()
     const none = path === '/messages' ? { type: 'none' } : 'none'
     const last = await service!.post(path, { ...attached, tool_choice: none }, { [name]: type })
-    expect(seenIn(await last.text()).report).toBeUndefined()
+    expect(seenIn(await last.text()).report).toEqual({ ran: false, reason: 'not_allowed' })
     const tools = sentBy(service!)[0]!.map((sent) =>
       (JSON.parse(sent) as { tools: { function: { name: string } }[] }).tools.map((tool) => tool.function.name),
     )
