@@ -1,5 +1,7 @@
 import { objectOf, parseObject } from '../domain/json.ts'
 import {
+  claudeHeaders,
+  claudeHeadersVariable,
   claudeKeyVariable,
   claudeOtherVariables,
   claudeVariables,
@@ -50,12 +52,13 @@ export const agents: readonly Agent[] = [
     name: 'claude',
     program: 'claude',
     install: 'npm install -g @anthropic-ai/claude-code',
-    start: ({ wiring, key, args }) => ({
+    start: ({ wiring, key, args, env }) => ({
       name: 'claude',
       args,
       env: {
         ...Object.fromEntries(claudeOtherVariables.map((name) => [name, undefined])),
         ...claudeVariables(wiring),
+        ...claudeHeaders(wiring, env[claudeHeadersVariable]),
         [claudeKeyVariable]: key,
       },
     }),

@@ -20,12 +20,19 @@ export const runAgent: Command = {
   summary: `Start an agent through the service without editing any file: ${names.join(', ')}.`,
   arguments: ['AGENT'],
   passesOn: "THE AGENT'S OWN ARGUMENTS…",
-  options: addressOptions,
+  options: [
+    ...addressOptions,
+    {
+      name: 'fusion-tool',
+      summary: 'Attach the tool svc-router:fusion: the model may ask several others. Needs a premium plan.',
+    },
+  ],
   example: 'run codex -- exec "What does this project do?"',
   async run(invocation) {
     const agent = readAgent(invocation)
     const address = findService(invocation)
-    const wiring = readWiring(invocation, address)
+    const hasFusionTool = invocation.line.flag('fusion-tool')
+    const wiring = { ...readWiring(invocation, address), hasFusionTool }
     const { env } = invocation.terminal
     if (!isProgramThere(agent.program, env['PATH']))
       throw new CommandError(exitCodes.config, `${agent.program} is not installed, or not on PATH`, agent.install)

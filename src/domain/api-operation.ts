@@ -24,7 +24,7 @@ export interface ApiOperation {
 
 interface ApiParameter {
   readonly name: string
-  readonly in: 'path' | 'query'
+  readonly in: 'path' | 'query' | 'header'
   readonly description: string
   readonly schema: Schema
 }

@@ -12,6 +12,13 @@ const textOrParts = { anyOf: [{ type: 'string' }, { type: 'array', items: { type
 const messages = { type: 'array', items: { type: 'object' }, description: 'The conversation, oldest first.' }
 const input = { ...textOrParts, description: 'A text, or the items of the conversation.' }
 const previous = { type: 'string', description: 'Goes on from a stored answer.' }
+const attachedTools = {
+  name: 'X-Svc-Router-Tools',
+  in: 'header',
+  description:
+    'A header: `svc-router:fusion` attaches that tool as if it stood in `tools`. `;mode=` and `;preset=` may follow.',
+  schema: { type: 'string' },
+} as const
 const responseId = {
   name: 'response_id',
   in: 'path',
@@ -32,6 +39,7 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'createChatCompletion',
     summary: 'Chat completions',
     description: 'Answers a conversation, as OpenAI’s chat completions do.',
+    parameters: [attachedTools],
     body: {
       required: ['model', 'messages'],
       fields: { model, messages, tools, stream },
@@ -48,6 +56,7 @@ export const apiOperations: readonly ApiOperation[] = [
     summary: 'Responses',
     description:
       'Answers a conversation, as OpenAI’s responses do. Answers are stored unless `store` is false. With `Upgrade: websocket` a GET here opens a connection for many answers.',
+    parameters: [attachedTools],
     body: {
       required: ['model', 'input'],
       fields: {
@@ -74,6 +83,7 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'createMessage',
     summary: 'Messages',
     description: 'Answers a conversation, as Anthropic’s messages do. The key may come as `x-api-key`.',
+    parameters: [attachedTools],
     body: {
       required: ['model', 'max_tokens', 'messages'],
       fields: {
@@ -95,6 +105,7 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'countMessageTokens',
     summary: 'Tokens of a message',
     description: 'Estimates how long a request is. It takes nothing of the plan and asks no provider.',
+    parameters: [attachedTools],
     body: {
       required: ['model', 'messages'],
       fields: { model, messages, tools },

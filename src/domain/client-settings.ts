@@ -1,3 +1,4 @@
+import { attachedToolsHeader, fusionToolType } from './profiles.ts'
 import { rootOf, type Wiring } from './wiring.ts'
 
 /** The id of this service among the providers of Codex and opencode: the same wherever it is written. */
@@ -9,7 +10,7 @@ const outputTokens = 32_000
 type Entry = readonly [key: string, value: string | number]
 
 /** Codex's settings: those of the outermost table, and those of our provider's. */
-export function codexSettings({ baseUrl, keyVariable, keyHint, model }: Wiring): {
+export function codexSettings({ baseUrl, keyVariable, keyHint, model, hasFusionTool = false }: Wiring): {
   readonly top: readonly Entry[]
   readonly table: string
   readonly provider: readonly Entry[]
@@ -29,6 +30,7 @@ export function codexSettings({ baseUrl, keyVariable, keyHint, model }: Wiring):
       // The service changes to another backend by itself: with more, a wrong key takes Codex many requests to tell.
       ['request_max_retries', 1],
       ['stream_max_retries', 2],
+      ...(hasFusionTool ? [[`http_headers.${attachedToolsHeader}`, fusionToolType] as const] : []),
     ],
   }
 }
@@ -42,18 +44,19 @@ const opencodeAbilities = {
 
 /** opencode's configuration, to be merged with its user's own. The key is named, not held. */
 export function opencodeConfig(
-  { baseUrl, keyVariable, model }: Wiring,
+  { baseUrl, keyVariable, model, hasFusionTool = false }: Wiring,
   contextTokens: number = assumedContextTokens,
 ): { readonly model: string; readonly provider: Readonly<Record<string, object>> } {
   const name = model.slice(model.lastIndexOf('/') + 1)
   const limit = { context: contextTokens, output: outputTokens }
+  const headers = hasFusionTool ? { headers: { [attachedToolsHeader]: fusionToolType } } : {}
   return {
     model: `${providerId}/${model}`,
     provider: {
       [providerId]: {
         npm: '@ai-sdk/openai-compatible',
         name: providerId,
-        options: { baseURL: baseUrl, apiKey: `{env:${keyVariable}}` },
+        options: { baseURL: baseUrl, apiKey: `{env:${keyVariable}}`, ...headers },
         models: { [model]: { name: name.charAt(0).toUpperCase() + name.slice(1), ...opencodeAbilities, limit } },
       },
     },
@@ -79,6 +82,15 @@ export function claudeVariables({ baseUrl, model }: Wiring): Readonly<Record<str
 
 /** Claude Code's variable for the key, sent as Bearer. */
 export const claudeKeyVariable = 'ANTHROPIC_AUTH_TOKEN'
+/** Claude Code's variable for headers of its user, each a line, with ours among them where the fusion tool is attached. */
+export function claudeHeaders({ hasFusionTool = false }: Wiring, theirs = ''): Readonly<Record<string, string>> {
+  if (!hasFusionTool) return {}
+  const ours = `${attachedToolsHeader}: ${fusionToolType}`
+  return { [claudeHeadersVariable]: theirs === '' ? ours : `${theirs}\n${ours}` }
+}
+
+export const claudeHeadersVariable = 'ANTHROPIC_CUSTOM_HEADERS'
+
 /** Would lead Claude Code past us: another key that goes before ours, and other ways to reach models. */
 export const claudeOtherVariables = [
   'ANTHROPIC_API_KEY',

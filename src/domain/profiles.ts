@@ -49,6 +49,8 @@ export const fusionId = 'svc-router/fusion'
 export const fusionDepthHeader = 'x-svc-router-fusion-depth'
 /** The server tool that a premium caller may attach (spec 1.5). */
 export const fusionToolType = 'svc-router:fusion'
+/** Attaches that tool for a client that cannot put it into its requests. */
+export const attachedToolsHeader = 'x-svc-router-tools'
 /** The function by which models call that tool. No tool of a caller may have this name, and no caller ever sees it called. */
 export const fusionFunctionName = 'svc_router_fusion'
 /** Under which label and name a run of it stands in an answer, as if it were a call of a remote server's tool. */

@@ -5,6 +5,8 @@ export interface Wiring {
   /** Where the key is to be had, for a client that misses it. */
   readonly keyHint: string
   readonly model: string
+  /** Whether the fusion tool goes with all that an agent asks: a header says so. */
+  readonly hasFusionTool?: boolean
 }
 
 /** The variable that holds the key wherever nothing else is said. */

@@ -14,6 +14,7 @@ import type { Gateway } from '../gateway/gateway.ts'
 import type { ModelRequest, Principal } from '../gateway/ports.ts'
 import type { StoredResponses } from '../gateway/stored-responses.ts'
 import { AttemptLimiter } from './attempt-limiter.ts'
+import { withStatedTool } from './attached-tools.ts'
 import { Callers, type CallersParts } from './callers.ts'
 import type { Catalog } from './catalog.ts'
 import { discardRest } from './discard-rest.ts'
@@ -21,7 +22,7 @@ import { passEdgeGate } from './edge-gate.ts'
 import { baseUrlFor, isModelPath, mannersAt, modelNameOf, pathOf } from './paths.ts'
 import { readJsonBody } from './read-body.ts'
 import { refusalBody, writeRefusal } from './refusals.ts'
-import { checkHeaders, passedHeaders, statedFusionDepth, statedTimeoutMs } from './request-headers.ts'
+import { checkHeaders, statedIn } from './request-headers.ts'
 import { sendEmpty, sendJson, sendPublic } from './respond.ts'
 import { keyRoute, modelRoute, probeRoute, publicRoute, type Exchange, type Route } from './route.ts'
 import { ResponseSink } from './response-sink.ts'
@@ -209,9 +210,8 @@ export class Api {
     const { limits, clock } = this.#parts
     if (this.openRequests > limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
     const body = await readJsonBody(request, { maxBytes: limits.bodyBytes, timeoutMs: limits.bodyMs, clock })
-    const passed = passedHeaders(request, relayById(format).passedHeaders)
-    const fusionDepth = statedFusionDepth(request)
-    return { id: requestId, format, ...body, timeoutMs: statedTimeoutMs(request), passedHeaders: passed, fusionDepth }
+    const stated = statedIn(request, relayById(format).passedHeaders)
+    return withStatedTool(request, { id: requestId, format, ...body, ...stated })
   }
 
   /** Not counted and not admitted (contract 4.3). Nobody is asked: it is an estimate, and says so. */

@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import { invalidRequest, ServiceError } from '../domain/errors.ts'
-import { fusionDepthHeader } from '../domain/profiles.ts'
+import { attachedToolsHeader, fusionDepthHeader } from '../domain/profiles.ts'
+import type { ModelRequest } from '../gateway/ports.ts'
 
 /** More headers than any client sends. */
 const maxHeaders = 200
-/** Headers of which a second one could mean something else than the first: Node keeps only one of them. */
-const once = ['host', 'user-agent', 'content-type', 'authorization', 'x-api-key', 'content-length']
+/** Headers of which a second one could mean something else than the first. */
+const once = ['host', 'user-agent', 'content-type', 'authorization', 'x-api-key', 'content-length', attachedToolsHeader]
 
 /** Refuses headers that two readers could understand differently. @throws ServiceError `duplicate_header`, `headers_too_large`, `invalid_request` */
 export function checkHeaders({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
@@ -39,8 +40,20 @@ function bitOf(name: string): number {
   return name.toLowerCase() === once[place] ? 1 << place : 0
 }
 
+/** What the headers of a model request say; those of these `names` are for backends of the same format. */
+export function statedIn(
+  request: IncomingMessage,
+  names?: readonly string[],
+): Pick<ModelRequest, 'timeoutMs' | 'passedHeaders' | 'fusionDepth'> {
+  return {
+    timeoutMs: statedTimeoutMs(request),
+    passedHeaders: passedHeaders(request, names),
+    fusionDepth: statedFusionDepth(request),
+  }
+}
+
 /** The client's own limit on the whole request, milliseconds: whole seconds in `X-Stainless-Timeout` (contract 5.5). */
-export function statedTimeoutMs({ headers }: IncomingMessage): number | undefined {
+function statedTimeoutMs({ headers }: IncomingMessage): number | undefined {
   const value = headers['x-stainless-timeout']
   if (typeof value !== 'string' || !/^\d{1,7}$/.test(value)) return undefined
   const seconds = Number(value)
@@ -48,7 +61,7 @@ export function statedTimeoutMs({ headers }: IncomingMessage): number | undefine
 }
 
 /** How many fusions of other svc-routers the request is part of; undefined where none said so. */
-export function statedFusionDepth({ headers }: IncomingMessage): number | undefined {
+function statedFusionDepth({ headers }: IncomingMessage): number | undefined {
   return headers[fusionDepthHeader] === undefined ? undefined : 1
 }
 
@@ -56,7 +69,7 @@ export function statedFusionDepth({ headers }: IncomingMessage): number | undefi
 const passable = /^[\w.,: -]{1,2048}$/
 
 /** The headers of these names as they may be sent on, name and value by turns; undefined where there are none. */
-export function passedHeaders(
+function passedHeaders(
   { headers }: IncomingMessage,
   names: readonly string[] | undefined,
 ): readonly string[] | undefined {

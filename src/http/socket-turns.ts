@@ -10,12 +10,13 @@ import { formatById } from '../formats/formats.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { ModelRequest, Principal } from '../gateway/ports.ts'
 import type { StoredResponses } from '../gateway/stored-responses.ts'
+import { withStatedTool } from './attached-tools.ts'
 import type { AttemptLimiter } from './attempt-limiter.ts'
 import type { ConnectionMemory, Told } from './connection-memory.ts'
 import { inputText, outputText, readMessage, requestOf, type CreateMessage } from './create-message.ts'
 import { refusalBody, refusalHeaders, type RefusalContext } from './refusals.ts'
 import { openaiManners } from '../formats/openai/manners.ts'
-import { statedFusionDepth, statedTimeoutMs } from './request-headers.ts'
+import { statedIn } from './request-headers.ts'
 import { headersObject } from './signals.ts'
 import type { SocketSink } from './socket-sink.ts'
 
@@ -106,13 +107,7 @@ export class SocketTurns {
     const { requestId, request, memory, sink, ending } = turn
     const before = message.previousId === undefined ? undefined : memory.find(message.previousId)
     const told = await requestOf(message, before, limits.bodyBytes)
-    const asked = {
-      id: requestId,
-      format,
-      ...told,
-      timeoutMs: statedTimeoutMs(request),
-      fusionDepth: statedFusionDepth(request),
-    } as const
+    const asked = await withStatedTool(request, { id: requestId, format, ...told, ...statedIn(request) })
     if (!message.generate) {
       await this.#prepare(turn, principal, message, asked, before)
     } else {

@@ -16,6 +16,8 @@ export interface ClaudeOptions {
   readonly retries?: number
   /** What it asks, where that is not what the page says. */
   readonly model?: string
+  /** Further lines before it is started, as its page has them. */
+  readonly lines?: string
 }
 
 /** Claude Code in a home of its own. */
@@ -42,7 +44,7 @@ export class ClaudeHome extends AgentHome {
     { origin }: Pick<Place, 'origin'>,
     key: string,
     prompt: string,
-    { args = [], retries, model }: ClaudeOptions = {},
+    { args = [], retries, model, lines: further = '' }: ClaudeOptions = {},
   ): Promise<Finished> {
     const lines = documentedBlocks('Claude Code', 'sh')[0]!
     const written = `ANTHROPIC_BASE_URL=${new URL(writtenBaseUrl).origin}\n`
@@ -50,6 +52,7 @@ export class ClaudeHome extends AgentHome {
     const changed = [
       retries === undefined ? '' : `export CLAUDE_CODE_MAX_RETRIES=${retries}\n`,
       model === undefined ? '' : `export ANTHROPIC_MODEL=${model}\n`,
+      further,
     ].join('')
     const script = `${lines.replace(written, `ANTHROPIC_BASE_URL=${origin}\n`)}${changed}exec "$@"`
     return this.start('sh', ['-c', script, 'sh', process.execPath, ClaudeHome.install(), '-p', prompt, ...args], {

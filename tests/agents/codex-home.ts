@@ -14,6 +14,21 @@ command = ${JSON.stringify(weatherCommand.command)}
 args = ${JSON.stringify(weatherCommand.args)}
 `
 
+/** Its folder is thrown away, and no sandbox of this machine has to be there for it. */
+export const inItsFolder = ['--dangerously-bypass-approvals-and-sandbox']
+
+/** What it is handed for making the file `made.txt`. */
+export const patch = '*** Begin Patch\n*** Add File: made.txt\n+made by Codex\n*** End Patch\n'
+
+/** It gives up after three seconds without an event. */
+export const impatient = 'stream_idle_timeout_ms = 3000\n'
+
+/** It ended well, and never asked a second time. */
+export function expectPatient({ code, stderr }: Finished): void {
+  expect(code, stderr).toBe(0)
+  expect(stderr).not.toMatch(/ERROR|Reconnecting|idle timeout/)
+}
+
 /** Codex in a home of its own. */
 export class CodexHome extends AgentHome {
   readonly #configuration: string

@@ -1,17 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import type { AnswerEvent, Conversation } from '../../src/domain/conversation.ts'
-import { CodexHome, weatherServer } from './codex-home.ts'
-import { RunningService } from './running-service.ts'
-import { callOf, imagesIn, say, startScriptedModel, type ScriptedModel } from './scripted-model.ts'
+import { CodexHome, inItsFolder, patch, weatherServer } from './codex-home.ts'
+import { callOf, imagesIn, say } from './scripted-model.ts'
+import { ScriptedService } from './scripted-service.ts'
 
 beforeAll(() => void CodexHome.install())
-
-/** Its folder is thrown away, and no sandbox of this machine has to be there for it. */
-const inItsFolder = ['--dangerously-bypass-approvals-and-sandbox']
-
-const patch = '*** Begin Patch\n*** Add File: made.txt\n+made by Codex\n*** End Patch\n'
 
 const thought: AnswerEvent[] = [
   { type: 'reasoning', text: '**Thinking** about it.' },
@@ -23,27 +18,15 @@ describe.each([
   { name: 'responses and knows only functions', format: 'openai-responses', preset: 'custom', knows: false },
   { name: 'responses with all of its tools', format: 'openai-responses', preset: 'openai', knows: true },
 ] as const)('Codex, with a backend that speaks $name', ({ format, preset, knows }) => {
-  let home: CodexHome
-  let service: RunningService
-  let model: ScriptedModel
-  beforeEach(() => {
-    home = new CodexHome()
-  })
-  afterEach(async () => {
-    home[Symbol.dispose]()
-    await service[Symbol.asyncDispose]()
-    await model[Symbol.asyncDispose]()
-  })
-
-  async function start(answer: Parameters<typeof startScriptedModel>[1]): Promise<void> {
-    model = await startScriptedModel(format, answer)
-    service = await RunningService.startBefore(model, format, preset)
-  }
-
   test('calls a tool of a tool server in its namespace', async () => {
-    await start((conversation, turn) =>
-      turn === 1 ? callOf(conversation, 'get_weather', { city: 'Oslo' }) : say(`Seen: ${resultIn(conversation)}`),
+    using home = new CodexHome()
+    await using played = await ScriptedService.start(
+      format,
+      (conversation, turn) =>
+        turn === 1 ? callOf(conversation, 'get_weather', { city: 'Oslo' }) : say(`Seen: ${resultIn(conversation)}`),
+      preset,
     )
+    const { service, model } = played
     home.configure(service, { end: weatherServer })
     const { code, stdout, stderr } = await home.run(['What is the weather?'], service.key)
     expect(code, stderr).toBe(0)
@@ -53,7 +36,13 @@ describe.each([
   })
 
   test('patches a file by a custom tool, where the list of models says so', async () => {
-    await start((conversation, turn) => (turn === 1 ? callOf(conversation, 'apply_patch', patch) : say('Done.')))
+    using home = new CodexHome()
+    await using played = await ScriptedService.start(
+      format,
+      (conversation, turn) => (turn === 1 ? callOf(conversation, 'apply_patch', patch) : say('Done.')),
+      preset,
+    )
+    const { service, model } = played
     await home.configureWithModels(service)
     const { code, stdout, stderr } = await home.run(['Make the file.'], service.key, inItsFolder)
     expect(code, stderr).toBe(0)
@@ -65,10 +54,14 @@ describe.each([
   })
 
   test('looks at an image, which reaches the model as an image', async () => {
+    using home = new CodexHome()
     const path = home.putPixel()
-    await start((conversation, turn) =>
-      turn === 1 ? callOf(conversation, 'view_image', { path }) : say('I have seen it.'),
+    await using played = await ScriptedService.start(
+      format,
+      (conversation, turn) => (turn === 1 ? callOf(conversation, 'view_image', { path }) : say('I have seen it.')),
+      preset,
     )
+    const { service, model } = played
     await home.configureWithModels(service)
     const { code, stdout, stderr } = await home.run(['Look at pixel.png.'], service.key, inItsFolder)
     expect(code, stderr).toBe(0)
@@ -77,7 +70,9 @@ describe.each([
   })
 
   test('leaves web search on, which only a backend that has it is told', async () => {
-    await start(() => say('Hello.'))
+    using home = new CodexHome()
+    await using played = await ScriptedService.start(format, () => say('Hello.'), preset)
+    const { service, model } = played
     home.configure(service)
     const { code, stdout, stderr } = await home.run(['Say hello.'], service.key)
     expect(code, stderr).toBe(0)
@@ -86,10 +81,16 @@ describe.each([
   })
 
   test('goes on with its reasoning, in a loop and after a restart, and only as the backend sealed it', async () => {
-    await start((conversation, turn) => [
-      ...thought,
-      ...(turn === 1 ? callOf(conversation, 'get_weather', { city: 'Oslo' }) : say(`Turn ${turn}.`)),
-    ])
+    using home = new CodexHome()
+    await using played = await ScriptedService.start(
+      format,
+      (conversation, turn) => [
+        ...thought,
+        ...(turn === 1 ? callOf(conversation, 'get_weather', { city: 'Oslo' }) : say(`Turn ${turn}.`)),
+      ],
+      preset,
+    )
+    const { service, model } = played
     await home.configureWithModels(service, weatherServer)
     const first = await home.run(['What is the weather?'], service.key)
     expect(first.code, first.stderr).toBe(0)

@@ -6,9 +6,20 @@ import { roleIn, type FusionRole } from '../simulation/fusion-roles.ts'
 import { candidatesIn, judgeReply, textOf } from '../simulation/simulated-judge.ts'
 import { RequestLines } from './request-lines.ts'
 import { RunningService } from './running-service.ts'
-import { say, startScriptedModel, type ScriptedModel } from './scripted-model.ts'
+import { callOf, say, startScriptedModel, type ScriptedModel } from './scripted-model.ts'
 
 export const fusion = 'svc-router/fusion'
+const frontier = 'svc-router/frontier'
+
+/** What the models are asked for one deliberation, but for the answer that comes of it. */
+const deliberation: readonly FusionRole[] = ['panel', 'panel', 'panel', 'judge']
+/** One request in which the model itself asks the others by the tool, and goes on with what they found. */
+export const toolTurn: readonly FusionRole[] = ['plain', ...deliberation, 'plain']
+/** One request in which they are asked before the model is. */
+export const askedFirst: readonly FusionRole[] = [...deliberation, 'writer']
+/** One in which a question is answered that had waited for tools of the caller. */
+export const deferredTurn: readonly FusionRole[] = [...deliberation, 'plain']
+export const plainTurn: readonly FusionRole[] = ['plain']
 
 const members = ['alpha', 'beta', 'gamma'] as const
 interface FusedPlay {
@@ -66,28 +77,39 @@ export class FusedService implements AsyncDisposable {
     return { baseUrl, origin: new URL(baseUrl).origin }
   }
 
-  /**
-   * One deliberation for what the user said, and one plain call for each turn of the agent's own behind it; as many
-   * requests as turns, each sent once, answered at once and charged once.
-   */
+  /** One deliberation for what the user said to the alias, and one plain call for each turn of the agent's own behind it. */
   async expectServed(turns: number, path: string): Promise<void> {
-    const plain = Array.from({ length: turns - 1 }, (): FusionRole => 'plain')
-    expect(this.roles).toEqual(['panel', 'panel', 'panel', 'judge', 'writer', ...plain])
-    expect(this.lines.seen.filter((line) => line.startsWith(`POST ${path}`))).toHaveLength(turns)
+    const plain = Array.from({ length: turns - 1 }, () => plainTurn)
+    await this.expectTurns([askedFirst, ...plain], path, fusion)
+  }
+
+  /** As many requests as turns, each sent once, answered at once by these calls, and charged once. */
+  async expectTurns(turns: readonly (readonly FusionRole[])[], path: string, profile = frontier): Promise<void> {
+    expect(this.roles).toEqual(turns.flat())
+    expect(this.lines.seen.filter((line) => line.startsWith(`POST ${path}`))).toHaveLength(turns.length)
     const records = await this.service.requests()
-    expect(records).toHaveLength(turns)
+    expect(records).toHaveLength(turns.length)
     for (const record of records) {
-      expect(record).toMatchObject({ profile: fusion, stream: true, state: 'done', charged: 1 })
+      expect(record).toMatchObject({ profile, stream: true, state: 'done', charged: 1 })
       expect(record.errorCode).toBeUndefined()
     }
-    const calls = [5, ...plain.map(() => 1)]
-    expect(records.map(({ attempts }) => attempts.length)).toEqual(calls)
+    expect(records.map(({ attempts }) => attempts.length)).toEqual(turns.map((calls) => calls.length))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.lines[Symbol.asyncDispose]()
     await this.service[Symbol.asyncDispose]()
     await Promise.all(this.#models.map((model) => model[Symbol.asyncDispose]()))
+  }
+}
+
+/** A model with the tool: it asks the others the first time it is asked, and from then on says what `next` says. */
+export function askingFirst(next: FusedPlay['speak']): FusedPlay['speak'] {
+  let hasAsked = false
+  return (conversation, role) => {
+    if (hasAsked) return next(conversation, role)
+    hasAsked = true
+    return callOf(conversation, 'svc_router_fusion', { question: 'What do you think of it?' })
   }
 }
 

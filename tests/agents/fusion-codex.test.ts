@@ -1,25 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { CodexHome } from './codex-home.ts'
+import { CodexHome, expectPatient, impatient, inItsFolder, patch } from './codex-home.ts'
 import { FusedService, fusion } from './fused-service.ts'
-import type { Finished } from './programme.ts'
 import { callOf, say } from './scripted-model.ts'
 
 const panelMs = 60_000
-/** It gives up after three seconds without an event. */
-const impatient = 'stream_idle_timeout_ms = 3000\n'
 const websockets = 'supports_websockets = true\n'
-/** Its folder is thrown away, and no sandbox of this machine has to be there for it. */
-const inItsFolder = ['--dangerously-bypass-approvals-and-sandbox']
-const patch = '*** Begin Patch\n*** Add File: made.txt\n+made by Codex\n*** End Patch\n'
 
 beforeAll(() => void CodexHome.install())
-
-function expectPatient({ code, stderr }: Finished): void {
-  expect(code, stderr).toBe(0)
-  expect(stderr).not.toMatch(/ERROR|Reconnecting|idle timeout/)
-}
 
 test.concurrent.each(['openai-chat', 'openai-responses'] as const)(
   'Codex with an idle limit of 3 s waits a minute for a panel that speaks %s: one request, and it never connects again',

@@ -14,7 +14,7 @@ export const opencodeQuiet = { OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABL
 
 interface Configuration {
   readonly provider: {
-    readonly 'svc-router': Record<string, unknown> & { readonly models: Record<string, object> }
+    readonly 'svc-router': Record<string, unknown> & { readonly models: Record<string, object>; options: object }
   }
 }
 
@@ -44,16 +44,17 @@ export class OpencodeHome extends AgentHome {
     return programme
   }
 
-  /** The configuration of docs/clients.md with this address, a tool server, and another `npm` package, profile and lines where they are named. */
+  /** The configuration of docs/clients.md with this address, a tool server, and another `npm` package, profile, options and lines where they are named. */
   configure(
     { baseUrl }: Pick<Place, 'baseUrl'>,
-    { npm, profile, lines = {} }: { npm?: string; profile?: string; lines?: object } = {},
+    { npm, profile, options, lines = {} }: { npm?: string; profile?: string; options?: object; lines?: object } = {},
   ): void {
     const text = documentedBlocks('opencode', 'json')[0]!
     expect(text).toContain(writtenBaseUrl)
     const config = JSON.parse(text.replace(writtenBaseUrl, baseUrl)) as Configuration
     const ours = config.provider['svc-router']
     if (npm !== undefined) ours['npm'] = npm
+    if (options !== undefined) ours.options = { ...ours.options, ...options }
     if (profile !== undefined) ours.models[profile] = ours.models['svc-router/frontier']!
     const weather = { type: 'local', command: [weatherCommand.command, ...weatherCommand.args] }
     const whole = { ...config, ...lines, autoupdate: false, share: 'disabled', mcp: { weather } }

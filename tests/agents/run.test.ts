@@ -46,10 +46,10 @@ function inNewHome(command: string, args: readonly string[], env: Record<string,
   })
 }
 
-/** `svc-router run` on the data folder of the service: nothing says where it listens or what the key is. */
+/** `svc-router run` of that agent on the data folder of the service: nothing says where it listens or what the key is. */
 function runThrough(agent: string, ...args: readonly string[]): Promise<Finished> {
   const ours = ['--data', join(service.folder, 'data'), '--config', join(service.folder, 'svc-router.yaml')]
-  return inNewHome(process.execPath, [main, 'run', agent, ...ours, '--', ...args])
+  return inNewHome(process.execPath, [main, 'run', ...agent.split(' '), ...ours, '--', ...args])
 }
 
 const codexArgs = ['exec', '--skip-git-repo-check', '--sandbox', 'read-only']
@@ -95,6 +95,20 @@ describe('svc-router run', () => {
     expect(stdout).toContain('This is a simulated answer')
     // One for the title of the session, one for the answer.
     expect((await service.requests()).length).toBe(before.length + 2)
+  })
+
+  test.each([
+    ['codex', codexArgs],
+    ['claude', ['-p']],
+    ['opencode', ['run', '--title', 'A title']],
+  ])('%s has the fusion tool where it is asked for, and its model uses it', async (agent, args) => {
+    const before = await service.requests()
+    const prompt = 'Please consult other models: how many?'
+    const { code, stdout, stderr } = await runThrough(`${agent} --fusion-tool`, ...args, prompt)
+    expect(code, stderr).toBe(0)
+    expect(stdout).toContain('The tool answered')
+    const after = (await service.requests()).slice(before.length)
+    expect(after.map(({ fusions }) => fusions?.length)).toEqual([1])
   })
 })
 

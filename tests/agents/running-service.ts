@@ -9,9 +9,9 @@ import type { RequestRecord } from '../../src/domain/requests.ts'
 
 const run = promisify(execFile)
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
-const startWithinMs = 20_000
+const startWithinMs = 60_000
 const stopWithinMs = 15_000
-const commandWithinMs = 20_000
+const commandWithinMs = 60_000
 const settleWithinMs = 5_000
 const pollEveryMs = 50
 

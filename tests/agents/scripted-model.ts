@@ -45,7 +45,20 @@ export async function startScriptedModel(
 }
 
 /** A call as a model makes it that sees these tools: in a namespace and as free text where it was declared so. */
-export function callOf({ tools }: Conversation, name: string, input: string | JsonObject): AnswerEvent[] {
+export function callOf(conversation: Conversation, name: string, input: string | JsonObject): AnswerEvent[] {
+  return callsOf(conversation, [[name, input]])
+}
+
+/** Several calls of one turn. */
+export function callsOf(
+  conversation: Conversation,
+  calls: readonly (readonly [name: string, input: string | JsonObject])[],
+): AnswerEvent[] {
+  const made = calls.flatMap(([name, input], index) => oneCall(conversation, name, input, index))
+  return [...made, { type: 'finish', reason: 'tool_calls' }]
+}
+
+function oneCall({ tools }: Conversation, name: string, input: string | JsonObject, index: number): AnswerEvent[] {
   const tool = tools.find((one) => one.type !== 'hosted' && (one.name === name || one.name.endsWith(`__${name}`)))
   if (tool === undefined || tool.type === 'hosted') throw new Error(`no tool ${name} was declared`)
   const isFree = tool.type === 'custom'
@@ -54,15 +67,14 @@ export function callOf({ tools }: Conversation, name: string, input: string | Js
   return [
     {
       type: 'call',
-      index: 0,
+      index,
       kind: tool.type,
-      id: 'call_scripted',
+      id: `call_scripted${index === 0 ? '' : index}`,
       name: tool.name,
       ...(tool.namespace !== undefined && { namespace: tool.namespace }),
     },
-    { type: 'call_arguments', index: 0, text: text.slice(0, half) },
-    { type: 'call_arguments', index: 0, text: text.slice(half) },
-    { type: 'finish', reason: 'tool_calls' },
+    { type: 'call_arguments', index, text: text.slice(0, half) },
+    { type: 'call_arguments', index, text: text.slice(half) },
   ]
 }
 

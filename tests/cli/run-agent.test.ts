@@ -105,6 +105,21 @@ describe('each agent is started with arguments and environment alone', () => {
     expect(cli.programs).toEqual([])
   })
 
+  test('with the fusion tool attached by a header, among those that its user has', async () => {
+    cli.env['ANTHROPIC_CUSTOM_HEADERS'] = 'X-Team: blue'
+    for (const name of ['codex', 'claude', 'opencode']) await cli.say('run', name, '--fusion-tool')
+    const [codex, claude, opencode] = cli.programs
+    const header = 'x-svc-router-tools'
+    const type = 'svc-router:fusion'
+    expect(overridesOf(codex!.args)).toHaveProperty([`model_providers.svc-router.http_headers.${header}`], type)
+    expect(claude!.env).toMatchObject({ ANTHROPIC_CUSTOM_HEADERS: `X-Team: blue\n${header}: ${type}` })
+    expect(JSON.parse(opencode!.env['OPENCODE_CONFIG_CONTENT']!)).toMatchObject({
+      provider: { 'svc-router': { options: { headers: { [header]: type } } } },
+    })
+    await cli.say('run', 'claude')
+    expect(cli.programs.at(-1)!.env).not.toHaveProperty('ANTHROPIC_CUSTOM_HEADERS')
+  })
+
   test('past a proxy that the environment names, because it cannot reach this machine', async () => {
     Object.assign(cli.env, { HTTPS_PROXY: 'http://proxy.example.com:3128', no_proxy: 'example.org' })
     await cli.say('run', 'codex')

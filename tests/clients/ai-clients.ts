@@ -85,6 +85,7 @@ export interface Settings {
   readonly baseURL: string
   readonly apiKey: string
   readonly fetch: typeof fetch
+  readonly headers?: Record<string, string>
 }
 
 /** Settings as a README has them, but for a `fetch` that counts: one entry for each HTTP request that was made. */

@@ -1,12 +1,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import { Service } from '../service.ts'
-import { entrances } from './ai-clients.ts'
+import { counted, entrances } from './ai-clients.ts'
+import { connectAnthropic, textOf } from './anthropic-clients.ts'
 import { connect, majors } from './openai-clients.ts'
 
 /** What clients make of answers in which several models were asked: one request each, and nothing that they stumble over. */
 const frontier = 'svc-router/frontier'
 const attached = { type: 'svc-router:fusion' }
+/** What attaches it to all that a client asks. */
+const headers = { 'X-Svc-Router-Tools': 'svc-router:fusion' }
 const question = 'Please consult other models: how many?'
 const said = 'The tool answered'
 const shapes = ['auto', 'reasoning', 'none'] as const
@@ -51,6 +54,21 @@ describe.each(majors)('$name', ({ OpenAI }) => {
     const last = await client.responses.create({ model: frontier, input: 'So?', previous_response_id: final.id })
     expect(last.output_text).toContain('So?')
     expect(traffic.answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  })
+
+  test('attached by the headers of the client, on chat and responses, whole and streamed', async () => {
+    const { client, traffic } = connect(OpenAI, service, { defaultHeaders: headers })
+    const messages = [{ role: 'user' as const, content: question }]
+    const whole = await client.chat.completions.create({ model: frontier, messages })
+    expect(whole.choices[0]!.message.content).toContain(said)
+    const stream = client.chat.completions.stream({ model: frontier, messages })
+    expect(await stream.finalContent()).toContain(said)
+    const response = await client.responses.create({ model: frontier, input: question })
+    expect(response.output_text).toContain(said)
+    const final = await client.responses.stream({ model: frontier, input: question }).finalResponse()
+    expect(final.output_text).toContain(said)
+    expect((await client.models.list()).data.map(({ id }) => id)).toContain(frontier)
+    expect(traffic.answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
   })
 
   test('a tool of the caller beside ours goes through the usual loop', async () => {
@@ -100,4 +118,18 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
     expect(await stream.text).toContain(said)
     expect((await stream.usage).outputTokens).toBeGreaterThan(0)
   })
+
+  test('attached by the headers of the provider, it is used as well', async () => {
+    const model = open({ ...counted(service).settings, headers }, frontier)
+    expect((await generateText({ model, prompt: question })).text).toContain(said)
+    expect(await streamText({ model, prompt: question }).text).toContain(said)
+  })
+})
+
+test('@anthropic-ai/sdk has it attached by the headers of its client, whole and streamed', async () => {
+  const { client, traffic } = connectAnthropic(service, { defaultHeaders: headers })
+  const request = { model: frontier, max_tokens: 1024, messages: [{ role: 'user' as const, content: question }] }
+  expect(textOf(await client.messages.create(request))).toContain(said)
+  expect(textOf(await client.messages.stream(request).finalMessage())).toContain(said)
+  expect(traffic.answers.map(({ status }) => status)).toEqual([200, 200])
 })

@@ -78,6 +78,17 @@ describe.skipIf(python === undefined).each(['openai-chat', 'openai-responses'] a
       expect(results[`${api}_image`]!['text']).toContain('I received 1 image')
     })
 
+    describe.each(['alias', 'tool', 'header'])('deliberated, by the %s', (way) => {
+      test.each(['chat_whole', 'chat_streamed', 'responses_whole', 'responses_streamed'])('%s', (how) => {
+        const { text, items, fusion, requests } = results[`${way}_${how}`]!
+        // The alias has its one model think alone and writes no item; the tool is shown as a call of a remote server's.
+        expect(text).toContain(way === 'alias' ? says : 'The tool answered')
+        expect(fusion).toMatchObject({ ran: true })
+        expect(requests).toBe(1)
+        if (how.startsWith('responses')) expect(items).toEqual(way === 'alias' ? ['message'] : ['mcp_call', 'message'])
+      })
+    })
+
     test('the programs of docs/clients.md run as they stand there', async () => {
       const [chat] = documentedBlocks('OpenAI SDK for Python', 'python')
       const [embed] = documentedBlocks('Embeddings', 'python')

@@ -47,13 +47,13 @@ def connect(key, **options):
     return OpenAI(base_url=given["base_url"], api_key=key, http_client=http_client, **options), sent
 
 
-def step(run):
+def step(name, run):
     """Runs one step with a client of its own and keeps what it gives."""
     client, sent = connect(given["key"])
     try:
-        results[run.__name__] = {**run(client), "requests": len(sent)}
+        results[name] = {**run(client), "requests": len(sent)}
     except Exception as error:  # Whatever it is, the test is to show it.
-        results[run.__name__] = {"unexpected": f"{type(error).__name__}: {error}", "requests": len(sent)}
+        results[name] = {"unexpected": f"{type(error).__name__}: {error}", "requests": len(sent)}
 
 
 def refused(name, key, ask, **options):
@@ -162,6 +162,51 @@ def responses_image(client):
     return {"text": client.responses.create(model=model, input=[{"role": "user", "content": content}]).output_text}
 
 
+FUSION = "svc-router:fusion"
+CONSULT = "Please consult other models: how many?"
+# How a deliberation is asked for: what goes with each request, and which model is asked.
+WAYS = {
+    "alias": ({}, "svc-router/fusion"),
+    "tool": ({"tools": [{"type": FUSION}]}, model),
+    "header": ({"extra_headers": {"X-Svc-Router-Tools": FUSION}}, model),
+}
+
+
+def fused_chat(way, stream):
+    options, asked = WAYS[way]
+
+    def run(client):
+        messages = [{"role": "user", "content": CONSULT}]
+        answer = client.chat.completions.create(model=asked, messages=messages, stream=stream, **options)
+        if not stream:
+            return {"text": answer.choices[0].message.content, "fusion": answer.svc_router["fusion"]}
+        text, fusion = "", None
+        for chunk in answer:
+            if chunk.choices:
+                text += chunk.choices[0].delta.content or ""
+            fusion = (getattr(chunk, "svc_router", None) or {}).get("fusion", fusion)
+        return {"text": text, "fusion": fusion}
+
+    return run
+
+
+def fused_responses(way, stream):
+    options, asked = WAYS[way]
+
+    def run(client):
+        if stream:
+            with client.responses.stream(model=asked, input=CONSULT, **options) as events:
+                for _ in events:
+                    pass
+                answer = events.get_final_response()
+        else:
+            answer = client.responses.create(model=asked, input=CONSULT, **options)
+        items = [item.type for item in answer.output if item.type != "reasoning"]
+        return {"text": answer.output_text, "items": items, "fusion": answer.svc_router["fusion"]}
+
+    return run
+
+
 def embeddings(client):
     texts = ["The cat sleeps.", "The dog runs.", "The cat sleeps."]
     first, second, third = client.embeddings.create(model=given["embeddings"], input=texts, dimensions=16).data
@@ -213,5 +258,9 @@ for run in [
     embeddings,
     models,
 ]:
-    step(run)
+    step(run.__name__, run)
+for way in WAYS:
+    for form, stream in [("whole", False), ("streamed", True)]:
+        step(f"{way}_chat_{form}", fused_chat(way, stream))
+        step(f"{way}_responses_{form}", fused_responses(way, stream))
 json.dump({"version": openai.__version__, "results": results}, sys.stdout)
