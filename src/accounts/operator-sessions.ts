@@ -8,11 +8,11 @@ import type { OperatorStore } from './operator-ports.ts'
 
 const minuteMs = 60_000
 /** A session of the console ends when it was not used for so long. */
-export const operatorIdleMs = 30 * minuteMs
+const operatorIdleMs = 30 * minuteMs
 /** And so long after signing in, however much it is used. */
 export const operatorLifeMs = 12 * 60 * minuteMs
 /** How long a proof of who sits there is enough for what does harm in the wrong hands. */
-export const confirmedForMs = 10 * minuteMs
+const confirmedForMs = 10 * minuteMs
 /** Its last use is written down this often at most. */
 const touchEveryMs = minuteMs
 /** Sessions of one operator; one more ends the one that was used longest ago. */

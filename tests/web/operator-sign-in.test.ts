@@ -171,13 +171,13 @@ describe('sessions', () => {
 
   test('it ends half an hour after its last use, and twelve hours after signing in', async () => {
     const { visitor, operator } = await enterAs(service, 'viewer', 'idle@example.com')
-    clock.skip(29 * minuteMs)
+    await clock.skip(29 * minuteMs)
     expect(await seesConsole(visitor)).toBe(true)
-    clock.skip(31 * minuteMs)
+    await clock.skip(31 * minuteMs)
     expect(await seesConsole(visitor)).toBe(false)
     await visitor.post('/operator/sign-in/link', { token: await linkToken(service, operator.id) })
     for (let half = 0; half < 25; half++) {
-      clock.skip(29 * minuteMs)
+      await clock.skip(29 * minuteMs)
       if (half * 29 * minuteMs < 11 * hourMs) expect(await seesConsole(visitor)).toBe(true)
     }
     expect(await seesConsole(visitor)).toBe(false)
@@ -215,9 +215,9 @@ describe('a fresh proof', () => {
         { email, role: 'viewer' },
         { referer: `${service.config.appUrl}/operator/operators?done=operator-added` },
       )
-    clock.skip(9 * minuteMs)
+    await clock.skip(9 * minuteMs)
     expect((await add('one@example.com')).headers.get('location')).toBe('/operator/operators?done=operator-added')
-    clock.skip(2 * minuteMs)
+    await clock.skip(2 * minuteMs)
     const led = await add('two@example.com')
     const confirm = `/operator/confirm?next=${encodeURIComponent('/operator/operators?done=operator-added')}`
     expect([led.status, led.headers.get('location')]).toEqual([303, confirm])

@@ -7,7 +7,7 @@ import type { DoorRoute, OperatorRoute } from '../route.ts'
 import { readEntered, readSessionToken, readSignedIn } from '../session-cookie.ts'
 import type { OperatorVisit, Visit } from '../visit.ts'
 import { backToOverview, consolePage, consoleRefusal } from './console-page.ts'
-import { consolePath, pathToConfirm, pathToSignIn, wholePath } from './ways-in.ts'
+import { consolePath, pathToConfirm, pathToSignIn } from './ways-in.ts'
 
 /** Answers a call of the console: who is there, whether the role is enough, and whether it was proven lately. */
 export async function serveConsole(
@@ -37,7 +37,7 @@ async function serveOperator(visit: OperatorVisit, route: OperatorRoute): Promis
   const { operator, session, parts } = visit
   if (!hasRole(operator.role, route.role)) return showNeededRole(visit, route.role)
   if (route.stepUp && !isConfirmed(session, parts.clock.nowMs()))
-    return redirect(pathToConfirm(route.method === 'GET' ? wholePath(visit.path, visit.query) : pageOf(visit)))
+    return redirect(pathToConfirm(route.method === 'GET' ? visit.path : pageOf(visit)))
   return route.handle(visit)
 }
 
@@ -46,14 +46,14 @@ async function serveOperator(visit: OperatorVisit, route: OperatorRoute): Promis
  * whoever posts without having been inside, nothing that has an id is there.
  */
 async function refuseStranger(
-  { parts, headers, path, query }: Visit,
+  { parts, headers, path }: Visit,
   { wasInside, hasIds, isGet }: { readonly wasInside: boolean; readonly hasIds: boolean; readonly isGet: boolean },
 ): Promise<Response> {
-  if (wasInside) return redirect(pathToSignIn(isGet ? wholePath(path, query) : undefined))
+  if (wasInside) return redirect(pathToSignIn(isGet ? path : undefined))
   if (!isGet) throw new PageRefusal('not_found')
   const account = readSessionToken(headers, 'account', parts.appUrl.startsWith('https:'))
   if (hasIds && (await readSignedIn(parts, account)) !== undefined) throw new PageRefusal('not_found')
-  return redirect(pathToSignIn(wholePath(path, query)))
+  return redirect(pathToSignIn(path))
 }
 
 /** The page that a form was sent from, for going back there: as the browser says it, and only if it is the console's. */

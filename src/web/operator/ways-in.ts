@@ -9,13 +9,6 @@ export function consolePath(text: string | null): string {
   return path === start || path.startsWith(`${start}/`) || path.startsWith(`${start}?`) ? path : start
 }
 
-/** A path with its query, but for the token of a link, which no address of the console has and none may hand on. */
-export function wholePath(path: string, query: URLSearchParams): string {
-  const kept = new URLSearchParams(query)
-  kept.delete('token')
-  return kept.size === 0 ? path : `${path}?${kept.toString()}`
-}
-
 /** To the console's door, and on to where somebody wanted to go. */
 export function pathToSignIn(next: string | undefined): string {
   return next === undefined ? '/operator/sign-in' : `/operator/sign-in?next=${encodeURIComponent(next)}`
