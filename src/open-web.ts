@@ -1,4 +1,8 @@
+import { AuditDesk } from './accounts/audit-desk.ts'
+import { checkpointFailure } from './accounts/checkpoints.ts'
 import type { PlanSales } from './accounts/billing/billing-plane.ts'
+import { sealingKeys } from './config/sealing-keys.ts'
+import { checkpointKeys } from './domain/checkpoint.ts'
 import { readVersion } from './cli/version.ts'
 import type { SendMail } from './accounts/ports.ts'
 import type { StatusBoard } from './accounts/status-board.ts'
@@ -107,6 +111,15 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
       control: { store, clock, random, pepper },
       identity: { store, clock, random, pepper },
       operators: { store: store.operators, clock, random, pepper },
+      console: {
+        accounts: store,
+        audit: new AuditDesk({
+          store,
+          keys: checkpointKeys(sealingKeys(config.secrets)),
+          clock,
+          onFailed: (error) => log({ event: 'audit_failing', reason: checkpointFailure(error) }),
+        }),
+      },
       clock,
       log,
       mintRequestId: idMinter('req_', () => clock.nowMs(), random),

@@ -1,3 +1,4 @@
+import type { Account } from '../domain/accounts.ts'
 import type { AuditRecord } from '../domain/audit.ts'
 import type { Operator, OperatorRole, OperatorSession } from '../domain/operators.ts'
 
@@ -33,4 +34,21 @@ export interface OperatorStore {
   /** Writes down that it was proven who sits there; false where the session is over. */
   confirmOperatorSession(sessionId: string, atMs: number, record: AuditRecord): Promise<boolean>
   removeOperatorSession(sessionId: string): Promise<void>
+}
+
+/** Which accounts an operator looks at. */
+export interface AccountSelection {
+  readonly limit: number
+  /** Only those whose name has this in it, in small or capital letters. */
+  readonly name?: string
+  /** Only those made before this account: for the next page. */
+  readonly beforeId?: string
+  /** The newest so many are looked through at most. */
+  readonly among: number
+}
+
+/** Accounts for whoever operates the service: the one read that is not for one account. */
+export interface AccountSearchStore {
+  /** Newest first. */
+  searchAccounts(selection: AccountSelection): Promise<readonly Account[]>
 }

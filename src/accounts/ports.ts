@@ -72,8 +72,12 @@ export interface KeyRotation {
 export interface AuditSelection {
   readonly limit: number
   readonly accountId?: string
+  /** Only events of this kind. */
+  readonly type?: string
   /** Only entries before this one: for the next page. */
   readonly beforeSequence?: number
+  /** Only entries from this one on. */
+  readonly fromSequence?: number
 }
 
 /** An entry as its row keeps it: the values beside it are those that it is searched by. */

@@ -3,25 +3,12 @@ import { createInterface } from 'node:readline'
 import { authentic, type AuditVerdict, verifyAudit } from '../accounts/audit.ts'
 import { verifyExport } from '../accounts/audit-export.ts'
 import { sealingKeys } from '../config/sealing-keys.ts'
-import type { ChainBreak } from '../domain/audit-chain.ts'
+import { breakReasons } from '../domain/audit-chain.ts'
 import { type Checkpoint, type CheckpointKeys, checkpointKeys, readCheckpoint } from '../domain/checkpoint.ts'
 import type { Command, Invocation } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
 
 const maxCheckpointBytes = 4096
-
-/** What is wrong with an entry, as a sentence goes on behind "at entry N". */
-const reasons: Readonly<Record<ChainBreak['why'], string>> = {
-  malformed: 'what stands there is no entry as this program writes them',
-  gap: 'the entry is missing and a later one follows',
-  repeated: 'the entry stands where a later one belongs',
-  changed: 'the entry or its hash was changed',
-  misfiled: 'the entry is filed under values that are not its own',
-  rewritten: 'a checkpoint proves another entry there: at or before it something was changed and the hashes made again',
-  cut: 'the entry is missing, and it was there',
-  head: 'the last entry is not the one that the database knows as its last',
-  checkpoint: 'the checkpoint of this entry is forged',
-}
 
 export const auditVerify: Command = {
   name: 'audit verify',
@@ -91,7 +78,7 @@ function tell(
   if (verdict.state === 'broken') {
     const { sequence, why } = verdict.at
     return {
-      text: `broken at entry ${sequence}: ${reasons[why]}`,
+      text: `broken at entry ${sequence}: ${breakReasons[why]}`,
       talk: ['Entries before it hold. Keep this database as it is, and compare it with a backup or an export.'],
       exitCode: exitCodes.failure,
     }

@@ -31,6 +31,19 @@ export interface ChainBreak {
   readonly why: 'malformed' | 'gap' | 'repeated' | 'changed' | 'misfiled' | 'rewritten' | 'cut' | 'head' | 'checkpoint'
 }
 
+/** What is wrong with an entry, as a sentence goes on behind "at entry N". */
+export const breakReasons: Readonly<Record<ChainBreak['why'], string>> = {
+  malformed: 'what stands there is no entry as this program writes them',
+  gap: 'the entry is missing and a later one follows',
+  repeated: 'the entry stands where a later one belongs',
+  changed: 'the entry or its hash was changed',
+  misfiled: 'the entry is filed under values that are not its own',
+  rewritten: 'a checkpoint proves another entry there: at or before it something was changed and the hashes made again',
+  cut: 'the entry is missing, and it was there',
+  head: 'the last entry is not the one that the database knows as its last',
+  checkpoint: 'the checkpoint of this entry is forged',
+}
+
 /** The hash of an entry behind another: SHA-256 over that one's hash and this one's text, in base64url. */
 export function chainHash(previousHash: string, entry: string): string {
   return createHash('sha256').update(`${previousHash}\n${entry}`).digest('base64url')

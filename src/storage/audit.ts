@@ -56,10 +56,13 @@ export async function readLinks(
 
 /** Entries to be read by people, newest first. */
 export async function listEntries(db: Kysely<Tables>, selection: AuditSelection): Promise<readonly AuditEntry[]> {
-  const { accountId, beforeSequence, limit } = selection
+  const { accountId, type, beforeSequence, fromSequence, limit } = selection
   let query = db.selectFrom('audit_log').select('entry').orderBy('sequence', 'desc').limit(limit)
   if (accountId !== undefined) query = query.where('account_id', '=', accountId)
   if (beforeSequence !== undefined) query = query.where('sequence', '<', beforeSequence)
+  if (fromSequence !== undefined) query = query.where('sequence', '>=', fromSequence)
+  // As `writeEntry` writes it: nothing else of an entry can look like this, for no field holds a quote.
+  if (type !== undefined) query = query.where('entry', 'like', `%"event":{"type":"${type}"%`)
   const rows = await query.execute()
   return rows.map(({ entry }) => JSON.parse(entry) as AuditEntry)
 }

@@ -23,6 +23,8 @@ export const operatorsMigration = {
       confirmed_at_ms bigint not null
     )`,
     `create index operator_sessions_by_operator on operator_sessions (operator_id, last_seen_at_ms)`,
+    // Operators see the newest first.
+    `create index accounts_by_time on accounts (created_at_ms, id)`,
     `alter table sign_in_proofs add column operator_id text`,
     `alter table sign_in_proofs add column operator_session_id text`,
   ],

@@ -8,11 +8,12 @@ import type {
   IdentityStore,
   ManagedAccessStore,
 } from '../accounts/ports.ts'
-import type { OperatorStore } from '../accounts/operator-ports.ts'
+import type { AccountSearchStore, OperatorStore } from '../accounts/operator-ports.ts'
 import type { SupportStore } from '../accounts/support-ports.ts'
 import type { StatusStore } from '../accounts/status-ports.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { KeyStore } from '../gateway/ports.ts'
+import { searchAccounts } from './account-search.ts'
 import { addAccount, findAccount, listAccounts, setPlan, setSuspended } from './accounts.ts'
 import { addUpUsage, findActivity, listActivity } from './activity.ts'
 import { addCheckpoint, append, listCheckpoints, listEntries, proveAppend, readHead, readLinks } from './audit.ts'
@@ -63,6 +64,7 @@ interface RequestStore {
 export interface Store
   extends
     AccountStore,
+    AccountSearchStore,
     ActivityStore,
     AuditStore,
     HoldingsStore,
@@ -83,6 +85,7 @@ export function createStore(db: Kysely<Tables>): Store {
     addAccount: (account, record) => addAccount(db, account, record),
     findAccount: (id) => findAccount(db, id),
     listAccounts: (limit) => listAccounts(db, limit),
+    searchAccounts: (selection) => searchAccounts(db, selection),
     setPlan: (accountId, planId, record) => setPlan(db, accountId, planId, record),
     setSuspended: (accountId, suspended, record) => setSuspended(db, accountId, suspended, record),
     addKey: (key, digest, maxKeys, record) => addKey(db, key, digest, maxKeys, record),

@@ -1,5 +1,5 @@
 import { maxListedKeys } from '../accounts/keys.ts'
-import { describeBug } from '../domain/bugs.ts'
+import { streamTexts } from './text-stream.ts'
 import type { AccountVisit } from './visit.ts'
 
 /** Bounds on one file, each said in it where it was reached. */
@@ -21,27 +21,7 @@ const cut = { truncated: true } as const
  * of keys, passkeys and sessions digests alone are kept, and credentials stay sealed.
  */
 export function streamAccountData(visit: AccountVisit): ReadableStream<Uint8Array> {
-  const texts = writeSections(sectionsOf(visit))
-  const encoder = new TextEncoder()
-  return new ReadableStream(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await texts.next()
-          if (done === true) controller.close()
-          else controller.enqueue(encoder.encode(value))
-        } catch (error) {
-          // Half of the file has left already: it breaks off, so that nobody takes it for the whole.
-          visit.parts.log({ event: 'internal_error', requestId: visit.requestId, ...describeBug(error) })
-          controller.error(error)
-        }
-      },
-      async cancel() {
-        await texts.return(undefined)
-      },
-    },
-    { highWaterMark: 1 },
-  )
+  return streamTexts(visit, writeSections(sectionsOf(visit)))
 }
 
 async function* writeSections(sections: AsyncIterable<Section>): AsyncGenerator<string, undefined> {

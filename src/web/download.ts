@@ -13,10 +13,12 @@ function writeCell(value: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
+const types = { csv: 'text/csv', json: 'application/json', jsonl: 'application/jsonl' } as const
+
 /** An answer that a browser keeps as a file. `name` is one of ours. */
-export function download(name: string, body: string | ReadableStream<Uint8Array>): Response {
-  const type = name.endsWith('.csv') ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8'
+export function download(name: `${string}.${keyof typeof types}`, body: string | ReadableStream<Uint8Array>): Response {
+  const type = types[name.slice(name.lastIndexOf('.') + 1) as keyof typeof types]
   return new Response(body, {
-    headers: { 'Content-Type': type, 'Content-Disposition': `attachment; filename="${name}"` },
+    headers: { 'Content-Type': `${type}; charset=utf-8`, 'Content-Disposition': `attachment; filename="${name}"` },
   })
 }

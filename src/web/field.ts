@@ -118,3 +118,20 @@ export function lines({ name, label, hint, problem, value = '', optional, rows, 
 ${value}</textarea>
   </div>`
 }
+
+/** One of several choices, in a list that opens. */
+export function select(
+  name: string,
+  label: string,
+  options: readonly (readonly [value: string, text: string])[],
+  chosen: string | undefined,
+): Html {
+  return html`<div class="field">
+    <label for="${name}">${label}</label>
+    <select id="${name}" name="${name}">
+      ${options.map(
+        ([value, text]) => html`<option value="${value}" ${value === chosen ? 'selected' : ''}>${text}</option>`,
+      )}
+    </select>
+  </div>`
+}

@@ -28,6 +28,13 @@ const notices = {
   'operator-added': 'The operator is added, and can sign in now.',
   'operator-changed': 'The role is changed, from this moment on.',
   'operator-removed': 'The operator is removed, and signed out everywhere.',
+  'plan-changed': 'The account is on the other plan. Every server applies it within a second.',
+  'account-suspended': 'The account is suspended. Every server refuses its keys within a second.',
+  'account-resumed': 'The keys of the account work again, within a second.',
+  'upgrade-approved': 'Approved. The account is on the plan within a second.',
+  'upgrade-rejected': 'Rejected. Nothing else was changed.',
+  'audit-verified': 'The log was verified. This is what was found.',
+  'audit-verifying': 'The log is long: the verification goes on. Reload to see its end.',
   'operator-out': 'You are signed out of the console.',
   confirmed: 'Thank you. For ten minutes you are not asked again. Nothing was changed yet: do it now.',
 } as const

@@ -17,6 +17,7 @@ import type { RequestRecord } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
 import type { Connection } from './visit.ts'
 import type { Library } from './docs/library.ts'
+import type { ConsoleDesk } from './operator/console-desk.ts'
 import type { ManagedDesk } from './managed-desk.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { UpstreamDesk } from './upstream-desk.ts'
@@ -104,6 +105,8 @@ export interface WebParts {
   readonly identity: IdentityPlane
   /** Who operates the service, and who of them is signed in to the console. */
   readonly operators: OperatorIdentity
+  /** What else only the console works with. */
+  readonly console: ConsoleDesk
   readonly clock: Clock
   readonly log: EventLog
   readonly mintRequestId: () => string

@@ -8,7 +8,10 @@ import type { EnteredOperator, Visit } from '../visit.ts'
 /** The way about in the console: one row for each page in it, with the lowest role that it is for. */
 const places: readonly { readonly path: string; readonly name: string; readonly role: OperatorRole }[] = [
   { path: '/operator', name: 'Overview', role: 'viewer' },
+  { path: '/operator/accounts', name: 'Accounts', role: 'viewer' },
+  { path: '/operator/requests', name: 'Requests', role: 'viewer' },
   { path: '/operator/operators', name: 'Operators', role: 'viewer' },
+  { path: '/operator/audit', name: 'Audit', role: 'viewer' },
 ]
 
 type Seen = Pick<Visit, 'path' | 'query'> & Partial<EnteredOperator>

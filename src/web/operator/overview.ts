@@ -5,6 +5,7 @@ import type { Route } from '../route.ts'
 import { writeNumber } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 import type { WebParts } from '../web-parts.ts'
+import { reviewLine } from './audit-card.ts'
 import { consolePage } from './console-page.ts'
 
 /** What needs somebody's attention. */
@@ -17,9 +18,10 @@ const maxCounted = 1000
 
 interface Attention {
   readonly name: string
-  /** What it is when there is none. */
+  /** What is said when nothing waits. */
   readonly none: string
   readonly path: string
+  /** How many wait, up to `maxCounted`. */
   count(parts: WebParts): Promise<number>
 }
 
@@ -37,22 +39,28 @@ const attentions: readonly Attention[] = [
 async function showOverview(visit: OperatorVisit): Promise<Response> {
   const { parts } = visit
   const counted = await Promise.all(
-    attentions.map(async (attention) => ({ ...attention, count: await attention.count(parts) })),
+    attentions.map(async ({ count, ...attention }) => ({ ...attention, waiting: await count(parts) })),
   )
-  const waiting = counted.filter(({ count }) => count > 0).length
+  const isQuiet = counted.every(({ waiting }) => waiting === 0)
   return consolePage(visit, {
     title: 'Overview',
-    lead: waiting === 0 ? 'Nothing waits for you.' : 'This waits for somebody:',
-    body: html`<div class="cards">${counted.map(card)}</div>`,
+    lead: isQuiet ? 'Nothing waits for you.' : 'Something waits for somebody.',
+    body: html`<div class="cards">
+      ${counted.map(attentionCard)}
+      <section class="card">
+        <h2>Audit log</h2>
+        ${reviewLine(parts.console.audit.last, parts.clock.nowMs())}
+        <p><a href="/operator/audit">See the log</a></p>
+      </section>
+    </div>`,
   })
 }
 
-function card({ name, none, path, count }: Omit<Attention, 'count'> & { readonly count: number }): Html {
+function attentionCard({ name, none, path, waiting }: Omit<Attention, 'count'> & { readonly waiting: number }): Html {
+  const count = waiting < maxCounted ? writeNumber(waiting) : `${writeNumber(maxCounted)} or more`
   return html`<section class="card">
-    <h2>${name}</h2>
-    ${count === 0 ? html`<p class="faint">${none}</p>` : html`<p><strong>${writeNumber(count)}</strong> waiting.</p>`}
-    <p>
-      <a href="${path}">${count === 0 ? 'See them' : 'Look at them'}<span class="unseen">: ${name}</span></a>
-    </p>
+    <h2>${name}${waiting === 0 ? '' : html` <span class="tag warn">${count} waiting</span>`}</h2>
+    ${waiting === 0 ? html`<p class="faint">${none}</p>` : ''}
+    <p><a href="${path}">${waiting === 0 ? 'See' : 'Decide about'} ${name.toLowerCase()}</a></p>
   </section>`
 }

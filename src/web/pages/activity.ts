@@ -5,6 +5,7 @@ import type { StoredKey } from '../../domain/accounts.ts'
 import { playgroundKeyId } from '../../domain/keys.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import { download, writeCsv } from '../download.ts'
+import { select } from '../field.ts'
 import { page, type Html } from '../layout.ts'
 import { namesOf, playgroundName, type Names } from '../names.ts'
 import { stateTag, writeMs } from '../request-line.ts'
@@ -159,22 +160,6 @@ function filterForm(filter: Filter, keys: readonly StoredKey[], profiles: readon
     </div>
     <button class="secondary">Show</button>
   </form>`
-}
-
-function select(
-  name: string,
-  label: string,
-  options: readonly (readonly [value: string, text: string])[],
-  chosen: string | undefined,
-): Html {
-  return html`<div class="field">
-    <label for="${name}">${label}</label>
-    <select id="${name}" name="${name}">
-      ${options.map(
-        ([value, text]) => html`<option value="${value}" ${value === chosen ? 'selected' : ''}>${text}</option>`,
-      )}
-    </select>
-  </div>`
 }
 
 function row(record: RequestRecord, names: Names): Html {

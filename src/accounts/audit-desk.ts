@@ -1,0 +1,89 @@
+import type { Checkpoint, CheckpointKeys } from '../domain/checkpoint.ts'
+import { writeLink } from '../domain/audit-chain.ts'
+import type { Clock } from '../domain/clock.ts'
+import { type AuditVerdict, readAll, takeCheckpoint, verifyAudit } from './audit.ts'
+import type { AuditStore } from './ports.ts'
+
+/** Whoever asks for a verification waits so long at most; a longer one goes on, and its end is seen later. */
+const waitMs = 5_000
+/** One that began so lately is not made again. */
+const againAfterMs = 5_000
+
+/** The last verification: what it found and when, or that it could not be made. */
+export interface AuditReview {
+  readonly verdict: AuditVerdict | 'failed'
+  readonly atMs: number
+  readonly tookMs: number
+}
+
+export interface AuditDeskNeeds {
+  readonly store: AuditStore
+  readonly keys: CheckpointKeys
+  readonly clock: Clock
+  /** Told of a verification that could not be made. */
+  readonly onFailed: (error: unknown) => void
+}
+
+/** The audit log for whoever operates the service: one verification at a time, however many ask for it. */
+export class AuditDesk {
+  readonly #needs: AuditDeskNeeds
+  #last: AuditReview | undefined
+  #running: { readonly end: Promise<void>; readonly sinceMs: number } | undefined
+
+  constructor(needs: AuditDeskNeeds) {
+    this.#needs = needs
+  }
+
+  get store(): Pick<AuditStore, 'listAudit' | 'listCheckpoints' | 'auditHead'> {
+    return this.#needs.store
+  }
+
+  /** What the last verification since the start found; undefined where there was none. */
+  get last(): AuditReview | undefined {
+    return this.#last
+  }
+
+  /** Since when one is under way. */
+  get runningSinceMs(): number | undefined {
+    return this.#running?.sinceMs
+  }
+
+  /** Verifies the whole log, or joins who does already; comes back when it ended, or after five seconds. */
+  async verify(): Promise<void> {
+    const { clock } = this.#needs
+    const nowMs = clock.nowMs()
+    if (this.#running === undefined) {
+      if (this.#last !== undefined && nowMs - this.#last.atMs < againAfterMs) return
+      this.#running = { sinceMs: nowMs, end: this.#run(nowMs) }
+    }
+    const { promise: waited, resolve } = Promise.withResolvers<void>()
+    const timer = clock.after(waitMs, resolve)
+    await Promise.race([this.#running.end, waited])
+    timer.cancel()
+  }
+
+  /** Signs the log as it stands; undefined where it is empty. @throws AuditBroken */
+  checkpoint(): Promise<Checkpoint | undefined> {
+    const { store, keys, clock } = this.#needs
+    return takeCheckpoint(store, keys, clock.nowMs())
+  }
+
+  /** The whole log, one line for each entry, as `audit verify --file` reads it. */
+  async *lines(): AsyncGenerator<string, undefined> {
+    for await (const link of readAll(this.#needs.store)) yield `${writeLink(link)}\n`
+    return undefined
+  }
+
+  async #run(sinceMs: number): Promise<void> {
+    const { store, keys, clock, onFailed } = this.#needs
+    let verdict: AuditReview['verdict'] = 'failed'
+    try {
+      verdict = await verifyAudit(store, { keys })
+    } catch (error) {
+      onFailed(error)
+    }
+    const atMs = clock.nowMs()
+    this.#last = { verdict, atMs, tookMs: atMs - sinceMs }
+    this.#running = undefined
+  }
+}

@@ -1,0 +1,176 @@
+import { html } from 'hono/html'
+import { effectiveState, maxListedKeys } from '../../accounts/keys.ts'
+import { listSessions } from '../../accounts/sessions.ts'
+import type { Account, StoredKey } from '../../domain/accounts.ts'
+import { hasRole, operatorActions } from '../../domain/operators.ts'
+import { choices } from '../field.ts'
+import { csrfInput, type Html } from '../layout.ts'
+import { quotaBar } from '../quota-bar.ts'
+import { writeAgo, writeDay, writeNumber } from '../time.ts'
+import type { OperatorVisit } from '../visit.ts'
+
+/** Revoked keys that are shown. */
+const maxShownRevoked = 20
+
+/** What the console shows of one account: what is enforced, who may sign in, and which keys there are, without secrets. */
+export async function accountBody(visit: OperatorVisit, account: Account): Promise<Html> {
+  const { parts } = visit
+  const { identity } = parts
+  const [usage, keys, uses, emails, passkeys, sessions, upstreams] = await Promise.all([
+    parts.usageOf(account),
+    parts.control.store.listKeys(account.id, maxListedKeys),
+    parts.lastUses(account.id),
+    identity.store.listEmails(account.id),
+    identity.store.listPasskeys(account.id),
+    listSessions(identity, account.id),
+    parts.control.store.listUpstreams(account.id),
+  ])
+  const nowMs = parts.clock.nowMs()
+  const plan = parts.plans.find(({ id }) => id === account.planId)
+  return html`${
+      account.suspended
+        ? html`<p class="warning">This account is suspended: its keys are refused. It can still sign in.</p>`
+        : ''
+    }
+    <div class="cards">
+      <section class="card">
+        <h2>Plan: ${plan?.name ?? account.planId}</h2>
+        ${usage === undefined ? html`<p class="problem">This plan does not exist any more.</p>` : quotaBar(usage, nowMs)}
+        ${planForm(visit, account)}
+      </section>
+      <section class="card">
+        <h2>About it</h2>
+        <dl class="facts">
+          <dt>Made</dt>
+          <dd>${writeDay(account.createdAtMs)}</dd>
+          <dt>Addresses</dt>
+          <dd>${emails.length === 0 ? 'none' : emails.map(({ address }) => html`${address}<br />`)}</dd>
+          <dt>Passkeys</dt>
+          <dd>${passkeys.length}</dd>
+          <dt>Signed-in browsers</dt>
+          <dd>${sessions.length}</dd>
+          <dt>Own providers</dt>
+          <dd>${upstreams.length === 0 ? 'none' : upstreams.map(({ provider }) => provider).join(', ')}</dd>
+        </dl>
+        <p><a href="/operator/audit?account=${account.id}">What was changed about it</a></p>
+        ${suspensionForm(visit, account)}
+      </section>
+    </div>
+    ${keyCard(visit, account, keys, uses)}`
+}
+
+function may({ operator }: OperatorVisit, action: keyof typeof operatorActions): boolean {
+  return hasRole(operator.role, operatorActions[action].role)
+}
+
+function planForm(visit: OperatorVisit, { id, planId }: Account): Html | '' {
+  if (!may(visit, 'changePlan')) return ''
+  const options = visit.parts.plans.map((plan) => ({
+    value: plan.id,
+    label: plan.name,
+    hint: `${writeNumber(plan.requestsPerMonth)} requests a month, ${writeNumber(plan.requestsPerMinute)} in any minute`,
+  }))
+  return html`<details>
+    <summary>Change the plan</summary>
+    <form class="panel" method="post" action="/operator/accounts/${id}/plan">
+      ${csrfInput(visit)} ${choices('plan', 'Which plan?', options, planId)}
+      <button>Change the plan</button>
+    </form>
+  </details>`
+}
+
+function suspensionForm(visit: OperatorVisit, { id, name, suspended }: Account): Html | '' {
+  if (!may(visit, 'suspendAccount')) return ''
+  if (suspended)
+    return html`<form method="post" action="/operator/accounts/${id}/resume">
+      ${csrfInput(visit)}<button>Let its keys work again</button>
+    </form>`
+  return html`<details>
+    <summary>Suspend</summary>
+    <form class="panel" method="post" action="/operator/accounts/${id}/suspend">
+      ${csrfInput(visit)}
+      <p>Every key of ${name} is refused within a second, until somebody resumes the account.</p>
+      <button class="danger">Suspend ${name}</button>
+    </form>
+  </details>`
+}
+
+function keyCard(
+  visit: OperatorVisit,
+  account: Account,
+  keys: readonly StoredKey[],
+  uses: ReadonlyMap<string, number>,
+): Html {
+  const nowMs = visit.parts.clock.nowMs()
+  const isRevoked = (key: StoredKey): boolean => effectiveState(key, nowMs) === 'revoked'
+  const kept = keys.filter((key) => !isRevoked(key))
+  const revoked = keys.filter(isRevoked)
+  return html`<section class="card">
+    <h2>Keys</h2>
+    ${
+      kept.length === 0
+        ? html`<p class="empty">No key of it works now.</p>`
+        : html`<ul class="rows">
+            ${kept.map((key) => keyRow(visit, account, key, uses.get(key.id)))}
+          </ul>`
+    }
+    ${kept.length < 2 || !may(visit, 'revokeKeys') ? '' : revokeAllForm(visit, account, kept.length)}
+    ${
+      revoked.length === 0
+        ? ''
+        : html`<details>
+            <summary>${writeNumber(revoked.length)} revoked</summary>
+            <ul class="rows panel">
+              ${revoked.slice(0, maxShownRevoked).map(
+                ({ name, hint, revokedAtMs, endsAtMs, createdAtMs }) =>
+                  html`<li>
+                    <span>${name} <code>${hint}</code></span>
+                    <span class="faint">ended ${writeDay(revokedAtMs ?? endsAtMs ?? createdAtMs)}</span>
+                  </li>`,
+              )}
+            </ul>
+          </details>`
+    }
+  </section>`
+}
+
+function keyRow(visit: OperatorVisit, account: Account, key: StoredKey, usedAtMs: number | undefined): Html {
+  const nowMs = visit.parts.clock.nowMs()
+  const state = effectiveState(key, nowMs)
+  return html`<li>
+    <div>
+      <strong>${key.name}</strong> <span class="tag ${state === 'active' ? 'good' : 'warn'}">${state}</span><br />
+      <code>${key.hint}</code> <span class="faint">· <code>${key.id}</code></span
+      ><br />
+      <span class="faint"
+        >made ${writeDay(key.createdAtMs)} ·
+        ${usedAtMs === undefined ? 'not used lately' : html`last used ${writeAgo(usedAtMs, nowMs)}`}</span
+      >
+    </div>
+    ${
+      may(visit, 'revokeKeys')
+        ? html`<div class="actions">
+            <details>
+              <summary>Revoke<span class="unseen"> ${key.name}</span></summary>
+              <form class="panel" method="post" action="/operator/accounts/${account.id}/keys/${key.id}/revoke">
+                ${csrfInput(visit)}
+                <p>Whoever uses it is refused within a second, for ever.</p>
+                <button class="danger">Revoke ${key.name}</button>
+              </form>
+            </details>
+          </div>`
+        : ''
+    }
+  </li>`
+}
+
+function revokeAllForm(visit: OperatorVisit, { id, name }: Account, count: number): Html {
+  return html`<details>
+    <summary>Revoke all ${count}</summary>
+    <form class="panel" method="post" action="/operator/accounts/${id}/keys/revoke-all">
+      ${csrfInput(visit)}
+      <p>Everything that ${name} runs is refused within a second, for ever. It can make new keys.</p>
+      <button class="danger">Revoke all ${count} keys</button>
+    </form>
+  </details>`
+}

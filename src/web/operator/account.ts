@@ -1,0 +1,95 @@
+import { html } from 'hono/html'
+import { changePlan, resumeAccount, suspendAccount } from '../../accounts/accounts.ts'
+import { findOwnKey, revokeEveryKey, revokeKey } from '../../accounts/keys.ts'
+import { AccountsError } from '../../accounts/refusals.ts'
+import type { Account } from '../../domain/accounts.ts'
+import { operatorActions } from '../../domain/operators.ts'
+import { operatorControlOf } from '../control.ts'
+import { withNotice, type Notice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import { PageRefusal } from '../refusals.ts'
+import type { Route } from '../route.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { accountBody } from './account-body.ts'
+import { consolePage } from './console-page.ts'
+
+const path = '/operator/accounts/:accountId'
+const { see, changePlan: planAction, suspendAccount: suspension, revokeKeys } = operatorActions
+
+/** One account, and what operators change about it. */
+export const accountPageRoutes: readonly Route[] = [
+  { method: 'GET', path, access: 'operator', ...see, handle: showAccount },
+  { method: 'POST', path: `${path}/plan`, access: 'operator', ...planAction, handle: putOnPlan },
+  { method: 'POST', path: `${path}/suspend`, access: 'operator', ...suspension, handle: suspend },
+  { method: 'POST', path: `${path}/resume`, access: 'operator', ...suspension, handle: resume },
+  { method: 'POST', path: `${path}/keys/revoke-all`, access: 'operator', ...revokeKeys, handle: revokeAll },
+  { method: 'POST', path: `${path}/keys/:keyId/revoke`, access: 'operator', ...revokeKeys, handle: revokeOne },
+]
+
+async function showAccount(visit: OperatorVisit): Promise<Response> {
+  const account = await accountOf(visit)
+  return consolePage(visit, {
+    title: account.name,
+    lead: html`<code>${account.id}</code>`,
+    above: html`<p><a href="/operator/accounts">Accounts</a></p>`,
+    body: await accountBody(visit, account),
+  })
+}
+
+async function putOnPlan(visit: OperatorVisit): Promise<Response> {
+  const account = await accountOf(visit)
+  const { parts, form } = visit
+  const planId = form.choice(
+    'plan',
+    parts.plans.map(({ id }) => id),
+  )
+  if (planId === undefined) throw new PageRefusal('not_our_form')
+  if (planId === account.planId) return redirect(`/operator/accounts/${account.id}`)
+  await changePlan(operatorControlOf(visit), account.id, planId, parts.plans)
+  return back(account, 'plan-changed')
+}
+
+async function suspend(visit: OperatorVisit): Promise<Response> {
+  const account = await accountOf(visit)
+  await unlessSo('account_suspended_before', () => suspendAccount(operatorControlOf(visit), account.id))
+  return back(account, 'account-suspended')
+}
+
+async function resume(visit: OperatorVisit): Promise<Response> {
+  const account = await accountOf(visit)
+  await unlessSo('account_not_suspended', () => resumeAccount(operatorControlOf(visit), account.id))
+  return back(account, 'account-resumed')
+}
+
+async function revokeOne(visit: OperatorVisit): Promise<Response> {
+  const account = await accountOf(visit)
+  const control = operatorControlOf(visit)
+  const { id } = await findOwnKey(control, account.id, visit.params['keyId'] ?? '')
+  await unlessSo('key_revoked_before', () => revokeKey(control, id))
+  return back(account, 'key-revoked')
+}
+
+async function revokeAll(visit: OperatorVisit): Promise<Response> {
+  const account = await accountOf(visit)
+  await revokeEveryKey(operatorControlOf(visit), account.id)
+  return back(account, 'keys-revoked')
+}
+
+async function accountOf({ parts, params }: OperatorVisit): Promise<Account> {
+  const account = await parts.control.store.findAccount(params['accountId'] ?? '')
+  if (account === undefined) throw new AccountsError('account_unknown')
+  return account
+}
+
+/** What somebody else did meanwhile is done. */
+async function unlessSo(code: AccountsError['code'], change: () => Promise<unknown>): Promise<void> {
+  try {
+    await change()
+  } catch (error) {
+    if (!(error instanceof AccountsError && error.code === code)) throw error
+  }
+}
+
+function back({ id }: Account, notice: Notice): Response {
+  return redirect(withNotice(`/operator/accounts/${id}`, notice))
+}

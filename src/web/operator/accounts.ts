@@ -1,0 +1,118 @@
+import { html } from 'hono/html'
+import { readEmailAddress } from '../../domain/identity.ts'
+import type { Account } from '../../domain/accounts.ts'
+import { operatorActions } from '../../domain/operators.ts'
+import { field } from '../field.ts'
+import { csrfInput, type Html } from '../layout.ts'
+import { redirect } from '../redirect.ts'
+import type { Route } from '../route.ts'
+import { writeDay, writeNumber } from '../time.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { consolePage } from './console-page.ts'
+
+const path = '/operator/accounts'
+/** Accounts on one page. */
+const perPage = 50
+/** A name is looked for among the newest so many accounts; an id and an address find any. */
+const among = 50_000
+const maxSoughtCharacters = 100
+const idShape = /^acc_[0-9A-Za-z]{1,40}$/
+
+/** Every account, and finding one. What is sought is sent as a form: it may be somebody's address. */
+export const accountsRoutes: readonly Route[] = [
+  { method: 'GET', path, access: 'operator', ...operatorActions.see, handle: (visit) => showAccounts(visit) },
+  { method: 'POST', path, access: 'operator', ...operatorActions.see, handle: findAccounts },
+]
+
+/** What the list is narrowed to. */
+interface Search {
+  /** As it was typed in. */
+  readonly sought: string
+  readonly found: readonly Account[]
+}
+
+async function showAccounts(visit: OperatorVisit, search?: Search): Promise<Response> {
+  const { parts, query } = visit
+  const beforeId = query.get('before') ?? ''
+  const found =
+    search?.found ??
+    (await parts.console.accounts.searchAccounts({
+      limit: perPage + 1,
+      among,
+      ...(idShape.test(beforeId) ? { beforeId } : {}),
+    }))
+  const shown = found.slice(0, perPage)
+  const last = found.length > perPage ? shown.at(-1) : undefined
+  return consolePage(visit, {
+    title: 'Accounts',
+    body: html`<section class="card">
+      <form class="filters" method="post" action="${path}">
+        ${csrfInput(visit)}
+        ${field({
+          name: 'sought',
+          label: 'Id, email address or part of a name',
+          value: search?.sought ?? '',
+          maxCharacters: 254,
+          optional: true,
+        })}
+        <button class="secondary">Find</button>
+      </form>
+      ${
+        shown.length === 0
+          ? html`<p class="empty">
+              ${search === undefined ? 'There is no account here.' : 'No account is like that.'}
+              ${search === undefined ? '' : html`<a href="${path}">See all</a>`}
+            </p>`
+          : html`<ul class="rows">
+              ${shown.map((account) => row(account, visit))}
+            </ul>`
+      }
+      ${search === undefined ? paging(last, query.has('before')) : searchNote(last !== undefined)}
+    </section>`,
+  })
+}
+
+async function findAccounts(visit: OperatorVisit): Promise<Response> {
+  const { parts, form } = visit
+  const sought = form.text('sought')
+  if (sought === '') return redirect(path)
+  const one = await findOne(visit, sought)
+  if (one !== undefined) return redirect(`${path}/${one}`)
+  const name = sought.slice(0, maxSoughtCharacters)
+  const found = await parts.console.accounts.searchAccounts({ limit: perPage + 1, among, name })
+  return showAccounts(visit, { sought, found })
+}
+
+/** The id of the one account that has this id or address. */
+async function findOne({ parts }: OperatorVisit, sought: string): Promise<string | undefined> {
+  if (idShape.test(sought)) return (await parts.control.store.findAccount(sought))?.id
+  const address = readEmailAddress(sought)
+  return address === undefined ? undefined : (await parts.identity.store.findEmail(address))?.accountId
+}
+
+function row({ id, name, planId, suspended, createdAtMs }: Account, { parts }: OperatorVisit): Html {
+  const plan = parts.plans.find((known) => known.id === planId)
+  return html`<li>
+    <div>
+      <a href="${path}/${id}"><strong>${name}</strong></a>
+      ${suspended ? html`<span class="tag bad">suspended</span>` : ''}<br />
+      <span class="faint"><code>${id}</code> · made ${writeDay(createdAtMs)}</span>
+    </div>
+    <span class="tag">${plan?.name ?? `${planId}, which is gone`}</span>
+  </li>`
+}
+
+function paging(last: Account | undefined, isBehind: boolean): Html | '' {
+  if (last === undefined && !isBehind) return ''
+  return html`<nav class="actions" aria-label="More of the list">
+    ${isBehind ? html`<a class="button secondary" href="${path}">Newest</a>` : ''}
+    ${last === undefined ? '' : html`<a class="button secondary" rel="next" href="${path}?before=${last.id}">Older</a>`}
+  </nav>`
+}
+
+function searchNote(hasMore: boolean): Html {
+  return html`<p class="faint">
+    ${hasMore ? `The newest ${perPage} of them. ` : ''}Names are looked for among the newest ${writeNumber(among)}
+    accounts. <a href="${path}">See all</a>
+  </p>`
+}

@@ -1,0 +1,143 @@
+import { html } from 'hono/html'
+import { AuditBroken } from '../../accounts/audit.ts'
+import { maxListedOperators } from '../../accounts/operators.ts'
+import { auditEvents, type AuditEntry } from '../../domain/audit.ts'
+import { writeCheckpoint } from '../../domain/checkpoint.ts'
+import { operatorActions } from '../../domain/operators.ts'
+import { download } from '../download.ts'
+import { field, select } from '../field.ts'
+import type { Html } from '../layout.ts'
+import { withNotice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import type { Route } from '../route.ts'
+import { streamTexts } from '../text-stream.ts'
+import { writeNumber } from '../time.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { auditCard } from './audit-card.ts'
+import { auditRow } from './audit-row.ts'
+import { consolePage } from './console-page.ts'
+
+const path = '/operator/audit'
+/** Entries on one page. */
+const perPage = 50
+/** What is seldom is not looked for in the whole log at once: so many entries are looked through for one page. */
+const among = 20_000
+const { see } = operatorActions
+
+/** The audit log: read, verified and taken along. */
+export const auditRoutes: readonly Route[] = [
+  { method: 'GET', path, access: 'operator', ...see, handle: (visit) => showLog(visit) },
+  { method: 'POST', path: `${path}/verify`, access: 'operator', ...see, handle: verify },
+  { method: 'POST', path: `${path}/checkpoint`, access: 'operator', ...see, handle: giveCheckpoint },
+  { method: 'GET', path: `${path}/log.jsonl`, access: 'operator', ...see, handle: giveLog },
+]
+
+interface Filter {
+  readonly accountId?: string
+  readonly type?: string
+}
+
+function filterOf(query: URLSearchParams): Filter {
+  const accountId = query.get('account')?.trim() ?? ''
+  const type = query.get('event') ?? ''
+  return {
+    ...(/^acc_[0-9A-Za-z]{1,40}$/.test(accountId) ? { accountId } : {}),
+    ...(Object.hasOwn(auditEvents, type) ? { type } : {}),
+  }
+}
+
+async function showLog(visit: OperatorVisit, problem?: string): Promise<Response> {
+  const { parts, query } = visit
+  const { audit } = parts.console
+  const filter = filterOf(query)
+  const head = await audit.store.auditHead()
+  const before = Math.min(Number(/^\d{1,15}$/.exec(query.get('before') ?? '')?.[0] ?? Infinity), head.sequence + 1)
+  const fromSequence = Math.max(1, before - among)
+  const [found, checkpoints, operators] = await Promise.all([
+    audit.store.listAudit({ limit: perPage + 1, beforeSequence: before, fromSequence, ...filter }),
+    audit.store.listCheckpoints(1),
+    parts.operators.store.listOperators(maxListedOperators),
+  ])
+  const emails = new Map(operators.map(({ id, email }) => [id, email]))
+  const shown = found.slice(0, perPage)
+  const isFiltered = Object.keys(filter).length > 0
+  // Where fewer came than fit, everything down to `fromSequence` was looked through.
+  const nextBefore = found.length > perPage ? shown.at(-1)!.sequence : fromSequence
+  return consolePage(visit, {
+    title: 'Audit log',
+    lead: 'Every change of accounts, plans, keys, credentials and of the service itself: what, when, and who asked.',
+    status: problem === undefined ? 200 : 422,
+    problem,
+    body: html`${auditCard(visit, head.sequence, checkpoints[0])}
+      <section class="card">
+        <h2>Entries</h2>
+        ${filterForm(filter)} ${entryList(shown, emails, isFiltered)}
+        ${paging(filter, query.has('before'), nextBefore > 1 ? nextBefore : undefined)}
+        ${
+          found.length <= perPage && fromSequence > 1
+            ? html`<p class="faint">
+                Looked through ${writeNumber(before - fromSequence)} entries; older ones are next.
+              </p>`
+            : ''
+        }
+      </section>`,
+  })
+}
+
+function entryList(shown: readonly AuditEntry[], emails: ReadonlyMap<string, string>, isFiltered: boolean): Html {
+  if (shown.length === 0)
+    return html`<p class="empty">
+      ${isFiltered ? html`No entry is like that. <a href="${path}">See all</a>` : 'Nothing is written yet.'}
+    </p>`
+  return html`<ul class="rows">
+    ${shown.map((entry) => auditRow(entry, emails))}
+  </ul>`
+}
+
+function filterForm({ accountId, type }: Filter): Html {
+  const events = [['', 'All'] as const, ...Object.keys(auditEvents).map((name) => [name, name] as const)]
+  return html`<form class="filters" method="get" action="${path}">
+    ${field({ name: 'account', label: 'Account’s id', value: accountId ?? '', optional: true, maxCharacters: 50 })}
+    ${select('event', 'Event', events, type)}
+    <button class="secondary">Show</button>
+  </form>`
+}
+
+function paging(filter: Filter, isBehind: boolean, nextBefore: number | undefined): Html | '' {
+  if (!isBehind && nextBefore === undefined) return ''
+  const query = new URLSearchParams({
+    ...(filter.accountId === undefined ? {} : { account: filter.accountId }),
+    ...(filter.type === undefined ? {} : { event: filter.type }),
+  })
+  const older = new URLSearchParams(query)
+  if (nextBefore !== undefined) older.set('before', String(nextBefore))
+  return html`<nav class="actions" aria-label="More of the log">
+    ${isBehind ? html`<a class="button secondary" href="${path}?${query.toString()}">Newest</a>` : ''}
+    ${
+      nextBefore === undefined
+        ? ''
+        : html`<a class="button secondary" rel="next" href="${path}?${older.toString()}">Older</a>`
+    }
+  </nav>`
+}
+
+async function verify({ parts }: OperatorVisit): Promise<Response> {
+  await parts.console.audit.verify()
+  const isRunning = parts.console.audit.runningSinceMs !== undefined
+  return redirect(withNotice(path, isRunning ? 'audit-verifying' : 'audit-verified'))
+}
+
+async function giveCheckpoint(visit: OperatorVisit): Promise<Response> {
+  try {
+    const checkpoint = await visit.parts.console.audit.checkpoint()
+    if (checkpoint === undefined) return await showLog(visit, 'The log is empty: there is nothing to sign.')
+    return download(`svc-router-checkpoint-${checkpoint.sequence}.json`, `${writeCheckpoint(checkpoint)}\n`)
+  } catch (error) {
+    if (!(error instanceof AuditBroken)) throw error
+    return showLog(visit, `The log does not hold at entry ${error.at.sequence}, so it is not signed.`)
+  }
+}
+
+function giveLog(visit: OperatorVisit): Response {
+  return download('svc-router-audit.jsonl', streamTexts(visit, visit.parts.console.audit.lines()))
+}

@@ -1,0 +1,148 @@
+import { html } from 'hono/html'
+import { approveUpgrade, rejectUpgrade } from '../../accounts/billing/upgrade-requests.ts'
+import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
+import type { Account } from '../../domain/accounts.ts'
+import type { UpgradeRequest } from '../../domain/billing.ts'
+import { hasRole, operatorActions } from '../../domain/operators.ts'
+import { operatorActor } from '../control.ts'
+import { csrfInput, type Html } from '../layout.ts'
+import { withNotice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import type { Route } from '../route.ts'
+import { writeAgo, writeDay, writeNumber } from '../time.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { consolePage } from './console-page.ts'
+
+const path = '/operator/requests'
+/** Open requests that are shown, the newest; and decided ones. */
+const maxShownOpen = 100
+const maxShownDecided = 20
+const { see, reviewUpgrade } = operatorActions
+
+/** Requests for another plan, where none is sold. */
+export const requestsRoutes: readonly Route[] = [
+  { method: 'GET', path, access: 'operator', ...see, handle: (visit) => showRequests(visit) },
+  { method: 'POST', path: `${path}/:requestId/approve`, access: 'operator', ...reviewUpgrade, handle: approve },
+  { method: 'POST', path: `${path}/:requestId/reject`, access: 'operator', ...reviewUpgrade, handle: reject },
+]
+
+/** Refusals that the page itself explains. */
+const problems: Partial<Record<AccountsRefusal, string>> = {
+  upgrade_decided: 'That request was decided or withdrawn meanwhile. This is how it stands now.',
+  plan_unknown: 'The plan that was asked for does not exist any more. Reject the request.',
+}
+
+async function showRequests(visit: OperatorVisit, problem?: string): Promise<Response> {
+  const { parts } = visit
+  const { store } = parts.sales.plane
+  const [open, all] = await Promise.all([
+    store.listUpgradeRequests({ limit: maxShownOpen, onlyOpen: true }),
+    store.listUpgradeRequests({ limit: maxShownOpen + maxShownDecided }),
+  ])
+  const decided = all.filter(({ state }) => state !== 'requested').slice(0, maxShownDecided)
+  const accounts = await accountsOf(visit, [...open, ...decided])
+  return consolePage(visit, {
+    title: 'Upgrade requests',
+    lead: 'Accounts that ask for another plan. Approving one puts it there at once.',
+    status: problem === undefined ? 200 : 422,
+    problem,
+    body: html`<section class="card">
+        <h2>Waiting</h2>
+        ${
+          open.length === 0
+            ? html`<p class="empty">Nobody waits for another plan.</p>`
+            : html`<ul class="rows">
+                ${open.map((request) => openRow(visit, request, accounts.get(request.accountId)))}
+              </ul>`
+        }
+        ${open.length < maxShownOpen ? '' : html`<p class="faint">The newest ${maxShownOpen} of them.</p>`}
+      </section>
+      ${
+        decided.length === 0
+          ? ''
+          : html`<section class="card">
+              <h2>Decided lately</h2>
+              <ul class="rows">
+                ${decided.map((request) => decidedRow(visit, request, accounts.get(request.accountId)))}
+              </ul>
+            </section>`
+      }`,
+  })
+}
+
+async function accountsOf(
+  { parts }: OperatorVisit,
+  requests: readonly UpgradeRequest[],
+): Promise<ReadonlyMap<string, Account>> {
+  const ids = [...new Set(requests.map(({ accountId }) => accountId))]
+  const found = await Promise.all(ids.map((id) => parts.control.store.findAccount(id)))
+  return new Map(found.flatMap((account) => (account === undefined ? [] : [[account.id, account]])))
+}
+
+function openRow(visit: OperatorVisit, request: UpgradeRequest, account: Account | undefined): Html {
+  const { parts, operator } = visit
+  const { id, accountId, planId, createdAtMs } = request
+  const name = account?.name ?? accountId
+  const plan = parts.plans.find((known) => known.id === planId)
+  return html`<li>
+    <div>
+      <a href="/operator/accounts/${accountId}"><strong>${name}</strong></a
+      >: ${nameOf(visit, account?.planId)} → <strong>${nameOf(visit, planId)}</strong><br />
+      <span class="faint"
+        >asked ${writeAgo(createdAtMs, parts.clock.nowMs())}
+        ${plan === undefined ? '' : `· ${writeNumber(plan.requestsPerMonth)} requests a month`}</span
+      >
+    </div>
+    ${
+      hasRole(operator.role, reviewUpgrade.role)
+        ? html`<div class="actions">
+            <form method="post" action="${path}/${id}/approve">
+              ${csrfInput(visit)}<button>Approve<span class="unseen"> for ${name}</span></button>
+            </form>
+            <form method="post" action="${path}/${id}/reject">
+              ${csrfInput(visit)}<button class="quiet">Reject<span class="unseen"> for ${name}</span></button>
+            </form>
+          </div>`
+        : ''
+    }
+  </li>`
+}
+
+function decidedRow(visit: OperatorVisit, request: UpgradeRequest, account: Account | undefined): Html {
+  const { accountId, planId, state, decidedAtMs, createdAtMs } = request
+  return html`<li>
+    <div>
+      <a href="/operator/accounts/${accountId}">${account?.name ?? accountId}</a>: ${nameOf(visit, planId)}
+      <span class="tag ${state === 'approved' ? 'good' : ''}">${state}</span>
+    </div>
+    <span class="faint">${writeDay(decidedAtMs ?? createdAtMs)}</span>
+  </li>`
+}
+
+function nameOf({ parts }: OperatorVisit, planId: string | undefined): string {
+  return parts.plans.find(({ id }) => id === planId)?.name ?? planId ?? 'gone'
+}
+
+function approve(visit: OperatorVisit): Promise<Response> {
+  return deciding(visit, approveUpgrade, 'upgrade-approved')
+}
+
+function reject(visit: OperatorVisit): Promise<Response> {
+  return deciding(visit, rejectUpgrade, 'upgrade-rejected')
+}
+
+async function deciding(
+  visit: OperatorVisit,
+  decide: typeof approveUpgrade,
+  notice: 'upgrade-approved' | 'upgrade-rejected',
+): Promise<Response> {
+  const plane = { ...visit.parts.sales.plane, actor: operatorActor(visit) }
+  try {
+    await decide(plane, visit.params['requestId'] ?? '')
+    return redirect(withNotice(path, notice))
+  } catch (error) {
+    const text = error instanceof AccountsError ? problems[error.code] : undefined
+    if (text === undefined) throw error
+    return showRequests(visit, text)
+  }
+}

@@ -1,0 +1,28 @@
+import { describeBug } from '../domain/bugs.ts'
+import type { Visit } from './visit.ts'
+
+/** A body that is written as fast as it is taken. Where writing fails it breaks off, so that nobody takes it for the whole. */
+export function streamTexts(
+  { parts, requestId }: Pick<Visit, 'parts' | 'requestId'>,
+  texts: AsyncGenerator<string, undefined>,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await texts.next()
+          if (done === true) controller.close()
+          else controller.enqueue(encoder.encode(value))
+        } catch (error) {
+          parts.log({ event: 'internal_error', requestId, ...describeBug(error) })
+          controller.error(error)
+        }
+      },
+      async cancel() {
+        await texts.return(undefined)
+      },
+    },
+    { highWaterMark: 1 },
+  )
+}

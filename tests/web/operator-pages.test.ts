@@ -1,0 +1,240 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
+import { verifyExport } from '../../src/accounts/audit-export.ts'
+import { systemClock } from '../../src/domain/clock.ts'
+import { readCheckpoint } from '../../src/domain/checkpoint.ts'
+import type { Operator } from '../../src/domain/operators.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import { routes } from '../../src/web/routes.ts'
+import type { Service } from '../service.ts'
+import { startWeb, type Visitor } from './browser-less.ts'
+import { enterAs } from './operator.ts'
+
+let service: Service
+let visitor: Visitor
+let operator: Operator
+beforeAll(async () => {
+  ;({ service } = await startWeb())
+  ;({ operator, visitor } = await enterAs(service, 'admin', 'ada@example.com'))
+})
+afterAll(() => service.stop())
+
+const textOf = async (path: string): Promise<string> => (await visitor.get(path)).text()
+const lastEvents = async (count: number): Promise<unknown[]> =>
+  (await service.store.listAudit({ limit: count })).map(({ event, actor }) => [event.type, actor])
+const by = (): unknown => ({ kind: 'operator', operatorId: operator.id })
+
+async function post(path: string, fields: Record<string, string> = {}): Promise<string | null> {
+  const response = await visitor.post(path, fields)
+  expect(response.status, await response.clone().text()).toBe(303)
+  return response.headers.get('location')
+}
+
+describe('accounts', () => {
+  test('are listed newest first, fifty a page', async () => {
+    for (let n = 0; n < 60; n++) await service.addAccount(`many-${n}`, 'free')
+    const first = await textOf('/operator/accounts')
+    expect(first).toContain('many-59')
+    expect(first).not.toContain('many-9<')
+    const next = /rel="next" href="([^"]+)"/.exec(first)?.[1] ?? ''
+    const second = await textOf(next)
+    expect(second).toContain('many-9<')
+    expect(second).toContain('tester')
+    expect(second).not.toContain('rel="next"')
+  })
+
+  test('one is found by its id, its address or a part of its name', async () => {
+    await service.addEmail('owner@example.com')
+    const { id } = service.account
+    expect(await post('/operator/accounts', { sought: id })).toBe(`/operator/accounts/${id}`)
+    expect(await post('/operator/accounts', { sought: ' Owner@Example.com' })).toBe(`/operator/accounts/${id}`)
+    const named = async (sought: string): Promise<string> =>
+      (await visitor.post('/operator/accounts', { sought })).text()
+    expect(await named('ESTE')).toContain(`/operator/accounts/${id}`)
+    for (const sought of ['%', '_____', "x' or '1'='1", 'nobody@example.com', 'acc_nothing', '\\'])
+      expect(await named(sought), sought).toContain('No account is like that')
+  })
+
+  test('one shows its plan, its use as it is enforced, and its keys without secrets', async () => {
+    await service.chat()
+    const text = await textOf(`/operator/accounts/${service.account.id}`)
+    expect(text).toContain('Plan: Max')
+    expect(text).toMatch(/<strong>1<\/strong> of [\d,]+ requests this month/)
+    expect(text).toContain(`${service.key.slice(0, 11)}…${service.key.slice(-4)}`)
+    expect(text).not.toContain(service.key)
+    expect(text).toContain('owner@example.com')
+  })
+
+  test('an operator puts one on another plan, suspends and resumes it, and the API follows', async () => {
+    const { account, key } = await service.addAccount('changing', 'max')
+    const path = `/operator/accounts/${account.id}`
+    const ask = async (): Promise<number> => (await service.chat({}, { authorization: `Bearer ${key}` })).status
+    expect(await post(`${path}/plan`, { plan: 'free' })).toBe(`${path}?done=plan-changed`)
+    expect((await service.store.findAccount(account.id))?.planId).toBe('free')
+    await post(`${path}/suspend`)
+    await post(`${path}/suspend`)
+    await expect.poll(ask, { timeout: 2000 }).toBe(401)
+    expect(await textOf(path)).toContain('This account is suspended')
+    await post(`${path}/resume`)
+    await expect.poll(ask, { timeout: 2000 }).toBe(200)
+    expect(await lastEvents(3)).toEqual([
+      ['account.resumed', by()],
+      ['account.suspended', by()],
+      ['account.plan_changed', by()],
+    ])
+  })
+
+  test('a plan that is none changes nothing', async () => {
+    const response = await visitor.post(`/operator/accounts/${service.account.id}/plan`, { plan: 'none' })
+    expect(response.status).toBe(403)
+    expect((await service.store.findAccount(service.account.id))?.planId).toBe('max')
+  })
+
+  test('an operator revokes one key, or all of them', async () => {
+    const { account, stored } = await service.addAccount('leaking', 'max')
+    await service.addKey(account.id)
+    await service.addKey(account.id)
+    const path = `/operator/accounts/${account.id}`
+    await post(`${path}/keys/${stored.id}/revoke`)
+    const statesOf = async (): Promise<string[]> =>
+      (await service.store.listKeys(account.id, 9)).map(({ state }) => state).toSorted()
+    expect(await statesOf()).toEqual(['active', 'active', 'revoked'])
+    await post(`${path}/keys/revoke-all`)
+    expect(await statesOf()).toEqual(['revoked', 'revoked', 'revoked'])
+    expect(await lastEvents(3)).toEqual(Array.from({ length: 3 }, () => ['key.revoked', by()]))
+  })
+})
+
+describe('upgrade requests', () => {
+  const ask = async (name: string): Promise<{ id: string; accountId: string }> => {
+    const { account } = await service.addAccount(name, 'free')
+    const plane = { ...service.plane, clock: systemClock(), accounts: service.store, store: service.store.billing }
+    const plans = { plans: service.config.plans, defaultPlan: 'free', graceMs: 0 }
+    return requestUpgrade({ ...plane, ...plans }, account.id, 'pro')
+  }
+  const planOf = async (accountId: string): Promise<string | undefined> =>
+    (await service.store.findAccount(accountId))?.planId
+
+  test('an approved one puts the account on the plan, a rejected one changes nothing', async () => {
+    const [wanted, other] = [await ask('wanting'), await ask('hoping')]
+    expect(await textOf('/operator')).toContain('2 waiting')
+    const text = await textOf('/operator/requests')
+    expect(text).toContain('wanting')
+    expect(text).toContain('hoping')
+    expect(await post(`/operator/requests/${wanted.id}/approve`)).toBe('/operator/requests?done=upgrade-approved')
+    expect(await post(`/operator/requests/${other.id}/reject`)).toBe('/operator/requests?done=upgrade-rejected')
+    expect([await planOf(wanted.accountId), await planOf(other.accountId)]).toEqual(['pro', 'free'])
+    expect(await lastEvents(2)).toEqual([
+      ['upgrade.rejected', by()],
+      ['upgrade.approved', by()],
+    ])
+  })
+
+  test('one that was decided meanwhile is said to be', async () => {
+    const { id, accountId } = await ask('hesitating')
+    await post(`/operator/requests/${id}/reject`)
+    const response = await visitor.post(`/operator/requests/${id}/approve`)
+    expect([response.status, (await response.text()).includes('was decided or withdrawn meanwhile')]).toEqual([
+      422,
+      true,
+    ])
+    expect(await planOf(accountId)).toBe('free')
+  })
+})
+
+describe('the audit log', () => {
+  test('is read newest first, and by account and event', async () => {
+    const { account } = await service.addAccount('traced', 'free')
+    await post(`/operator/accounts/${account.id}/suspend`)
+    const all = await textOf('/operator/audit')
+    expect(all.indexOf('account.suspended</strong>')).toBeGreaterThan(0)
+    expect(all.indexOf('account.suspended</strong>')).toBeLessThan(all.indexOf('account.created</strong>'))
+    expect(all).toContain('ada@example.com')
+    const own = await textOf(`/operator/audit?account=${account.id}`)
+    expect(Array.from(own.matchAll(/<strong>([\w.]+)<\/strong>/g), ([, type]) => type)).toEqual([
+      'account.suspended',
+      'key.created',
+      'account.created',
+    ])
+    const kind = await textOf(`/operator/audit?account=${account.id}&event=account.created`)
+    expect(kind).toContain('account.created</strong>')
+    expect(kind).not.toContain('key.created</strong>')
+  })
+
+  test('goes on page after page, without a gap', async () => {
+    const seen: number[] = []
+    for (let path = '/operator/audit'; path !== '';) {
+      const text = await textOf(path)
+      seen.push(...Array.from(text.matchAll(/>#(\d+)</g), ([, number]) => Number(number)))
+      path = (/rel="next" href="([^"]+)"/.exec(text)?.[1] ?? '').replaceAll('&amp;', '&')
+    }
+    const { sequence } = await service.store.auditHead()
+    expect(seen).toEqual(Array.from({ length: sequence }, (_, index) => sequence - index))
+  })
+
+  test('is verified on request, and the overview says so', async () => {
+    expect(await textOf('/operator/audit')).toContain('Not verified since the service started')
+    await visitor.post('/operator/audit/checkpoint')
+    expect(await post('/operator/audit/verify')).toBe('/operator/audit?done=audit-verified')
+    expect(await textOf('/operator/audit')).toMatch(/<span class="tag good">intact<\/span> [\d,]+ entries/)
+    expect(await textOf('/operator')).toContain('intact')
+  })
+
+  test('is taken along with what proves its end, and verifies elsewhere', async () => {
+    const signed = await visitor.post('/operator/audit/checkpoint')
+    expect(signed.headers.get('content-disposition')).toMatch(/filename="svc-router-checkpoint-\d+\.json"/)
+    const checkpoint = readCheckpoint(await signed.text())!
+    const log = await visitor.get('/operator/audit/log.jsonl')
+    expect(log.headers.get('content-type')).toContain('application/jsonl')
+    const lines = (await log.text()).trim().split('\n')
+    const verdict = await verifyExport(lines, [checkpoint])
+    expect(verdict).toEqual({ state: 'intact', entries: lines.length, provenTo: checkpoint.sequence })
+    const cut = await verifyExport(lines.slice(0, checkpoint.sequence - 1), [checkpoint])
+    expect(cut.state).toBe('broken')
+  })
+})
+
+describe('audit and change are one', () => {
+  beforeEach(async () => {
+    const db = await openSqlite(service.config.dataDir)
+    await db.schema.alterTable('audit_head').renameTo('audit_head_away').execute()
+    await db.destroy()
+  })
+
+  test('where an event cannot be kept, nothing is changed by the console either', async () => {
+    const { id } = service.account
+    const [key] = await service.store.listKeys(id, 1)
+    const before = JSON.stringify([
+      await service.store.listAccounts(1000),
+      await service.store.listKeys(id, 10),
+      await service.store.operators.listOperators(10),
+    ])
+    for (const [path, fields] of [
+      [`/operator/accounts/${id}/plan`, { plan: 'free' }],
+      [`/operator/accounts/${id}/suspend`, {}],
+      [`/operator/accounts/${id}/keys/${key!.id}/revoke`, {}],
+      ['/operator/operators', { email: 'unwritten@example.com', role: 'viewer' }],
+    ] as const)
+      expect((await visitor.post(path, fields)).status, path).toBe(500)
+    const after = JSON.stringify([
+      await service.store.listAccounts(1000),
+      await service.store.listKeys(id, 10),
+      await service.store.operators.listOperators(10),
+    ])
+    expect(after).toBe(before)
+    const db = await openSqlite(service.config.dataDir)
+    await db.schema.alterTable('audit_head_away').renameTo('audit_head').execute()
+    await db.destroy()
+  })
+})
+
+test('no page of the console shows a key, a credential, a token or a digest', async () => {
+  await service.connectOwn('sk-made-up-credential-in-the-console')
+  const secrets = [service.key, 'sk-made-up-credential-in-the-console', visitor.cookie.split('=')[1]!]
+  for (const { method, path, access } of routes) {
+    if (method !== 'GET' || access !== 'operator' || path.includes(':proofId')) continue
+    const text = await textOf(path.replace(':accountId', service.account.id))
+    for (const secret of secrets) expect(text, path).not.toContain(secret)
+    expect(text, path).not.toMatch(/digest|sealed/i)
+  }
+})

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
+import { openSession } from '../../src/accounts/sessions.ts'
+import { systemClock } from '../../src/domain/clock.ts'
+import { hasRole, operatorRoles, type OperatorRole } from '../../src/domain/operators.ts'
+import type { OperatorRoute } from '../../src/web/route.ts'
+import { routes } from '../../src/web/routes.ts'
+import type { Service } from '../service.ts'
+import { SkippingClock } from '../skipping-clock.ts'
+import { startWeb, Visitor } from './browser-less.ts'
+import { enterAs } from './operator.ts'
+
+/** What the parameters of the console's routes name: a new one is added here, or the test fails. */
+type Named = 'accountId' | 'keyId' | 'requestId' | 'operatorId' | 'proofId'
+
+const clock = new SkippingClock()
+let service: Service
+let ids: Readonly<Record<Named, string>>
+let account: Visitor
+let nobody: Visitor
+const operators = {} as Record<OperatorRole, Visitor>
+
+beforeAll(async () => {
+  ;({ service } = await startWeb({ clock }))
+  nobody = new Visitor(service.config.appUrl)
+  account = new Visitor(service.config.appUrl)
+  const { token } = await openSession({ ...service.plane, store: service.store }, service.account.id, {
+    method: 'link',
+    agent: 'Tests',
+  })
+  account.cookie = `svc_session=${token.reveal()}`
+  for (const role of operatorRoles) operators[role] = (await enterAs(service, role)).visitor
+  const { operator: other, visitor } = await enterAs(service, 'viewer', 'other@example.com')
+  const asked = await visitor.post('/operator/confirm')
+  const plane = { ...service.plane, clock: systemClock(), accounts: service.store, store: service.store.billing }
+  const plans = { plans: service.config.plans, defaultPlan: 'free', graceMs: 0 }
+  const request = await requestUpgrade({ ...plane, ...plans }, service.account.id, 'pro')
+  const [key] = await service.store.listKeys(service.account.id, 1)
+  ids = {
+    accountId: service.account.id,
+    keyId: key!.id,
+    requestId: request.id,
+    operatorId: other.id,
+    proofId: asked.headers.get('location')!.split('?')[0]!.split('/').at(-1)!,
+  }
+})
+afterAll(() => service.stop())
+
+const rows = routes.filter((route): route is OperatorRoute => route.access === 'operator')
+const cases = rows.map((route) => [`${route.method} ${route.path}`, route] as const)
+
+function pathOf({ path }: OperatorRoute): string {
+  return path.replaceAll(/:(\w+)/g, (_, name: string) => {
+    expect(Object.keys(ids), 'a parameter whose owner is known').toContain(name)
+    return ids[name as Named]
+  })
+}
+
+const call = (visitor: Visitor, route: OperatorRoute): Promise<Response> =>
+  route.method === 'GET' ? visitor.get(pathOf(route)) : visitor.post(pathOf(route), { code: '000000' })
+
+/** Everything that the console could change. */
+async function everything(): Promise<string> {
+  const { store } = service
+  return JSON.stringify([
+    await store.listAccounts(100),
+    await store.listKeys(service.account.id, 100),
+    await store.operators.listOperators(100),
+    await store.billing.listUpgradeRequests({ limit: 100 }),
+    (await store.auditHead()).sequence,
+  ])
+}
+
+test('every path of the console is said to be an operator’s, or its door', () => {
+  for (const { path, access } of routes)
+    expect(access === 'operator' || access === 'door', path).toBe(/^\/operator(\/|$)/.test(path))
+})
+
+test('whatever changes something about others needs more than looking, and what does harm a fresh proof', () => {
+  const free = ['/operator/sign-out', '/operator/confirm', '/operator/confirm/:proofId', '/operator/accounts']
+  for (const { method, path, role, stepUp } of rows) {
+    if (method === 'GET') expect([role, stepUp], path).toEqual(['viewer', false])
+    else if (!free.includes(path) && !path.startsWith('/operator/audit/')) expect(stepUp, path).toBe(true)
+  }
+})
+
+describe('whoever is not signed in to the console', () => {
+  test.each(cases)('is led to its door, or finds nothing: %s', async (_, route) => {
+    const before = await everything()
+    const response = await call(nobody, route)
+    if (route.method === 'GET') {
+      const next = encodeURIComponent(pathOf(route))
+      expect([response.status, response.headers.get('location')]).toEqual([303, `/operator/sign-in?next=${next}`])
+    } else expect(response.status).toBe(404)
+    expect(await everything()).toBe(before)
+  })
+
+  test.each(cases)('and has an account, finds nothing that has an id: %s', async (_, route) => {
+    const before = await everything()
+    const response = await call(account, route)
+    const isShown = route.method === 'GET' && !route.path.includes(':')
+    expect(response.status).toBe(isShown ? 303 : 404)
+    const text = await response.text()
+    for (const id of Object.values(ids)) expect(text).not.toContain(id)
+    expect(await everything()).toBe(before)
+  })
+})
+
+describe('an operator', () => {
+  test('is nobody among accounts: their pages lead to their own sign-in', async () => {
+    for (const route of routes) {
+      if (route.access !== 'account') continue
+      const at = route.path.replaceAll(/:(\w+)/g, ids.keyId)
+      const response = route.method === 'GET' ? await operators.admin.get(at) : await operators.admin.post(at)
+      expect([response.status, response.headers.get('location')?.split('?')[0]], at).toEqual([303, '/sign-in'])
+    }
+  })
+
+  test.each(cases)('whose role is too low is told which is needed, and nothing happens: %s', async (_, route) => {
+    const before = await everything()
+    for (const role of operatorRoles.filter((each) => !hasRole(each, route.role))) {
+      const response = await call(operators[role], route)
+      expect(response.status, role).toBe(403)
+      expect(await response.text()).toContain(`This needs the role ${route.role}`)
+    }
+    expect(await everything()).toBe(before)
+  })
+
+  test.each(cases.filter(([, { method }]) => method === 'GET'))('sees what the role allows: %s', async (_, route) => {
+    for (const role of operatorRoles) {
+      const response = await call(operators[role], route)
+      // A proof is of the session that asked for it, whoever else is an operator.
+      expect(response.status, role).toBe(route.path.includes(':proofId') ? 404 : 200)
+      await response.text()
+    }
+  })
+
+  test('who asks for an id that is none finds nothing', async () => {
+    for (const route of rows.filter(({ path }) => path.includes(':'))) {
+      const at = route.path.replaceAll(/:(\w+)/g, 'nothing_like_it')
+      const visitor = operators.admin
+      const fields = { plan: 'pro', role: 'viewer' }
+      const response = route.method === 'GET' ? await visitor.get(at) : await visitor.post(at, fields)
+      expect(response.status, at).toBe(404)
+    }
+    const key = `/operator/accounts/${(await service.addAccount('neighbour', 'max')).account.id}/keys/${ids.keyId}/revoke`
+    expect((await operators.admin.post(key)).status, 'a key of another account').toBe(404)
+  })
+
+  test.each(cases.filter(([, { stepUp }]) => stepUp))(
+    'is asked who sits there before what does harm, once ten minutes have passed: %s',
+    async (_, route) => {
+      const before = await everything()
+      const { visitor } = await stale(route.role)
+      const during = await everything()
+      const response = await call(visitor, route)
+      expect([response.status, response.headers.get('location')]).toEqual([303, '/operator/confirm?next=%2Foperator'])
+      expect(await everything()).toBe(during)
+      expect(before).not.toBe(during)
+    },
+  )
+})
+
+let count = 0
+/** An operator who came in eleven minutes ago. */
+async function stale(role: OperatorRole): Promise<{ visitor: Visitor }> {
+  const entered = await enterAs(service, role, `stale-${count++}@example.com`)
+  await clock.skip(11 * 60_000)
+  return entered
+}
