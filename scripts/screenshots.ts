@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Service } from '../tests/service.ts'
 import { startChromium } from '../tests/web/chromium.ts'
-import { byName, everyPage, fillAccount, signIn } from '../tests/web/every-page.ts'
+import { beholders, byName, everyPage, fillAccount, signInAs } from '../tests/web/every-page.ts'
 
 const folder = process.argv[2] ?? '.cache/screenshots'
 const sizes = [
@@ -28,11 +28,11 @@ async function photograph(
   const service = await Service.start()
   try {
     await fillAccount(service)
-    for (const signedIn of [false, true]) {
+    for (const as of beholders) {
       const context = await browser.newContext({ colorScheme, viewport: { width, height } })
       const page = await context.newPage()
-      if (signedIn) await signIn(page, service, byName(service))
-      for (const state of everyPage.filter((each) => each.signedIn === signedIn)) {
+      await signInAs(as, page, service, byName(service))
+      for (const state of everyPage.filter((each) => each.as === as)) {
         await state.show(page, byName(service))
         await page.screenshot({ path: join(folder, `${state.name}-${name}-${colorScheme}.png`), fullPage: true })
       }

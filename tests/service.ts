@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { createAccount } from '../src/accounts/accounts.ts'
+import { createAccount, suspendAccount } from '../src/accounts/accounts.ts'
 import { addProvenEmail } from '../src/accounts/sign-in.ts'
 import { addUpstream } from '../src/accounts/upstreams.ts'
 import { createKey, limitKey, revokeKey, rotateKey, type MintedKey } from '../src/accounts/keys.ts'
@@ -183,6 +183,10 @@ export class Service {
   async putOnPlan(accountId: string, planId: string): Promise<void> {
     const record = recordOf(this.plane, { type: 'account.plan_changed', accountId, planId })
     await this.store.setPlan(accountId, planId, record)
+  }
+
+  suspend(accountId: string): Promise<void> {
+    return suspendAccount(this.plane, accountId)
   }
 
   revoke(keyId: string): Promise<unknown> {

@@ -6,17 +6,21 @@ import { periodAt } from '../../src/domain/usage.ts'
 import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import type { RequestRow } from '../../src/storage/schema.ts'
 import type { Service } from '../service.ts'
+import { consoleForNobody, enterConsole, everyConsolePage, fillConsole } from './every-console-page.ts'
+
+/** Who looks at pages. */
+export const beholders = ['nobody', 'account', 'operator'] as const
 
 /** A page in one of its states, and how a browser comes to see it. */
 export interface PageState {
   readonly name: string
-  /** Whether somebody must be signed in, with keys, providers and two addresses. */
-  readonly signedIn: boolean
+  /** Who must be signed in: somebody with keys, providers and two addresses, or an operator. */
+  readonly as: (typeof beholders)[number]
   show(page: Page, origin: string): Promise<void>
 }
 
-const nobody = (name: string, show: PageState['show']): PageState => ({ name, signedIn: false, show })
-const somebody = (name: string, show: PageState['show']): PageState => ({ name, signedIn: true, show })
+const nobody = (name: string, show: PageState['show']): PageState => ({ name, as: 'nobody', show })
+const somebody = (name: string, show: PageState['show']): PageState => ({ name, as: 'account', show })
 const at =
   (path: string): PageState['show'] =>
   async (page, origin) =>
@@ -50,6 +54,8 @@ async function lookAt(page: Page, tab: string): Promise<void> {
 
 /** Every page of the app in every state that looks different. Pages added later get their rows here. */
 export const everyPage: readonly PageState[] = [
+  ...consoleForNobody,
+  ...everyConsolePage,
   nobody('sign-in', at('/sign-in')),
   nobody('sign-in-wrong-address', async (page, origin) => {
     await page.goto(`${origin}/sign-in`)
@@ -350,4 +356,12 @@ export async function signIn(page: Page, service: Service, origin = service.conf
   await page.goto(link.reveal())
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('heading', { name: 'Account' }).waitFor()
+}
+
+/** Makes a page's browser that of somebody who may see the pages, and fills those. */
+export async function signInAs(as: PageState['as'], page: Page, service: Service, origin: string): Promise<void> {
+  if (as === 'account') await signIn(page, service, origin)
+  if (as !== 'operator') return
+  await fillConsole(service)
+  await enterConsole(page, service, origin)
 }

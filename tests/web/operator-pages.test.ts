@@ -165,7 +165,7 @@ describe('the audit log', () => {
     const seen: number[] = []
     for (let path = '/operator/audit'; path !== '';) {
       const text = await textOf(path)
-      seen.push(...Array.from(text.matchAll(/>#(\d+)</g), ([, number]) => Number(number)))
+      seen.push(...Array.from(text.matchAll(/entry (\d+)</g), ([, number]) => Number(number)))
       path = (/rel="next" href="([^"]+)"/.exec(text)?.[1] ?? '').replaceAll('&amp;', '&')
     }
     const { sequence } = await service.store.auditHead()

@@ -53,7 +53,6 @@ async function showAccounts(visit: OperatorVisit, search?: Search): Promise<Resp
           label: 'Id, email address or part of a name',
           value: search?.sought ?? '',
           maxCharacters: 254,
-          optional: true,
         })}
         <button class="secondary">Find</button>
       </form>
@@ -61,7 +60,6 @@ async function showAccounts(visit: OperatorVisit, search?: Search): Promise<Resp
         shown.length === 0
           ? html`<p class="empty">
               ${search === undefined ? 'There is no account here.' : 'No account is like that.'}
-              ${search === undefined ? '' : html`<a href="${path}">See all</a>`}
             </p>`
           : html`<ul class="rows">
               ${shown.map((account) => row(account, visit))}

@@ -3,20 +3,23 @@ import type { Actor, AuditEntry } from '../../domain/audit.ts'
 import type { Html } from '../layout.ts'
 import { writeMinute } from '../time.ts'
 
-/** One entry of the audit log; `emails` are the operators', by their ids. */
-export function auditRow({ sequence, atMs, actor, event }: AuditEntry, emails: ReadonlyMap<string, string>): Html {
+/** Entries of the audit log; `emails` are the operators', by their ids. */
+export function auditRows(entries: readonly AuditEntry[], emails: ReadonlyMap<string, string>): Html {
+  return html`<ul class="rows">
+    ${entries.map((entry) => auditRow(entry, emails))}
+  </ul>`
+}
+
+function auditRow({ sequence, atMs, actor, event }: AuditEntry, emails: ReadonlyMap<string, string>): Html {
   const { type, ...fields } = event
   return html`<li>
     <div>
-      <strong>${type}</strong><br />
+      <strong>${type}</strong> <span class="faint">by ${writeActor(actor, emails)}</span><br />
       ${Object.entries(fields).map(
-        ([name, value]) => html`<span class="faint">${name}</span> ${fieldValue(name, value, emails)} `,
+        ([name, value]) => html`<span class="faint">${wordOf(name)}</span> ${writeValue(name, value, emails)} `,
       )}
+      <br /><span class="faint">${writeMinute(atMs)} · entry ${sequence}</span>
     </div>
-    <span class="faint"
-      >${writeMinute(atMs)} · ${writeActor(actor, emails)} ·
-      <span title="Its number in the log">#${sequence}</span></span
-    >
   </li>`
 }
 
@@ -24,11 +27,20 @@ export function auditRow({ sequence, atMs, actor, event }: AuditEntry, emails: R
 function writeActor(actor: Actor, emails: ReadonlyMap<string, string>): string {
   if (actor.kind === 'operator') return emails.get(actor.operatorId) ?? actor.operatorId
   if (actor.kind === 'session') return 'the account itself'
-  return actor.kind === 'cli' ? 'command line' : 'the service'
+  return actor.kind === 'cli' ? 'the command line' : 'the service'
 }
 
-function fieldValue(name: string, value: string | number, emails: ReadonlyMap<string, string>): Html {
+/** `nextKeyId` is the next key. */
+function wordOf(name: string): string {
+  if (name === 'endsAtMs') return 'until'
+  return name
+    .replace(/Id$/, '')
+    .replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+    .trim()
+}
+
+function writeValue(name: string, value: string | number, emails: ReadonlyMap<string, string>): Html {
   if (typeof value === 'number') return name === 'endsAtMs' ? writeMinute(value) : html`${value}`
   if (name === 'accountId') return html`<a href="/operator/accounts/${value}"><code>${value}</code></a>`
-  return html`<code>${value}</code>${emails.has(value) ? html` (${emails.get(value)})` : ''}`
+  return html`<code>${emails.get(value) ?? value}</code>`
 }

@@ -5,7 +5,7 @@ import { auditEvents, type AuditEntry } from '../../domain/audit.ts'
 import { writeCheckpoint } from '../../domain/checkpoint.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import { download } from '../download.ts'
-import { field, select } from '../field.ts'
+import { select } from '../field.ts'
 import type { Html } from '../layout.ts'
 import { withNotice } from '../notices.ts'
 import { redirect } from '../redirect.ts'
@@ -14,7 +14,7 @@ import { streamTexts } from '../text-stream.ts'
 import { writeNumber } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { auditCard } from './audit-card.ts'
-import { auditRow } from './audit-row.ts'
+import { auditRows } from './audit-row.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/audit'
@@ -89,15 +89,23 @@ function entryList(shown: readonly AuditEntry[], emails: ReadonlyMap<string, str
     return html`<p class="empty">
       ${isFiltered ? html`No entry is like that. <a href="${path}">See all</a>` : 'Nothing is written yet.'}
     </p>`
-  return html`<ul class="rows">
-    ${shown.map((entry) => auditRow(entry, emails))}
-  </ul>`
+  return auditRows(shown, emails)
 }
 
 function filterForm({ accountId, type }: Filter): Html {
   const events = [['', 'All'] as const, ...Object.keys(auditEvents).map((name) => [name, name] as const)]
   return html`<form class="filters" method="get" action="${path}">
-    ${field({ name: 'account', label: 'Account’s id', value: accountId ?? '', optional: true, maxCharacters: 50 })}
+    <div class="field">
+      <label for="account">Account’s id</label>
+      <input
+        id="account"
+        name="account"
+        value="${accountId ?? ''}"
+        maxlength="50"
+        autocomplete="off"
+        spellcheck="false"
+      />
+    </div>
     ${select('event', 'Event', events, type)}
     <button class="secondary">Show</button>
   </form>`

@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import { maxListedOperators } from '../../accounts/operators.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import type { Html } from '../layout.ts'
 import type { Route } from '../route.ts'
@@ -6,6 +7,7 @@ import { writeNumber } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 import type { WebParts } from '../web-parts.ts'
 import { reviewLine } from './audit-card.ts'
+import { auditRows } from './audit-row.ts'
 import { consolePage } from './console-page.ts'
 
 /** What needs somebody's attention. */
@@ -15,6 +17,8 @@ export const overviewRoutes: readonly Route[] = [
 
 /** So many are counted at most; more are more than enough. */
 const maxCounted = 1000
+/** The newest entries of the audit log. */
+const shownLatest = 5
 
 interface Attention {
   readonly name: string
@@ -38,21 +42,27 @@ const attentions: readonly Attention[] = [
 
 async function showOverview(visit: OperatorVisit): Promise<Response> {
   const { parts } = visit
-  const counted = await Promise.all(
-    attentions.map(async ({ count, ...attention }) => ({ ...attention, waiting: await count(parts) })),
-  )
+  const [latest, operators, ...counted] = await Promise.all([
+    parts.console.audit.store.listAudit({ limit: shownLatest }),
+    parts.operators.store.listOperators(maxListedOperators),
+    ...attentions.map(async ({ count, ...attention }) => ({ ...attention, waiting: await count(parts) })),
+  ])
   const isQuiet = counted.every(({ waiting }) => waiting === 0)
   return consolePage(visit, {
     title: 'Overview',
     lead: isQuiet ? 'Nothing waits for you.' : 'Something waits for somebody.',
     body: html`<div class="cards">
-      ${counted.map(attentionCard)}
+        ${counted.map(attentionCard)}
+        <section class="card">
+          <h2>Audit log</h2>
+          ${reviewLine(parts.console.audit.last, parts.clock.nowMs())}
+          <p><a href="/operator/audit">See the log</a></p>
+        </section>
+      </div>
       <section class="card">
-        <h2>Audit log</h2>
-        ${reviewLine(parts.console.audit.last, parts.clock.nowMs())}
-        <p><a href="/operator/audit">See the log</a></p>
-      </section>
-    </div>`,
+        <h2>Lately</h2>
+        ${auditRows(latest, new Map(operators.map(({ id, email }) => [id, email])))}
+      </section>`,
   })
 }
 
