@@ -45,7 +45,7 @@ async function showOverview(visit: OperatorVisit): Promise<Response> {
   const [latest, operators, ...counted] = await Promise.all([
     parts.console.audit.store.listAudit({ limit: shownLatest }),
     parts.operators.store.listOperators(maxListedOperators),
-    ...attentions.map(async ({ count, ...attention }) => ({ ...attention, waiting: await count(parts) })),
+    ...attentions.map(async (attention) => ({ ...attention, waiting: await attention.count(parts) })),
   ])
   const isQuiet = counted.every(({ waiting }) => waiting === 0)
   return consolePage(visit, {
