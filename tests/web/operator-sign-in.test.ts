@@ -268,3 +268,21 @@ test('nobody ends or demotes themselves, nor the last admin', async () => {
     ])
   }
 })
+
+test('no address, code or token of an operator is in the log or among the audit events', async () => {
+  const visitor = atTheDoor(service)
+  const path = await askForCode(visitor, 'ada@example.com')
+  const { code, token = '' } = await lastLetter()
+  await visitor.post(path, { code })
+  const cookie = visitor.cookie.split('=')[1]!
+  await visitor.post('/operator/confirm')
+  const confirming = (await lastLetter()).code
+  const log = JSON.stringify(service.events)
+  const audit = JSON.stringify(await service.store.listAudit({ limit: 1000 }))
+  for (const secret of ['ada@example.com', token, cookie]) {
+    expect(secret).not.toBe('')
+    expect(log).not.toContain(secret)
+    expect(audit).not.toContain(secret)
+  }
+  for (const digits of [code, confirming]) expect(log + audit).not.toContain(`"${digits}"`)
+})
