@@ -65,6 +65,22 @@ describe('accounts', () => {
     expect(text).toContain('owner@example.com')
   })
 
+  test('one with many keys shows them in pages, and no page of the console is larger than 30 KB', async () => {
+    const { account } = await service.addAccount('many keys', 'max')
+    for (let n = 0; n < 44; n++) await service.addKey(account.id)
+    const seen: string[] = []
+    for (let path = `/operator/accounts/${account.id}`; path !== '';) {
+      const text = await textOf(path)
+      expect(Buffer.byteLength(text)).toBeLessThan(30_000)
+      seen.push(...Array.from(text.matchAll(/keys\/(key_\w+)\/revoke/g), ([, id]) => id!))
+      path = /rel="next" href="([^"]+)"/.exec(text)?.[1] ?? ''
+    }
+    const keys = await service.store.listKeys(account.id, 100)
+    expect(seen).toEqual(keys.map(({ id }) => id))
+    for (const path of ['/operator', '/operator/accounts', '/operator/audit', '/operator/operators'])
+      expect(Buffer.byteLength(await textOf(path)), path).toBeLessThan(30_000)
+  })
+
   test('an operator puts one on another plan, suspends and resumes it, and the API follows', async () => {
     const { account, key } = await service.addAccount('changing', 'max')
     const path = `/operator/accounts/${account.id}`

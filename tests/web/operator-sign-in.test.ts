@@ -218,6 +218,7 @@ describe('a fresh proof', () => {
     await clock.skip(9 * minuteMs)
     expect((await add('one@example.com')).headers.get('location')).toBe('/operator/operators?done=operator-added')
     await clock.skip(2 * minuteMs)
+    expect(await (await visitor.get('/operator/operators')).text()).toContain('Confirm that it is you first')
     const led = await add('two@example.com')
     const confirm = `/operator/confirm?next=${encodeURIComponent('/operator/operators?done=operator-added')}`
     expect([led.status, led.headers.get('location')]).toEqual([303, confirm])

@@ -9,6 +9,8 @@ import { quotaBar } from '../quota-bar.ts'
 import { writeAgo, writeDay, writeNumber } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 
+/** Working keys that are shown at once. */
+const keysPerPage = 20
 /** Revoked keys that are shown. */
 const maxShownRevoked = 20
 
@@ -104,6 +106,8 @@ function keyCard(
   const nowMs = visit.parts.clock.nowMs()
   const isRevoked = (key: StoredKey): boolean => effectiveState(key, nowMs) === 'revoked'
   const kept = keys.filter((key) => !isRevoked(key))
+  const asked = Number(/^\d{1,4}$/.exec(visit.query.get('keys') ?? '')?.[0] ?? 0)
+  const from = asked < kept.length ? asked : 0
   const revoked = keys.filter(isRevoked)
   return html`<section class="card">
     <h2>Keys</h2>
@@ -111,9 +115,10 @@ function keyCard(
       kept.length === 0
         ? html`<p class="empty">No key of it works now.</p>`
         : html`<ul class="rows">
-            ${kept.map((key) => keyRow(visit, account, key, uses.get(key.id)))}
+            ${kept.slice(from, from + keysPerPage).map((key) => keyRow(visit, account, key, uses.get(key.id)))}
           </ul>`
     }
+    ${keyPaging(account, kept.length, from)}
     ${kept.length < 2 || !may(visit, 'revokeKeys') ? '' : revokeAllForm(visit, account, kept.length)}
     ${
       revoked.length === 0
@@ -132,6 +137,16 @@ function keyCard(
           </details>`
     }
   </section>`
+}
+
+function keyPaging({ id }: Account, count: number, from: number): Html | '' {
+  if (count <= keysPerPage) return ''
+  const next = from + keysPerPage
+  return html`<nav class="actions" aria-label="More keys">
+    <span class="faint">${from + 1} to ${Math.min(next, count)} of ${writeNumber(count)}</span>
+    ${from === 0 ? '' : html`<a class="button secondary" href="/operator/accounts/${id}">Newest</a>`}
+    ${next >= count ? '' : html`<a class="button secondary" rel="next" href="/operator/accounts/${id}?keys=${next}">Older</a>`}
+  </nav>`
 }
 
 function keyRow(visit: OperatorVisit, account: Account, key: StoredKey, usedAtMs: number | undefined): Html {

@@ -18,8 +18,8 @@ import { auditRows } from './audit-row.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/audit'
-/** Entries on one page. */
-const perPage = 50
+/** Entries on one page: no page is larger than 30 KB. */
+const perPage = 40
 /** What is seldom is not looked for in the whole log at once: so many entries are looked through for one page. */
 const among = 20_000
 const { see } = operatorActions
