@@ -2,6 +2,8 @@ import type { Page } from 'playwright-core'
 import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
 import { createSignInLink } from '../../src/accounts/proofs.ts'
 import { connections } from '../../src/domain/connections.ts'
+import { idMinter } from '../../src/domain/ids.ts'
+import { systemRandom } from '../../src/domain/random.ts'
 import { periodAt } from '../../src/domain/usage.ts'
 import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import type { RequestRow } from '../../src/storage/schema.ts'
@@ -279,14 +281,17 @@ export const everyPage: readonly PageState[] = [
 /** A past month of requests, as the ledger would have left it. */
 async function fillPast({ config, account, store }: Service): Promise<void> {
   const [key] = await store.listKeys(account.id, 1)
+  let admittedAtMs = 0
+  // Ids sort by time: what looks older than it is kept would be swept away.
+  const mintId = idMinter('req_', () => admittedAtMs, systemRandom())
   const db = await openSqlite(config.dataDir)
   try {
     for (let ago = 1; ago < 28; ago++) {
       for (let count = 0; count < (ago * 7) % 13; count++) {
         const isFailed = (ago + count) % 6 === 0
-        const admittedAtMs = Date.now() - ago * 86_400_000
+        admittedAtMs = Date.now() - ago * 86_400_000
         const row: RequestRow = {
-          id: `req_${String(ago).padStart(4, '0')}${count}`,
+          id: mintId(),
           account_id: account.id,
           key_id: key!.id,
           profile: count % 3 === 0 ? 'svc-router/fusion' : 'svc-router/frontier',

@@ -30,11 +30,17 @@ async function showDoc(visit: Visit): Promise<Response> {
   if (isMarkdown) return textAnswer('text/markdown', `# ${doc.title}\n\n${doc.markdown}\n`)
   return page(visit, {
     title: doc.title,
+    summary: plainText(doc.summary),
     above: trail(doc),
     ...(doc.path.startsWith('/docs/errors/') && { lead: inlineHtml(doc.summary, docLink) }),
     body: html`${renderMarkdown(doc.markdown, docLink)}
       <p class="side"><a href="${doc.path}.md">This page as Markdown</a> · <a href="/llms.txt">llms.txt</a></p>`,
   })
+}
+
+/** Markdown without its marks. */
+function plainText(markdown: string): string {
+  return markdown.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[`*]/g, '')
 }
 
 /** The way from the first page of the documentation to this one. */
