@@ -5,7 +5,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Browser, Page, Request } from 'playwright-core'
+import type { Browser, Page, Response } from 'playwright-core'
 import { Service } from '../tests/service.ts'
 import { startChromium } from '../tests/web/chromium.ts'
 import { everyPage, fillAccount, signIn } from '../tests/web/every-page.ts'
@@ -75,16 +75,17 @@ async function measureAll(driver: Browser, signedIn: boolean): Promise<Row[]> {
   return rows
 }
 
-/** Where a state is found; undefined where only a form leads there, which Lighthouse cannot send. */
+/** Where a state is found; undefined where only a form leads there, which Lighthouse cannot send, or where the page refuses. */
 async function addressOf(state: (typeof everyPage)[number], page: Page, origin: string): Promise<string | undefined> {
-  let method = 'GET'
-  const note = (request: Request): void => {
-    if (request.isNavigationRequest()) method = request.method()
+  let isPlain = false
+  const note = (response: Response): void => {
+    const request = response.request()
+    if (request.isNavigationRequest()) isPlain = request.method() === 'GET' && response.status() === 200
   }
-  page.on('request', note)
+  page.on('response', note)
   await state.show(page, origin)
-  page.off('request', note)
-  return method === 'GET' ? page.url().split('#')[0]! : undefined
+  page.off('response', note)
+  return isPlain ? page.url().split('#')[0]! : undefined
 }
 
 async function measure(
