@@ -130,20 +130,29 @@ function header({ path, signedIn }: Pick<Visit, 'path' | 'signedIn'>): Html {
     <nav aria-label="Main">
       ${
         signedIn === undefined
-          ? html`${publicPlaces.map((place) => html`<a href="${place.path}" ${currentMark(path, place.path)}>${place.name}</a>`)}
-              <a href="/sign-in" ${currentMark(path, '/sign-in')}>Sign in</a>
-              <a class="button" href="/account/setup" ${currentMark(path, '/account/setup')}>Get a key</a>`
-          : navigation.map((place) => html`<a href="${place.path}" ${currentMark(path, place.path)}>${place.name}</a>`)
+          ? html`${publicPlaces.map((place) => placeLink(path, place, publicPlaces))}
+              <a href="/sign-in" ${currentMark(path, '/sign-in')}>Sign in</a>`
+          : navigation.map((place) => placeLink(path, place, navigation))
       }
     </nav>
     ${
       signedIn === undefined
-        ? ''
+        ? html`<a class="button" href="/account/setup" ${currentMark(path, '/account/setup')}>Get a key</a>`
         : html`<form method="post" action="/sign-out">
             ${csrfInput(signedIn)}<button class="quiet">Sign out</button>
           </form>`
     }
   </header>`
+}
+
+/** A page that is not in the navigation belongs to the place whose path its own goes on from. */
+function placeLink(path: string, place: (typeof navigation)[number], all: typeof navigation): Html {
+  const [nearest] = all
+    .filter((one) => path.startsWith(`${one.path}/`))
+    .toSorted((a, b) => b.path.length - a.path.length)
+  const isIn = nearest === place && !all.some((one) => one.path === path)
+  const mark = isIn ? html`aria-current="true"` : currentMark(path, place.path)
+  return html`<a href="${place.path}" ${mark}>${place.name}</a>`
 }
 
 function currentMark(path: string, place: string): Html | '' {

@@ -226,7 +226,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
     const { page } = journey
     await page.getByLabel('Provider').selectOption('custom')
     await page.getByLabel('Model').fill('own')
-    await page.getByLabel('Credential (').fill('sk-made-up-credential-of-a-test')
+    await page.getByLabel('Credential (optional)', { exact: true }).fill('sk-made-up-credential-of-a-test')
     await journey.press(page.locator('summary', { hasText: 'Address' }))
     await page.getByLabel('Address of its API').fill(service.providers[0]!.baseUrl)
     await journey.pressButton('Connect')

@@ -51,7 +51,7 @@ function header({ path, operator, csrfToken }: Seen): Html {
   return html`<header>
     <a class="brand" href="/operator"
       ><img src="${assetUrl('icon.svg')}" alt="" width="24" height="24" /> svc-router
-      <span class="mark">Console</span></a
+      <span class="tag warn">Console</span></a
     >
     ${
       operator === undefined || csrfToken === undefined

@@ -63,6 +63,9 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
             <a href="/account/upstreams">${upstreams.length === 0 ? 'Connect a provider' : 'See your providers'}</a>
             · <a href="/account/managed-access">Managed access</a>
           </p>
+          <p class="faint">
+            None of your own? <a href="/account/managed-access">Ask for managed access</a>, which a person reviews.
+          </p>
         </section>
       </div>
       <section class="card">

@@ -91,7 +91,7 @@ export function simulatedNote({ sales }: WebParts): Html | '' {
 
 /** What a plan holds, in the numbers that are enforced. */
 export function planFacts({ requestsPerMinute, requestsPerMonth, premium }: Plan): Html {
-  return html`<ul>
+  return html`<ul class="ticks">
     <li>${writeNumber(requestsPerMonth)} requests a month</li>
     <li>${writeNumber(requestsPerMinute)} requests in any minute</li>
     <li>${premium ? 'Premium profiles, fusion among them' : 'No premium profiles'}</li>
