@@ -26,7 +26,6 @@ const settings = {
     max: { name: 'Max', requests_per_minute: 600, requests_per_month: 10_000, premium: true },
   },
   default_plan: 'small',
-  profiles: { 'team/empty': { description: 'Nothing yet' } },
 }
 
 type Refused = Readonly<Record<string, unknown>> & { readonly code: ErrorCode; readonly message: string }
@@ -217,44 +216,48 @@ suite('from an error’s one link to the mended state in at most three clicks', 
     await expect.poll(async () => (await ask(key)).status, noticedWithin).toBe(200)
     expect((await ask(key)).headers.get('x-ratelimit-limit')).toBe('60')
   })
+})
+
+suite('where an operator decides about plans, and accounts bring their providers', () => {
+  let browser: Browser
+  let service: Service
+  let journey: Journey
+  beforeAll(async () => {
+    browser = await startChromium()
+    service = await Service.start({
+      settings: { ...settings, billing: undefined, profiles: { 'svc-router/frontier': { backends: [] } } },
+    })
+  })
+  afterAll(async () => {
+    await browser.close()
+    await service.stop()
+  })
+  afterEach(() => journey.end())
 
   test('no provider: three clicks connect one of one’s own, and the same request is answered', async () => {
-    const { id, key } = await owner('pro')
-    const signedIn = await (await Journey.begin(browser, service)).signedInTo(id)
-    await follow(signedIn, await ask(key, 'team/empty'), 'no_provider_connected', 'accountUrl')
-    await journey.pressLink('Connect a provider')
+    const { account, key } = await service.addAccount('bringer', 'pro')
+    const ask = (): Promise<Response> => service.chat({}, { authorization: `Bearer ${key}` })
+    const { error } = (await (await ask()).json()) as { error: Refused }
+    const link = `${service.config.appUrl}/account`
+    expect([error.code, error.message.match(/https?:\/\/\S+/g)]).toEqual(['no_provider_connected', [link]])
+    journey = await (await Journey.begin(browser, service)).signedInTo(account.id)
     const { page } = journey
+    await page.goto(link)
+    await journey.pressLink('Connect a provider')
     await page.getByLabel('Provider').selectOption('custom')
     await page.getByLabel('Model').fill('own')
     await page.getByLabel('Credential (optional)', { exact: true }).fill('sk-made-up-credential-of-a-test')
     await journey.press(page.locator('summary', { hasText: 'Address' }))
     await page.getByLabel('Address of its API').fill(service.providers[0]!.baseUrl)
     await journey.pressButton('Connect')
-    await page
-      .getByText(/is connected|Connected/)
-      .first()
-      .waitFor()
+    await page.getByText('The provider is connected').waitFor()
     expect(journey.clicks).toBe(maxClicks)
-    await expect.poll(async () => (await ask(key, 'team/empty')).status, noticedWithin).toBe(200)
-  })
-})
-
-suite('where an operator decides about plans', () => {
-  let browser: Browser
-  let service: Service
-  let journey: Journey
-  beforeAll(async () => {
-    browser = await startChromium()
-    service = await Service.start({ settings: { ...settings, billing: undefined } })
-  })
-  afterAll(async () => {
-    await journey.end()
-    await browser.close()
-    await service.stop()
+    await expect.poll(async () => (await ask()).status, noticedWithin).toBe(200)
   })
 
   test('quota: one click files the request, and once it is approved the same request is answered', async () => {
     const { account, key } = await service.addAccount('asker', 'small')
+    await service.connectOwn('sk-made-up-credential-of-a-test', account.id)
     const ask = (): Promise<Response> => service.chat({}, { authorization: `Bearer ${key}` })
     for (let request = 0; request < 2; request++) await ask()
     const { error } = (await (await ask()).json()) as { error: Refused }
