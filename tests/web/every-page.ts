@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
 import { createSignInLink } from '../../src/accounts/proofs.ts'
@@ -333,6 +334,8 @@ export async function fillAccount(service: Service): Promise<void> {
   const incidents = { store: service.store, clock: service.plane.clock, random: service.plane.random }
   await openIncident(incidents, { title: 'Slow answers', impact: 'minor', text: 'We look into it.' })
   const { id } = await openIncident(incidents, { title: 'No sign-in', impact: 'major', text: 'Letters are late.' })
+  // What comes later is told first, by the millisecond.
+  await setTimeout(2)
   await updateIncident(incidents, id, 'resolved', 'They arrive again.')
   for (let request = 0; request < 3; request++) await service.chat()
   await service.chat({ model: 'svc-router/fusion' })

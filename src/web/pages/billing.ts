@@ -38,14 +38,16 @@ async function showBilling(visit: AccountVisit): Promise<Response> {
       <section class="card">
         <h2>Your plan</h2>
         ${plan === undefined ? '' : planFacts(plan)} ${subscriptionFacts(overview, parts.plans)}
-        <p><a class="button" href="/billing/upgrade">Change plan</a></p>
-        ${
-          sold === undefined || overview.subscription === null
-            ? ''
-            : html`<form method="post" action="/billing/portal">
-                ${csrfInput(signedIn)}<button class="secondary">Card, invoices and cancelling</button>
-              </form>`
-        }
+        <div class="actions">
+          <a class="button" href="/billing/upgrade">Change plan</a>
+          ${
+            sold === undefined || overview.subscription === null
+              ? ''
+              : html`<form method="post" action="/billing/portal">
+                  ${csrfInput(signedIn)}<button class="secondary">Card, invoices and cancelling</button>
+                </form>`
+          }
+        </div>
       </section>
       ${requests.length === 0 ? '' : requestList(requests, parts, visit)}`,
   })

@@ -53,7 +53,7 @@ function planCard(
   const { to, direction, price } = change
   return html`<section class="card">
     <h2>${to.name}${direction === 'same' ? html` <span class="tag good">your plan</span>` : ''}</h2>
-    ${price === null ? '' : html`<p class="figure">${writePrice(price)}</p>`} ${planFacts(to)} ${effectOf(change)}
+    ${price === null ? '' : html`<p class="figure price">${writePrice(price)}</p>`} ${planFacts(to)} ${effectOf(change)}
     ${action(change, offers, isAsking, visit)}
   </section>`
 }
