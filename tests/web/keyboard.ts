@@ -48,7 +48,9 @@ const watchFocus = `(() => {
 /** What of a page Tab does not reach, or does not show that it has. */
 export async function faultsByKeyboard(page: Page): Promise<string[]> {
   const presses = await page.evaluate<number>(watchFocus)
-  for (let press = 0; press < presses; press++) await page.keyboard.press('Tab')
+  // As if the key were held down: nothing waits for each single step.
+  await Promise.all(Array.from({ length: presses }, () => page.keyboard.down('Tab')))
+  await page.keyboard.up('Tab')
   const { missed, unmarked } = await page.evaluate<{ missed: string[]; unmarked: string[] }>('focusNotes()')
   return [...missed.map((each) => `not reached: ${each}`), ...unmarked.map((each) => `not shown: ${each}`)]
 }
