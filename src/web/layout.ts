@@ -13,6 +13,8 @@ export interface Page {
   readonly title: string
   /** A sentence below the heading. */
   readonly lead?: string | Html
+  /** What it is about, as plain text for lists of pages; the lead where that is text. */
+  readonly summary?: string
   /** Where the page stands, above its heading. */
   readonly above?: Html | undefined
   readonly body: Html
@@ -51,6 +53,9 @@ const endPlaces: typeof publicPlaces = [
   { path: '/leaked-key', name: 'Found a key?' },
 ]
 
+/** Said of a page that says nothing of itself. */
+const slogan = 'svc-router: one key, many models.'
+
 /** A whole page as the answer to a visit. */
 export async function page(
   visit: Pick<Visit, 'path' | 'query' | 'signedIn' | 'requestId'>,
@@ -80,6 +85,7 @@ export async function frame(query: URLSearchParams, it: Page, around: Frame): Pr
 
 function document(query: URLSearchParams, it: Page, around: Frame): Html {
   const { title, lead, above, body, problem, also } = it
+  const summary = it.summary ?? (typeof lead === 'string' ? lead : slogan)
   const notice = problem === undefined ? noticeOf(query) : undefined
   return html`<!doctype html>
     <html lang="en">
@@ -87,6 +93,7 @@ function document(query: URLSearchParams, it: Page, around: Frame): Html {
         <meta charset="utf-8" />
         <title>${problem === undefined ? '' : 'Error: '}${title} · ${around.place}</title>
         <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="description" content="${summary}" />
         <meta name="color-scheme" content="light dark" />
         <link rel="icon" href="${assetUrl('icon.svg')}" type="image/svg+xml" />
         <link rel="stylesheet" href="${assetUrl('style.css')}" />
@@ -114,7 +121,7 @@ function document(query: URLSearchParams, it: Page, around: Frame): Html {
 
 const footer = html`<footer>
   <nav aria-label="All pages">${endPlaces.map(({ path, name }) => html`<a href="${path}">${name}</a> `)}</nav>
-  <p>svc-router: one key, many models.</p>
+  <p>${slogan}</p>
 </footer>`
 
 function header({ path, signedIn }: Pick<Visit, 'path' | 'signedIn'>): Html {
@@ -123,20 +130,29 @@ function header({ path, signedIn }: Pick<Visit, 'path' | 'signedIn'>): Html {
     <nav aria-label="Main">
       ${
         signedIn === undefined
-          ? html`${publicPlaces.map((place) => html`<a href="${place.path}" ${currentMark(path, place.path)}>${place.name}</a>`)}
-              <a href="/sign-in" ${currentMark(path, '/sign-in')}>Sign in</a>
-              <a class="button" href="/account/setup" ${currentMark(path, '/account/setup')}>Get a key</a>`
-          : navigation.map((place) => html`<a href="${place.path}" ${currentMark(path, place.path)}>${place.name}</a>`)
+          ? html`${publicPlaces.map((place) => placeLink(path, place, publicPlaces))}
+              <a href="/sign-in" ${currentMark(path, '/sign-in')}>Sign in</a>`
+          : navigation.map((place) => placeLink(path, place, navigation))
       }
     </nav>
     ${
       signedIn === undefined
-        ? ''
+        ? html`<a class="button" href="/account/setup" ${currentMark(path, '/account/setup')}>Get a key</a>`
         : html`<form method="post" action="/sign-out">
             ${csrfInput(signedIn)}<button class="quiet">Sign out</button>
           </form>`
     }
   </header>`
+}
+
+/** A page that is not in the navigation belongs to the place whose path its own goes on from. */
+function placeLink(path: string, place: (typeof navigation)[number], all: typeof navigation): Html {
+  const [nearest] = all
+    .filter((one) => path.startsWith(`${one.path}/`))
+    .toSorted((a, b) => b.path.length - a.path.length)
+  const isIn = nearest === place && !all.some((one) => one.path === path)
+  const mark = isIn ? html`aria-current="true"` : currentMark(path, place.path)
+  return html`<a href="${place.path}" ${mark}>${place.name}</a>`
 }
 
 function currentMark(path: string, place: string): Html | '' {

@@ -11,7 +11,8 @@ export function stateTag({ state, errorCode }: RequestRecord): Html {
   return html`<span class="tag good">answered</span>`
 }
 
-/** `340 ms` or `12.3 s`. */
+/** `340 ms`, `1.25 s` or `12.3 s`. */
 export function writeMs(ms: number): string {
-  return ms < 10_000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`
 }

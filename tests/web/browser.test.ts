@@ -7,6 +7,7 @@ import { Service } from '../service.ts'
 import { Visitor } from './browser-less.ts'
 import { hasChromium, startChromium } from './chromium.ts'
 import { beholders, byName, everyPage, fillAccount, lastLetter, signIn, signInAs } from './every-page.ts'
+import { focused, tabTo } from './keyboard.ts'
 
 const stepMs = 10_000
 
@@ -173,40 +174,40 @@ suite('in a browser', () => {
     await open()
     await page.goto(`${service.config.appUrl}/sign-in`)
     await page.keyboard.press('Tab')
-    expect(await focused()).toBe('Skip to content')
+    expect(await focused(page)).toBe('Skip to content')
     await page.keyboard.press('Enter')
-    await tabTo('email')
+    await tabTo(page, 'email')
     await page.keyboard.type('keys@example.com')
     await page.keyboard.press('Enter')
     await page.getByLabel('Code').waitFor()
-    await tabTo('code')
+    await tabTo(page, 'code')
     await page.keyboard.type((await lastLetter(page, service.config.appUrl)).code)
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'No account has this address yet' }).waitFor()
-    await tabTo('Set up an account with it')
+    await tabTo(page, 'Set up an account with it')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Your first key' }).waitFor()
-    await tabTo('All keys')
+    await tabTo(page, 'All keys')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Your keys' }).waitFor()
-    await tabTo('name')
+    await tabTo(page, 'name')
     await page.keyboard.type('typed')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Your new key' }).waitFor()
-    await tabTo('I have copied it')
+    await tabTo(page, 'I have copied it')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Your keys' }).waitFor()
-    await tabTo('Rotate typed')
+    await tabTo(page, 'Rotate typed')
     await page.keyboard.press('Enter')
-    await tabTo('Make the new key')
+    await tabTo(page, 'Make the new key')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Your new key' }).waitFor()
-    await tabTo('I have copied it')
+    await tabTo(page, 'I have copied it')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Your keys' }).waitFor()
-    await tabTo('Revoke typed')
+    await tabTo(page, 'Revoke typed')
     await page.keyboard.press('Enter')
-    await tabTo('Revoke typed', 'BUTTON')
+    await tabTo(page, 'Revoke typed', 'BUTTON')
     await page.keyboard.press('Enter')
     await page.getByText('The key is revoked').waitFor()
   })
@@ -252,25 +253,4 @@ async function violations(): Promise<string[]> {
   const options = { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }
   const results = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`)
   return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`)
-}
-
-/** What has the focus, as somebody who only listens knows it. */
-function focused(): Promise<string> {
-  return page.evaluate<string>(
-    `(document.activeElement?.name || document.activeElement?.textContent || '').replace(/\\s+/g, ' ').trim()`,
-  )
-}
-
-/** Presses Tab until the wanted one has the focus; it must be visible that it has. */
-async function tabTo(wanted: string, tag?: string): Promise<void> {
-  for (let presses = 0; presses < 40; presses++) {
-    const isThere = (await focused()) === wanted
-    if (isThere && (tag === undefined || (await page.evaluate('document.activeElement.tagName')) === tag)) {
-      const outline = await page.evaluate<string>('getComputedStyle(document.activeElement).outlineStyle')
-      expect(outline, `${wanted} shows that it has the focus`).not.toBe('none')
-      return
-    }
-    await page.keyboard.press('Tab')
-  }
-  throw new Error(`the keyboard does not reach ${wanted}`)
 }

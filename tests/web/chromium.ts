@@ -24,9 +24,9 @@ export function hasChromium(suite: string): boolean {
   return false
 }
 
-/** Starts it. @throws where it cannot be started */
-export function startChromium(): Promise<Browser> {
+/** Starts it, with flags besides. @throws where it cannot be started */
+export function startChromium(more: readonly string[] = []): Promise<Browser> {
   const executablePath = findChromium()
   if (executablePath === undefined) throw new Error('there is no Chromium')
-  return chromium.launch({ executablePath, args: flags, timeout: launchMs })
+  return chromium.launch({ executablePath, args: [...flags, ...more], timeout: launchMs })
 }

@@ -1,7 +1,10 @@
+import { setTimeout } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
 import { createSignInLink } from '../../src/accounts/proofs.ts'
 import { connections } from '../../src/domain/connections.ts'
+import { idMinter } from '../../src/domain/ids.ts'
+import { systemRandom } from '../../src/domain/random.ts'
 import { periodAt } from '../../src/domain/usage.ts'
 import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import type { RequestRow } from '../../src/storage/schema.ts'
@@ -285,14 +288,17 @@ export const everyPage: readonly PageState[] = [
 /** A past month of requests, as the ledger would have left it. */
 async function fillPast({ config, account, store }: Service): Promise<void> {
   const [key] = await store.listKeys(account.id, 1)
+  let admittedAtMs = 0
+  // Ids sort by time: what looks older than it is kept would be swept away.
+  const mintId = idMinter('req_', () => admittedAtMs, systemRandom())
   const db = await openSqlite(config.dataDir)
   try {
     for (let ago = 1; ago < 28; ago++) {
       for (let count = 0; count < (ago * 7) % 13; count++) {
         const isFailed = (ago + count) % 6 === 0
-        const admittedAtMs = Date.now() - ago * 86_400_000
+        admittedAtMs = Date.now() - ago * 86_400_000
         const row: RequestRow = {
-          id: `req_${String(ago).padStart(4, '0')}${count}`,
+          id: mintId(),
           account_id: account.id,
           key_id: key!.id,
           profile: count % 3 === 0 ? 'svc-router/fusion' : 'svc-router/frontier',
@@ -334,6 +340,8 @@ export async function fillAccount(service: Service): Promise<void> {
   const incidents = { store: service.store, clock: service.plane.clock, random: service.plane.random }
   await openIncident(incidents, { title: 'Slow answers', impact: 'minor', text: 'We look into it.' })
   const { id } = await openIncident(incidents, { title: 'No sign-in', impact: 'major', text: 'Letters are late.' })
+  // What comes later is told first, by the millisecond.
+  await setTimeout(2)
   await updateIncident(incidents, id, 'resolved', 'They arrive again.')
   for (let request = 0; request < 3; request++) await service.chat()
   await service.chat({ model: 'svc-router/fusion' })

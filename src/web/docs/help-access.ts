@@ -99,7 +99,7 @@ export const accessHelp = {
       'Most clients do it by themselves. In a program of your own, send fewer at once: `X-RateLimit-Remaining` says how many are left.',
       'A larger plan has a larger minute. The limit of a key is changed beside the key.',
     ],
-    at: { path: '/pricing', name: 'Plans and limits' },
+    at: { path: '/billing/upgrade', name: 'Larger plans' },
     example: { retryAfterSeconds: 4, words: { limit: 20, plan: 'Free', seconds: 4 } },
   },
   too_many_fusions: {

@@ -53,7 +53,8 @@ export function consoleRefusal(visit: Visit, entered: EnteredOperator | undefine
 function header({ path, operator, csrfToken }: Seen): Html {
   return html`<header>
     <a class="brand" href="/operator"
-      ><img src="${assetUrl('icon.svg')}" alt="" width="24" height="24" /> svc-router <span>Console</span></a
+      ><img src="${assetUrl('icon.svg')}" alt="" width="24" height="24" /> svc-router
+      <span class="tag warn">Console</span></a
     >
     ${
       operator === undefined || csrfToken === undefined

@@ -5,11 +5,13 @@ import { maxEmailsPerAccount } from '../../accounts/sign-in.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
 import type { AccountEmail, Session } from '../../domain/identity.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
+import { newKeyForm } from '../new-key-form.ts'
 import { passkeyCard } from './passkeys.ts'
 import { quotaBar } from '../quota-bar.ts'
 import type { Route } from '../route.ts'
 import { writeAgo, writeNumber } from '../time.ts'
 import type { AccountVisit, SignedIn } from '../visit.ts'
+import type { WebParts } from '../web-parts.ts'
 
 export const accountRoutes: readonly Route[] = [
   { method: 'GET', path: '/account', access: 'account', handle: showAccount },
@@ -34,7 +36,9 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
     lead: account.name,
     body: html`${
         account.suspended
-          ? html`<p class="warning">This account is suspended: its keys are refused. Ask whoever runs the service.</p>`
+          ? html`<p class="warning">
+              This account is suspended: its keys are refused. <a href="/support">Write to us</a>.
+            </p>`
           : ''
       }
       <div class="cards">
@@ -44,7 +48,7 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
           ${plan === undefined ? '' : html`<p class="faint">${plan.premium ? 'With' : 'Without'} the premium profiles.</p>`}
           <p><a href="/billing/upgrade">See the plans</a></p>
         </section>
-        ${keyCard(keys, uses, nowMs)}
+        ${keyCard(visit, keys, uses, nowMs)}
         <section class="card">
           <h2>Providers</h2>
           <p>
@@ -58,6 +62,9 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
           <p>
             <a href="/account/upstreams">${upstreams.length === 0 ? 'Connect a provider' : 'See your providers'}</a>
             · <a href="/account/managed-access">Managed access</a>
+          </p>
+          <p class="faint">
+            None of your own? <a href="/account/managed-access">Ask for managed access</a>, which a person reviews.
           </p>
         </section>
       </div>
@@ -78,7 +85,13 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
   })
 }
 
-function keyCard(keys: readonly StoredKey[], uses: ReadonlyMap<string, number>, nowMs: number): Html {
+/** Errors about keys lead here, so a key can be made without going on to another page. */
+function keyCard(
+  { parts, signedIn }: AccountVisit,
+  keys: readonly StoredKey[],
+  uses: ReadonlyMap<string, number>,
+  nowMs: number,
+): Html {
   const working = keys.filter((key) => ['active', 'retiring'].includes(effectiveState(key, nowMs)))
   const lastUseMs = Math.max(0, ...uses.values())
   return html`<section class="card">
@@ -92,7 +105,8 @@ function keyCard(keys: readonly StoredKey[], uses: ReadonlyMap<string, number>, 
               now${lastUseMs === 0 ? ', not used yet' : html`, last used ${writeAgo(lastUseMs, nowMs)}`}.`
       }
     </p>
-    <p><a href="/account/keys">${working.length === 0 ? 'Make a key' : 'See your keys'}</a></p>
+    ${newKeyForm(signedIn, { limits: everyProfile(parts) })}
+    <p class="after"><a href="/account/keys">See your keys</a></p>
   </section>`
 }
 
@@ -145,4 +159,9 @@ function sessionList(sessions: readonly Session[], signedIn: SignedIn, nowMs: nu
     <form method="post" action="/account/sessions/end-all">
       ${csrfInput(signedIn)}<button class="secondary">Sign out everywhere</button>
     </form>`
+}
+
+/** A key that is made here may use all profiles: the page of the keys can limit it. */
+function everyProfile({ profiles }: WebParts): Html {
+  return html`${profiles.map(({ id }) => html`<input type="hidden" name="profiles" value="${id}" />`)}`
 }

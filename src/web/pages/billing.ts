@@ -38,14 +38,16 @@ async function showBilling(visit: AccountVisit): Promise<Response> {
       <section class="card">
         <h2>Your plan</h2>
         ${plan === undefined ? '' : planFacts(plan)} ${subscriptionFacts(overview, parts.plans)}
-        <p><a class="button" href="/billing/upgrade">Change plan</a></p>
-        ${
-          sold === undefined || overview.subscription === null
-            ? ''
-            : html`<form method="post" action="/billing/portal">
-                ${csrfInput(signedIn)}<button class="secondary">Card, invoices and cancelling</button>
-              </form>`
-        }
+        <div class="actions">
+          <a class="button" href="/billing/upgrade">Change plan</a>
+          ${
+            sold === undefined || overview.subscription === null
+              ? ''
+              : html`<form method="post" action="/billing/portal">
+                  ${csrfInput(signedIn)}<button class="secondary">Card, invoices and cancelling</button>
+                </form>`
+          }
+        </div>
       </section>
       ${requests.length === 0 ? '' : requestList(requests, parts, visit)}`,
   })
@@ -91,7 +93,7 @@ export function simulatedNote({ sales }: WebParts): Html | '' {
 
 /** What a plan holds, in the numbers that are enforced. */
 export function planFacts({ requestsPerMinute, requestsPerMonth, premium }: Plan): Html {
-  return html`<ul>
+  return html`<ul class="ticks">
     <li>${writeNumber(requestsPerMonth)} requests a month</li>
     <li>${writeNumber(requestsPerMinute)} requests in any minute</li>
     <li>${premium ? 'Premium profiles, fusion among them' : 'No premium profiles'}</li>

@@ -8,6 +8,7 @@ import { sample } from '../sample.ts'
 import { jsonAnswer } from '../text-answer.ts'
 import type { AccountVisit, Visit } from '../visit.ts'
 import { firstRequest, readProgress } from '../first-request.ts'
+import { trail } from '../trail.ts'
 
 export const connectRoutes: readonly Route[] = [
   { method: 'GET', path: '/connect', access: 'public', handle: showClients },
@@ -47,7 +48,7 @@ async function showClient(visit: Visit): Promise<Response> {
   const command = connectCommand(connection, parts)
   return page(visit, {
     title: connection.title,
-    above: html`<nav class="trail" aria-label="Where you are"><a href="/connect">Connect a client</a></nav>`,
+    above: trail({ path: '/connect', name: 'Connect a client' }),
     body: html`<ol class="steps">
       <li>${keyStep(visit)} ${sample('key', `export ${wiring.keyVariable}=sk_svc_…`)}</li>
       <li>

@@ -14,6 +14,7 @@ import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
 import { endedSessionCookie } from '../session-cookie.ts'
 import type { AccountVisit } from '../visit.ts'
+import { trail } from '../trail.ts'
 
 export const dataRoutes: readonly Route[] = [
   { method: 'GET', path: '/account/data', access: 'account', handle: (visit) => showData(visit) },
@@ -30,6 +31,7 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
   const isFresh = isFreshSession(signedIn.session, parts.clock.nowMs())
   return page(visit, {
     title: 'Your data',
+    above: trail({ path: '/account', name: 'Account' }),
     lead: 'Take everything with you, or have it deleted.',
     status: problem === undefined ? 200 : 422,
     problem,

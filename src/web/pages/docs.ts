@@ -1,13 +1,14 @@
 import { html } from 'hono/html'
 import type { Doc } from '../docs/doc.ts'
 import { docLink } from '../docs/doc-files.ts'
-import { page } from '../layout.ts'
+import { page, type Html } from '../layout.ts'
 import { inlineHtml } from '../markdown-inline.ts'
 import { renderMarkdown } from '../markdown.ts'
 import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
 import { textAnswer } from '../text-answer.ts'
 import type { Visit } from '../visit.ts'
+import { trail } from '../trail.ts'
 
 const paths = ['/docs', '/docs.md', '/docs/:page', '/docs/errors/:code'] as const
 
@@ -30,18 +31,22 @@ async function showDoc(visit: Visit): Promise<Response> {
   if (isMarkdown) return textAnswer('text/markdown', `# ${doc.title}\n\n${doc.markdown}\n`)
   return page(visit, {
     title: doc.title,
-    above: trail(doc),
+    summary: plainText(doc.summary),
+    above: wayTo(doc),
     ...(doc.path.startsWith('/docs/errors/') && { lead: inlineHtml(doc.summary, docLink) }),
     body: html`${renderMarkdown(doc.markdown, docLink)}
       <p class="side"><a href="${doc.path}.md">This page as Markdown</a> · <a href="/llms.txt">llms.txt</a></p>`,
   })
 }
 
+/** Markdown without its marks. */
+function plainText(markdown: string): string {
+  return markdown.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[`*]/g, '')
+}
+
 /** The way from the first page of the documentation to this one. */
-function trail({ path }: Doc) {
+function wayTo({ path }: Doc): Html | undefined {
   if (path === '/docs') return undefined
-  const isError = path.startsWith('/docs/errors/')
-  return html`<nav class="trail" aria-label="Where you are">
-    <a href="/docs">Documentation</a>${isError ? html` / <a href="/docs/errors">Errors</a>` : ''}
-  </nav>`
+  const first = { path: '/docs', name: 'Documentation' }
+  return path.startsWith('/docs/errors/') ? trail(first, { path: '/docs/errors', name: 'Errors' }) : trail(first)
 }

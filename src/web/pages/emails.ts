@@ -13,6 +13,7 @@ import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
 import type { AccountVisit } from '../visit.ts'
 import { mailFailed, outboxHint, tooOften } from './proof-forms.ts'
+import { trail } from '../trail.ts'
 
 export const emailRoutes: readonly Route[] = [
   { method: 'GET', path: '/account/emails', access: 'account', handle: (visit) => askForAddress(visit) },
@@ -27,12 +28,14 @@ function askForAddress(visit: AccountVisit, problem?: string): Promise<Response>
   if (parts.sendMail === undefined)
     return page(visit, {
       title: 'Add an address',
+      above: trail({ path: '/account', name: 'Account' }),
       lead: 'This service sends no mail yet, so an address could not be proven. Ask whoever runs it.',
       narrow: true,
       body: html`<p><a class="button" href="/account">Back</a></p>`,
     })
   return page(visit, {
     title: 'Add an address',
+    above: trail({ path: '/account', name: 'Account' }),
     lead: 'We send a code there. With it the address can sign in to this account and recover its keys.',
     narrow: true,
     status: problem === undefined ? 200 : 422,

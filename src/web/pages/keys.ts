@@ -15,11 +15,11 @@ import { noLimits } from '../../domain/key-limits.ts'
 import { rotationOverlapsMs, type RotationOverlap } from '../../domain/keys.ts'
 import type { Secret } from '../../domain/secret.ts'
 import { controlOf } from '../control.ts'
-import { field } from '../field.ts'
 import { keyList } from '../key-list.ts'
 import { isOfLimits, limitFields, readLimits } from '../limit-fields.ts'
 import { showKeyOnce } from '../key-once.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
+import { newKeyForm } from '../new-key-form.ts'
 import { withNotice } from '../notices.ts'
 import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
@@ -67,22 +67,14 @@ async function showKeys(visit: AccountVisit, trouble?: Trouble): Promise<Respons
     problem: trouble?.sentence,
     body: html`<section class="card">
         <h2>New key</h2>
-        <form method="post" action="/account/keys">
-          ${csrfInput(signedIn)}
-          ${field({
-            name: 'name',
-            label: 'Name',
-            hint: 'For you alone, such as laptop or billing-worker.',
-            value: isOfForm ? form.text('name') : '',
-            problem: trouble?.code === 'name_invalid' ? trouble.sentence : undefined,
-            maxCharacters: maxNameCharacters,
-          })}
-          <details ${isOfForm && isOfLimits(trouble.code) ? 'open' : ''}>
+        ${newKeyForm(signedIn, {
+          name: isOfForm ? form.text('name') : '',
+          problem: trouble?.code === 'name_invalid' ? trouble.sentence : undefined,
+          limits: html`<details ${isOfForm && isOfLimits(trouble.code) ? 'open' : ''}>
             <summary>Limit what it may be used for…</summary>
             <div class="panel">${limitFields(visit, noLimits, limitRefusal)}</div>
-          </details>
-          <button>Create key</button>
-        </form>
+          </details>`,
+        })}
       </section>
       ${keyList(keys, uses, signedIn, nowMs)} ${hasWorking ? revokeAllForm(visit) : ''}
       <p class="side">Found a key that is not yours? <a href="/leaked-key">Have it revoked</a>.</p>`,

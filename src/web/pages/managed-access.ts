@@ -9,6 +9,7 @@ import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
 import { writeMinute } from '../time.ts'
 import type { AccountVisit } from '../visit.ts'
+import { trail } from '../trail.ts'
 
 const path = '/account/managed-access'
 export const managedAccessRoutes: readonly Route[] = [
@@ -34,6 +35,7 @@ async function show(visit: AccountVisit, problem?: string): Promise<Response> {
   const current = requests.find(({ state }) => state === 'requested' || state === 'approved')
   return page(visit, {
     title: 'Managed access',
+    above: trail({ path: '/account', name: 'Account' }),
     lead: 'Providers through credentials of the service instead of your own. You can ask for it here; a person reviews it, and nothing is switched on by asking.',
     status: problem === undefined ? 200 : 422,
     problem,

@@ -11,6 +11,7 @@ import { writeNumber } from '../time.ts'
 import { uptimeBar, writeShare } from '../uptime-bar.ts'
 import type { Visit } from '../visit.ts'
 import type { ShownBackend, WebParts } from '../web-parts.ts'
+import { trail } from '../trail.ts'
 
 export const modelRoutes: readonly Route[] = [
   { method: 'GET', path: '/models', access: 'public', handle: showModels },
@@ -59,7 +60,7 @@ async function showModel(visit: Visit): Promise<Response> {
   return page(visit, {
     title: id,
     lead: profile.description,
-    above: html`<nav class="trail" aria-label="Where you are"><a href="/models">Models</a></nav>`,
+    above: trail({ path: '/models', name: 'Models' }),
     body: html`<div class="actions name-to-copy">
         ${sample('name', id)} ${part === undefined ? '' : stateTag(part.state)} ${marks(profile)}
       </div>

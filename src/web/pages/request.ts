@@ -12,6 +12,7 @@ import { stateTag, writeMs } from '../request-line.ts'
 import type { Route } from '../route.ts'
 import { writeMinute, writeNumber } from '../time.ts'
 import type { AccountVisit } from '../visit.ts'
+import { trail } from '../trail.ts'
 
 export const requestRoutes: readonly Route[] = [
   { method: 'GET', path: '/activity/:recordId', access: 'account', handle: showRequest },
@@ -41,6 +42,7 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
   const names = namesOf(keys, upstreams)
   return page(visit, {
     title: 'Request',
+    above: trail({ path: '/activity', name: 'Activity' }),
     lead: html`<code>${record.id}</code> ${stateTag(record)}`,
     body: html`<section class="card">
         <h2>What became of it</h2>
@@ -52,7 +54,6 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
       </section>
       ${(record.fusions ?? []).map((fusion) => fusionCard(fusion, names))}
       <p class="actions">
-        <a href="/activity">All requests</a>
         <a href="/activity/${record.id}/record.json">Download JSON</a>
         ${
           record.format === embeddingsFormatId

@@ -13,6 +13,7 @@ import type { Route } from '../route.ts'
 import { writeDay } from '../time.ts'
 import type { AccountVisit } from '../visit.ts'
 import { paymentOrigins, planFacts, simulatedNote } from './billing.ts'
+import { trail } from '../trail.ts'
 
 export const upgradeRoutes: readonly Route[] = [
   { method: 'GET', path: '/billing/upgrade', access: 'account', formTargets: paymentOrigins, handle: showPlans },
@@ -30,21 +31,31 @@ async function showPlans(visit: AccountVisit): Promise<Response> {
   )
   return page(visit, {
     title: 'Plans',
+    above: trail({ path: '/billing', name: 'Billing' }),
     lead:
       offers === undefined
         ? 'Ask for another plan: the operator of this service approves it.'
         : 'A higher plan works at once. A lower one begins when what is paid ends.',
     body: html`${simulatedNote(parts)}
-    ${request === undefined ? '' : html`<p class="notice">A request of yours waits for the operator. <a href="/billing">See it</a>.</p>`}
-    ${changes.map(
-      (change) =>
-        html`<section class="card">
-          <h2>${change.to.name}${change.direction === 'same' ? html` <span class="tag good">your plan</span>` : ''}</h2>
-          ${change.price === null ? '' : html`<p><strong>${writePrice(change.price)}</strong></p>`}
-          ${planFacts(change.to)} ${effectOf(change)} ${action(change, offers, request !== undefined, visit)}
-        </section>`,
-    )}`,
+      ${request === undefined ? '' : html`<p class="notice">A request of yours waits for the operator. <a href="/billing">See it</a>.</p>`}
+      <div class="cards plans">
+        ${changes.map((change) => planCard(change, offers, request !== undefined, visit))}
+      </div>`,
   })
+}
+
+function planCard(
+  change: PlanChange,
+  offers: readonly Offer[] | undefined,
+  isAsking: boolean,
+  visit: AccountVisit,
+): Html {
+  const { to, direction, price } = change
+  return html`<section class="card">
+    <h2>${to.name}${direction === 'same' ? html` <span class="tag good">your plan</span>` : ''}</h2>
+    ${price === null ? '' : html`<p class="figure price">${writePrice(price)}</p>`} ${planFacts(to)} ${effectOf(change)}
+    ${action(change, offers, isAsking, visit)}
+  </section>`
 }
 
 async function choosePlan(visit: AccountVisit): Promise<Response> {
@@ -101,7 +112,11 @@ function action(
   const isFree = offers !== undefined && to.id === parts.sales.plane.defaultPlan
   if (offers !== undefined && !isFree && !offers.some(({ planId }) => planId === to.id)) return ''
   const words = offers === undefined ? `Ask for ${to.name}` : `Change to ${to.name}`
-  return html`<form method="post" action="${isFree ? '/billing/portal' : '/billing/upgrade'}">
-    ${csrfInput(signedIn)}<input type="hidden" name="plan" value="${to.id}" /><button>${words}</button>
+  return html`<form class="after" method="post" action="${isFree ? '/billing/portal' : '/billing/upgrade'}">
+    ${csrfInput(signedIn)}<input type="hidden" name="plan" value="${to.id}" /><button
+      class="${direction === 'downgrade' ? 'secondary' : ''}"
+    >
+      ${words}
+    </button>
   </form>`
 }

@@ -1,0 +1,173 @@
+// npm run lighthouse [PART OF A PAGE'S NAME]: Lighthouse over every page of the real service, as a phone on slow 4G that it
+// simulates; a table of what it says, and exit code 1 where one of the goals is missed. It installs itself into .cache/lighthouse.
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Browser, Page, Response } from 'playwright-core'
+import { Service } from '../tests/service.ts'
+import { startChromium } from '../tests/web/chromium.ts'
+import { beholders, everyPage, fillAccount, signInAs } from '../tests/web/every-page.ts'
+
+const goals = { performance: 98, accessibility: 100, 'best-practices': 100, seo: 100 } as const
+type Category = keyof typeof goals
+const categories = Object.keys(goals) as Category[]
+/** How often a page is measured whose performance misses its goal at first: the median of an odd number counts. */
+const tries = 3
+const installWithinMs = 600_000
+const folder = join(import.meta.dirname, '..', '.cache', 'lighthouse')
+
+/** What of a report is read. */
+interface Report {
+  readonly categories: Readonly<
+    Record<string, { readonly score: number | null; readonly auditRefs: readonly { id: string; weight: number }[] }>
+  >
+  readonly audits: Readonly<Record<string, { readonly title: string; readonly score: number | null }>>
+}
+type Lighthouse = (
+  url: string,
+  flags: Readonly<Record<string, unknown>>,
+) => Promise<{ readonly lhr: Report } | undefined>
+
+interface Row {
+  readonly name: string
+  readonly scores: Readonly<Partial<Record<Category, number>>>
+  /** What the page lacks, by the names of the audits. */
+  readonly lacks: readonly string[]
+}
+
+const wanted = process.argv[2] ?? ''
+const lighthouse = await install()
+const port = await freePort()
+const service = await Service.start()
+const browser = await startChromium([`--remote-debugging-port=${port}`])
+try {
+  await fillAccount(service)
+  const rows: Row[] = []
+  for (const as of beholders) rows.push(...(await measureAll(browser, as)))
+  print(rows)
+  if (rows.length === 0) throw new Error(`no page is called ${wanted}`)
+  if (rows.some((row) => missed(row).length > 0)) process.exitCode = 1
+} finally {
+  await browser.close()
+  await service.stop()
+}
+
+/** Every address that a state of the pages leads to, once. What is private need not be found by search engines. */
+async function measureAll(driver: Browser, as: (typeof beholders)[number]): Promise<Row[]> {
+  const origin = service.config.appUrl
+  const context = await driver.newContext()
+  const page = await context.newPage()
+  await signInAs(as, page, service, origin)
+  const [cookie] = await context.cookies()
+  const seen = new Set<string>()
+  const rows: Row[] = []
+  for (const state of everyPage.filter((each) => each.as === as && each.name.includes(wanted))) {
+    const url = await addressOf(state, page, origin)
+    if (url === undefined || seen.has(url)) continue
+    seen.add(url)
+    const extraHeaders = cookie === undefined ? {} : { Cookie: `${cookie.name}=${cookie.value}` }
+    const row = await measure(state.name, url, extraHeaders, as !== 'nobody')
+    process.stderr.write(`${rows.length + 1} ${line(row)}\n`)
+    rows.push(row)
+  }
+  await context.close()
+  return rows
+}
+
+/** Where a state is found; undefined where only a form leads there, which Lighthouse cannot send, or where the page refuses. */
+async function addressOf(state: (typeof everyPage)[number], page: Page, origin: string): Promise<string | undefined> {
+  let isPlain = false
+  const note = (response: Response): void => {
+    const request = response.request()
+    if (request.isNavigationRequest()) isPlain = request.method() === 'GET' && response.status() === 200
+  }
+  page.on('response', note)
+  await state.show(page, origin)
+  page.off('response', note)
+  return isPlain ? page.url().split('#')[0]! : undefined
+}
+
+async function measure(
+  name: string,
+  url: string,
+  extraHeaders: Readonly<Record<string, string>>,
+  isPrivate: boolean,
+): Promise<Row> {
+  const onlyCategories = categories.filter((category) => !(isPrivate && category === 'seo'))
+  const reports: Report[] = []
+  while (reports.length < tries) {
+    const result = await lighthouse(url, {
+      port,
+      extraHeaders,
+      ignoreStatusCode: true,
+      onlyCategories,
+      logLevel: 'silent',
+      output: 'json',
+    })
+    if (result === undefined) throw new Error(`Lighthouse says nothing of ${url}`)
+    reports.push(result.lhr)
+    if (reports.length === 1 && scoreOf(result.lhr, 'performance') >= goals.performance) break
+  }
+  reports.sort((a, b) => scoreOf(a, 'performance') - scoreOf(b, 'performance'))
+  const median = reports[Math.floor(reports.length / 2)]!
+  const scores = Object.fromEntries(onlyCategories.map((category) => [category, scoreOf(median, category)]))
+  const lacks = onlyCategories
+    .filter((category) => scoreOf(median, category) < goals[category])
+    .flatMap((category) => median.categories[category]!.auditRefs.filter(({ weight }) => weight > 0))
+    .filter(({ id }) => (median.audits[id]?.score ?? 1) < 0.9)
+    .map(({ id }) => id)
+  return { name, scores, lacks }
+}
+
+function scoreOf(report: Report, category: Category): number {
+  return Math.round((report.categories[category]?.score ?? 0) * 100)
+}
+
+function missed({ scores }: Row): Category[] {
+  return categories.filter((category) => (scores[category] ?? 100) < goals[category])
+}
+
+function print(rows: readonly Row[]): void {
+  console.log(`${'page'.padEnd(24)}${categories.map((category) => category.padStart(16)).join('')}`)
+  for (const row of rows) console.log(line(row))
+  console.log(`${'goal'.padEnd(24)}${categories.map((category) => String(goals[category]).padStart(16)).join('')}`)
+}
+
+function line(row: Row): string {
+  const figures = categories.map((category) => String(row.scores[category] ?? '–').padStart(16))
+  return `${row.name.padEnd(24)}${figures.join('')}${row.lacks.length === 0 ? '' : `  ${row.lacks.join(', ')}`}`
+}
+
+/** The pinned Lighthouse, downloaded once with the versions of its lock file; nothing of a package runs meanwhile. */
+async function install(): Promise<Lighthouse> {
+  const lock = join(import.meta.dirname, 'lighthouse', 'package-lock.json')
+  const installed = join(folder, 'package-lock.json')
+  // npm writes this file last: without it an installation was not finished.
+  const finished = join(folder, 'node_modules', '.package-lock.json')
+  if (!existsSync(finished) || readFileSync(installed, 'utf8') !== readFileSync(lock, 'utf8')) {
+    process.stderr.write('installing Lighthouse into .cache/lighthouse, once …\n')
+    mkdirSync(folder, { recursive: true })
+    copyFileSync(join(import.meta.dirname, 'lighthouse', 'package.json'), join(folder, 'package.json'))
+    copyFileSync(lock, installed)
+    const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+    const { status } = spawnSync('npm', ['ci', ...flags], { cwd: folder, stdio: 'inherit', timeout: installWithinMs })
+    if (status !== 0) throw new Error('Lighthouse could not be installed')
+  }
+  const path = join(folder, 'node_modules', 'lighthouse', 'core', 'index.js')
+  const loaded = (await import(pathToFileURL(path).href)) as { readonly default: Lighthouse }
+  return loaded.default
+}
+
+/** A port on which nothing listens: Chromium takes commands there. */
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port: free } = server.address() as AddressInfo
+      server.close(() => resolve(free))
+    })
+  })
+}

@@ -1,0 +1,157 @@
+import { readFileSync } from 'node:fs'
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { addProvenEmail } from '../../src/accounts/sign-in.ts'
+import { Service } from '../service.ts'
+import { SkippingClock } from '../skipping-clock.ts'
+import { hasChromium, startChromium } from './chromium.ts'
+import { lastLetter } from './every-page.ts'
+import { Journey } from './journey.ts'
+
+const suite = hasChromium('The journeys of an account') ? describe : describe.skip
+const hourMs = 3_600_000
+/** Servers notice a change of keys within a second. */
+const noticedWithin = { timeout: 5000 }
+
+suite('an account, with script and without', () => {
+  const clock = new SkippingClock()
+  let browser: Browser
+  let service: Service
+  let journey: Journey
+  let accounts = 0
+  let account: Awaited<ReturnType<Service['addAccount']>>['account']
+  let key: string
+  beforeAll(async () => {
+    browser = await startChromium()
+    service = await Service.start({ clock })
+  })
+  afterAll(async () => {
+    await browser.close()
+    await service.stop()
+  })
+  beforeEach(async () => {
+    accounts++
+    ;({ account, key } = await service.addAccount(`owner ${accounts}`, 'max'))
+  })
+  afterEach(async () => {
+    expect([...journey.asked]).toEqual([service.config.appUrl])
+    await journey.end()
+  })
+
+  const open = async (path: string, options: Parameters<Browser['newContext']>[0] = {}): Promise<void> => {
+    journey = await (await Journey.begin(browser, service, options)).signedInTo(account.id)
+    await journey.page.goto(`${service.config.appUrl}${path}`)
+  }
+  const statusOf = async (which: string): Promise<number> =>
+    (await service.chat({}, { authorization: `Bearer ${which}` })).status
+
+  test.each([
+    ['Another hour', hourMs],
+    ['Another 24 hours', 24 * hourMs],
+    ['Another 7 days', 7 * 24 * hourMs],
+  ])('rotation, “%s”: both keys work until then, and from then on the new one alone', async (overlap, lastsMs) => {
+    await open('/account/keys')
+    await journey.press(journey.page.locator('summary', { hasText: 'Rotate' }))
+    await journey.page.getByLabel(overlap).check()
+    await journey.pressButton('Make the new key')
+    await journey.page.getByText('The old one works until').waitFor()
+    expect(journey.clicks).toBe(2)
+    const next = await journey.shownKey()
+    const endsAtMs = (await service.store.listKeys(account.id, 2)).find(({ state }) => state === 'retiring')!.endsAtMs!
+    expect(Math.abs(endsAtMs - clock.nowMs() - lastsMs)).toBeLessThan(60_000)
+    await clock.skip(endsAtMs - clock.nowMs() - 60_000)
+    await expect.poll(() => statusOf(next), noticedWithin).toBe(200)
+    expect(await statusOf(key)).toBe(200)
+    await clock.skip(61_000)
+    await expect.poll(() => statusOf(key), noticedWithin).toBe(401)
+    await expect.poll(() => statusOf(next), noticedWithin).toBe(200)
+  })
+
+  test('recovery with everything revoked: the old key is refused, the new one works', async () => {
+    const address = `recovers${accounts}@example.com`
+    await addProvenEmail({ ...service.plane, store: service.store }, account.id, address)
+    journey = await Journey.begin(browser, service)
+    await journey.page.goto(`${service.config.appUrl}/account/recover`)
+    await journey.page.getByLabel('Email address').fill(address)
+    await journey.pressButton('Send the code')
+    await journey.page.getByLabel('Code').fill((await lastLetter(journey.page, service.config.appUrl)).code)
+    await journey.page.getByLabel('Revoke every key').check()
+    await journey.pressButton('Get a new key')
+    await journey.page.getByText('The other key is revoked for ever').waitFor()
+    expect(await statusOf(await journey.shownKey())).toBe(200)
+    await expect.poll(() => statusOf(key), noticedWithin).toBe(401)
+  })
+
+  test('support without script: a secret is refused and not kept, a plain message arrives', async () => {
+    await open('/support', { javaScriptEnabled: false })
+    const { page } = journey
+    const secret = 'sk-canary-0000111122223333'
+    await page.getByLabel('Your email address').fill('asker@example.com')
+    await page.getByLabel('What happened').fill(`It fails with ${secret} since noon.`)
+    await journey.pressButton('Send')
+    await page.getByText('it seems to hold a provider key').first().waitFor()
+    expect(await page.content()).not.toContain(secret)
+    expect(await page.title()).toMatch(/^Error: /)
+    expect(await service.store.listTickets(10)).toEqual([])
+    await page.getByLabel('What happened').fill('It fails since noon.')
+    await journey.pressButton('Send')
+    await page.getByRole('heading', { name: 'We have your message' }).waitFor()
+    expect((await service.store.listTickets(10)).length).toBe(1)
+  })
+
+  test('managed access: asked for in one click, withdrawn in one, and nothing is switched on by it', async () => {
+    await open('/account/managed-access')
+    await journey.pressButton('Ask for a review')
+    await journey.page.getByText('waits for review').waitFor()
+    expect(await journey.page.getByText('holds', { exact: true }).count()).toBe(2)
+    await journey.pressButton('Withdraw')
+    await journey.page.getByText('Your request is withdrawn').waitFor()
+    await journey.page.getByRole('button', { name: 'Ask for a review' }).waitFor()
+    expect(journey.clicks).toBe(2)
+  })
+
+  test('usage and activity tell of the requests that were just made, down to the attempts of one', async () => {
+    for (const provider of service.providers) provider.script([])
+    for (let request = 0; request < 3; request++) expect(await statusOf(key)).toBe(200)
+    service.providers[0]!.script([{ do: 'status', status: 503 }])
+    expect(await statusOf(key)).toBe(200)
+    await open('/usage')
+    const { page } = journey
+    await expect
+      .poll(
+        async () => {
+          await page.reload()
+          return page.getByText('4 of 100,000 requests this month').count()
+        },
+        { timeout: 5000 },
+      )
+      .toBe(1)
+    await page.goto(`${service.config.appUrl}/activity`)
+    await page.getByText('2 attempts').waitFor()
+    await journey.press(page.getByRole('link', { name: /, request req_/ }).first())
+    await page.getByRole('heading', { name: 'Attempts' }).waitFor()
+    const rows = await page.locator('tbody tr').allTextContents()
+    expect(rows.map((row) => row.replaceAll(/\s+/g, ' ').trim())).toEqual([
+      expect.stringMatching(/^alpha server error 503/),
+      expect.stringMatching(/^beta answered/),
+    ])
+  })
+
+  test('everything is downloaded as one file, and the account is deleted by its name', async () => {
+    await statusOf(key)
+    await open('/account/data')
+    const arriving = journey.page.waitForEvent('download')
+    await journey.pressLink('Download everything')
+    const file = await (await arriving).path()
+    const held = JSON.parse(readFileSync(file, 'utf8')) as { readonly account: { readonly id: string } }
+    expect(held.account.id).toBe(account.id)
+    expect(JSON.stringify(held)).not.toContain(key)
+    await journey.page.getByLabel('Type the name').fill(account.name)
+    await journey.pressButton('Delete the account for ever')
+    await journey.page.getByText('Your account is deleted').waitFor()
+    expect(journey.clicks).toBe(2)
+    await expect.poll(() => statusOf(key), noticedWithin).toBe(401)
+    await journey.page.goto(`${service.config.appUrl}/account`)
+    await journey.page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  })
+})

@@ -1,0 +1,107 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { Service } from '../service.ts'
+import { SkippingClock } from '../skipping-clock.ts'
+import { hasChromium, startChromium } from './chromium.ts'
+import { Journey } from './journey.ts'
+
+const suite = hasChromium('The ways between plans') ? describe : describe.skip
+/** Webhooks arrive and servers notice a plan within a second or two. */
+const noticedWithin = { timeout: 5000 }
+
+suite('from plan to plan, by way of the simulated Stripe', () => {
+  const clock = new SkippingClock()
+  let browser: Browser
+  let service: Service
+  let journey: Journey
+  let key: string
+  beforeAll(async () => {
+    browser = await startChromium()
+    service = await Service.start({ settings: { billing: { simulated: true } }, clock })
+    const { account, key: made } = await service.addAccount('buyer', 'free')
+    key = made
+    journey = await (await Journey.begin(browser, service)).signedInTo(account.id)
+  })
+  afterAll(async () => {
+    await journey.end()
+    await browser.close()
+    await service.stop()
+  })
+  afterEach(() => {
+    const [started] = service.events.filter(({ event }) => event === 'billing_simulated')
+    const cashier = started?.event === 'billing_simulated' ? started.origin : ''
+    for (const origin of journey.asked) expect([service.config.appUrl, cashier]).toContain(origin)
+  })
+
+  const limits = async (): Promise<(string | null)[]> => {
+    const { headers } = await service.chat({}, { authorization: `Bearer ${key}` })
+    return ['x-quota-limit', 'x-ratelimit-limit'].map((name) => headers.get(name))
+  }
+  const planIs = async (name: string): Promise<void> => {
+    await journey.page.goto(`${service.config.appUrl}/billing`)
+    await journey.page.getByText(`You are on the plan ${name}.`).waitFor()
+  }
+  const toPortal = async (): Promise<void> => {
+    await journey.page.goto(`${service.config.appUrl}/billing`)
+    await journey.pressButton('Card, invoices and cancelling')
+    await journey.page.getByRole('heading', { name: 'Your subscription (simulated)' }).waitFor()
+  }
+
+  test('left or with a card that is refused nothing is bought, and the page says so', async () => {
+    expect(await limits()).toEqual(['500', '20'])
+    await journey.page.goto(`${service.config.appUrl}/billing/upgrade`)
+    await journey.pressButton('Change to Pro')
+    await journey.pressButton('Pay with a card that is refused')
+    await journey.page.getByText('The card was refused.').waitFor()
+    await journey.pressButton('Cancel')
+    await journey.page.getByText('Nothing was bought.').waitFor()
+    expect(await limits()).toEqual(['500', '20'])
+  })
+
+  test('up: from Billing three clicks, and the next request has the limits of Pro', async () => {
+    await journey.page.goto(`${service.config.appUrl}/billing`)
+    journey.clicks = 0
+    await journey.pressLink('Change plan')
+    await journey.pressButton('Change to Pro')
+    await journey.pressButton('Pay (simulated)')
+    await journey.page.getByText('You are on the plan Pro.').waitFor()
+    await journey.page.getByText('The next invoice is due on').waitFor()
+    expect(journey.clicks).toBe(3)
+    await expect.poll(limits, noticedWithin).toEqual(['20000', '120'])
+  })
+
+  test('up again in the portal: the webhook brings it, with nobody coming back', async () => {
+    await toPortal()
+    await journey.pressButton(/^Change to Max/)
+    await expect.poll(limits, noticedWithin).toEqual(['100000', '600'])
+    await planIs('Max')
+  })
+
+  test('down to Pro: kept until what is paid ends, which the page says, and then the limits are lower', async () => {
+    await toPortal()
+    await journey.pressButton(/^Change to Pro/)
+    await journey.page.getByText('It becomes Pro on').waitFor()
+    await journey.page.getByRole('link', { name: 'Back to svc-router' }).click()
+    await journey.page.getByText(/From .+ on you are on Pro\./).waitFor()
+    expect(await limits()).toEqual(['100000', '600'])
+    await toPortal()
+    await journey.pressButton('Let a month pass')
+    await expect.poll(limits, noticedWithin).toEqual(['20000', '120'])
+    await planIs('Pro')
+  })
+
+  test('cancelled in two clicks from Billing, taken back, and cancelled again: free at the end of the month', async () => {
+    await toPortal()
+    await journey.pressButton('Cancel at the end of the period')
+    await journey.pressButton('Keep the subscription')
+    await journey.page.getByText('It renews on').waitFor()
+    await journey.pressButton('Cancel at the end of the period')
+    await journey.page.getByRole('link', { name: 'Back to svc-router' }).click()
+    await journey.page.getByText(/From .+ on you are on Free\./).waitFor()
+    expect(await limits()).toEqual(['20000', '120'])
+    await toPortal()
+    await journey.pressButton('Let a month pass')
+    await expect.poll(limits, noticedWithin).toEqual(['500', '20'])
+    await planIs('Free')
+  })
+})

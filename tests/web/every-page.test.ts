@@ -1,0 +1,133 @@
+import type { Browser, Response } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Service } from '../service.ts'
+import { hasChromium, startChromium } from './chromium.ts'
+import { faultsByKeyboard } from './keyboard.ts'
+import { beholders, byName, everyPage, fillAccount, signInAs } from './every-page.ts'
+
+const suite = hasChromium('What holds for every page') ? describe : describe.skip
+const maxHtmlBytes = 30 * 1024
+/** A desk's 1280 pixels at 200 %, which is what browsers make of that zoom. */
+const zoomed = { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }
+
+/** Directives that every answer's policy has, and the only sources that any of them may name besides origins of our own. */
+const directives = [
+  "default-src 'none'",
+  'style-src',
+  'script-src',
+  'img-src',
+  'connect-src',
+  'form-action',
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+]
+const harmless = ["'none'", "'self'", "'script'"]
+
+/** Runs in the page: what a document must not have, each with what has it. */
+const faultsInDocument = `(() => {
+  const all = (selector) => [...document.querySelectorAll(selector)]
+  const found = (fault, elements) => elements.map((element) => fault + ': ' + element.outerHTML.slice(0, 120))
+  const ids = all('[id]').map(({ id }) => id)
+  const names = (element, attribute) => (element.getAttribute(attribute) ?? '').split(' ').filter((id) => id !== '')
+  return [
+    ...(all('h1').length === 1 ? [] : ['headings of the first level: ' + all('h1').length]),
+    ...(/^.+ · svc-router( console)?$/.test(document.title) ? [] : ['title: ' + document.title]),
+    ...(document.documentElement.lang === 'en' ? [] : ['lang']),
+    ...(document.compatMode === 'CSS1Compat' ? [] : ['quirks']),
+    ...ids.filter((id, index) => ids.indexOf(id) !== index).map((id) => 'twice: ' + id),
+    ...found('inline style', all('[style], style')),
+    ...found('inline script', all('script:not([src])')),
+    ...found('handler', all('*').filter((element) => element.getAttributeNames().some((name) => name.startsWith('on')))),
+    ...found('label of nothing', all('label[for]').filter((label) => label.control === null)),
+    ...['aria-describedby', 'aria-labelledby', 'aria-controls'].flatMap((attribute) =>
+      found(attribute, all('[' + attribute + ']').filter((each) => names(each, attribute).some((id) => !ids.includes(id))))),
+    ...found('link to nothing', all('a[href^="#"]').filter((link) => !ids.includes(link.hash.slice(1)))),
+    ...found('form within a form', all('form form')),
+    ...found('button of no form', all('button:not([type=button])').filter((button) => button.form === null)),
+    ...found('picture without words', all('img:not([alt])')),
+  ]
+})()`
+
+let browser: Browser
+let service: Service
+
+suite('what holds for every page', () => {
+  beforeAll(async () => {
+    browser = await startChromium()
+    service = await Service.start()
+    await fillAccount(service)
+  })
+  afterAll(async () => {
+    await browser.close()
+    await service.stop()
+  })
+
+  test('what looks for faults finds them', async () => {
+    const page = await browser.newPage()
+    await page.setContent(
+      `<title>Nothing</title><a class="skip" href="#main">Skip</a><i id="a" style="color:red"></i><i id="a"></i>
+       <label for="none">Of nothing</label><p aria-describedby="none"></p><button>Lost</button><img src="x.png">
+       <script>1</script><p onclick="1"></p><a href="/x" tabindex="-1">Never</a><a href="/y" style="outline:none">Dark</a>`,
+    )
+    const found = [...(await page.evaluate<string[]>(faultsInDocument)), ...(await faultsByKeyboard(page))].join('\n')
+    const faults = ['first level: 0', 'title', 'lang', 'quirks', 'twice: a', 'inline style', 'inline script', 'handler']
+    const more = ['label of nothing', 'aria-describedby', 'link to nothing', 'button of no form', 'picture without']
+    for (const fault of [...faults, ...more, 'not reached: <a href="/x"', 'not shown: <a href="/y"'])
+      expect(found).toContain(fault)
+    await page.close()
+  })
+
+  test.each(beholders)(
+    'for %s: small, valid, whole at 200 %, reached by Tab alone, under the strict policy, and nobody else is asked',
+    async (as) => {
+      const context = await browser.newContext(zoomed)
+      context.setDefaultTimeout(10_000)
+      const page = await context.newPage()
+      const origin = byName(service)
+      const told: Response[] = []
+      page.on('response', (response) => void told.push(response))
+      await signInAs(as, page, service, origin)
+      for (const state of everyPage.filter((each) => each.as === as)) {
+        told.length = 0
+        await state.show(page, origin)
+        expect(await page.evaluate(faultsInDocument), state.name).toEqual([])
+        expect(
+          await page.evaluate('document.documentElement.scrollWidth - innerWidth'),
+          state.name,
+        ).toBeLessThanOrEqual(0)
+        expect(await sizeOf(told), state.name).toBeLessThanOrEqual(maxHtmlBytes)
+        expect(await carelessly(told), state.name).toEqual([])
+        expect(await faultsByKeyboard(page), `${state.name} by keyboard`).toEqual([])
+        // The page of the first key has signed in, and leaves.
+        if (as === 'nobody') expect(await context.cookies(), `${state.name} sets no cookie`).toEqual([])
+      }
+      await context.close()
+    },
+    120_000,
+  )
+})
+
+/** Bytes of the last document among the answers, as they are sent: nothing zips pages. */
+async function sizeOf(answers: readonly Response[]): Promise<number> {
+  const document = answers.findLast((answer) => answer.request().isNavigationRequest() && answer.status() !== 303)
+  return (await document!.body()).byteLength
+}
+
+/** Answers that came from elsewhere, or under a policy that lets anything but our own files in. */
+async function carelessly(answers: readonly Response[]): Promise<string[]> {
+  const found: string[] = []
+  const { appUrl } = service.config
+  for (const answer of answers) {
+    if (new URL(answer.url()).port !== new URL(appUrl).port) found.push(`from elsewhere: ${answer.url()}`)
+    const policy = (await answer.allHeaders())['content-security-policy'] ?? ''
+    const parts = policy.split('; ')
+    for (const directive of directives)
+      if (!parts.some((part) => `${part} `.startsWith(`${directive} `))) found.push(`${answer.url()}: no ${directive}`)
+    const sources = parts.flatMap((part) => part.split(' ').slice(1))
+    const strange = sources.filter((source) => !harmless.includes(source) && source !== service.origin)
+    if (strange.length > 0) found.push(`${answer.url()}: ${strange.join(' ')}`)
+  }
+  return found
+}
