@@ -37,7 +37,10 @@ const watchFocus = `(() => {
     const shown = target.closest('.tabs') !== null && target.type === 'radio' ? target.nextElementSibling : target
     if (getComputedStyle(shown).outlineStyle === 'none') unmarked.push(target.outerHTML.slice(0, 120))
   })
-  const first = (radio) => [...document.getElementsByName(radio.name)].find(({ checked }) => checked) ?? document.getElementsByName(radio.name)[0]
+  const first = (radio) => {
+    const group = [...document.getElementsByName(radio.name)].filter(({ form }) => form === radio.form)
+    return group.find(({ checked }) => checked) ?? group[0]
+  }
   const stops = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]')]
     .filter((each) => each.checkVisibility() && !each.disabled && (each.type !== 'radio' || first(each) === each))
   globalThis.focusNotes = () => ({ missed: stops.filter((each) => !seen.has(each)).map((each) => each.outerHTML.slice(0, 120)), unmarked })
