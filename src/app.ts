@@ -1,3 +1,4 @@
+import { BackendWatch } from './accounts/backend-watch.ts'
 import { readVersion } from './cli/version.ts'
 import { withPorts, type Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
@@ -11,7 +12,7 @@ import { formatById, relayById } from './formats/formats.ts'
 import { DigestMemory } from './gateway/digest-memory.ts'
 import { FusionNotes } from './gateway/fusion-notes.ts'
 import { Gateway } from './gateway/gateway.ts'
-import type { Availability } from './gateway/routing/health.ts'
+import { BackendsHealth } from './gateway/routing/health.ts'
 import { KeyDirectory } from './gateway/key-directory.ts'
 import type { Ledger } from './gateway/ports.ts'
 import { StoredResponses } from './gateway/stored-responses.ts'
@@ -55,11 +56,8 @@ export async function startApp(
   await using parts = new AsyncDisposableStack()
   const died = Promise.withResolvers<string>()
   const storage = parts.use(await openStorage(given, { clock, log: givenLog, onDied: died.resolve }))
-  let gateway: Gateway | undefined
-  const availability = (id: string): Availability => gateway?.availability(id) ?? { usable: true }
-  const status = parts.use(
-    openStatus(given, { storage, clock, log: givenLog, availability, readiness: () => readiness() }),
-  )
+  const health = new BackendsHealth(clock, () => random(1)[0]! / 256)
+  const status = parts.use(openStatus(given, { storage, clock, log: givenLog, health, readiness: () => readiness() }))
   const log: EventLog = (event) => {
     status.note(event)
     givenLog(event)
@@ -68,11 +66,18 @@ export async function startApp(
   const providers = parts.use(await openProviders(given, { storage, managed: guard.managed, clock, random, log }))
   await guard.start(() => providers.backends.forget())
   parts.use(guard)
-  const keys = new KeyDirectory(storage.store, clock, log, () => providers.backends.forget())
-  await keys.start()
-  parts.defer(() => keys.close())
   const onFailed = (error: unknown): void =>
     log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' })
+  const watch = new BackendWatch({ store: storage.store, keeper: health, clock, onFailed })
+  parts.defer(() => watch.close())
+  const keys = new KeyDirectory(storage.store, clock, log, () => {
+    providers.backends.forget()
+    watch.refresh()
+  })
+  await keys.start()
+  parts.defer(() => keys.close())
+  // Behind the first look at the revision: what is changed from here on is told.
+  await watch.start()
   parts.defer(startRequestSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
   parts.defer(startResponseSweep(storage.responses, { retentionMs: given.responseRetentionMs, clock, onFailed }))
   const sales = parts.use(await openBilling(given, { storage, clock, random, log, onFailed }))
@@ -89,7 +94,7 @@ export async function startApp(
 
   let isDraining = false
   const gatewayFor = (config: Config): Gateway =>
-    (gateway = buildGateway(config, { ledger: storage.ledger, keys, providers, stored, notes, clock, random, log }))
+    buildGateway(config, { ledger: storage.ledger, keys, providers, health, stored, notes, clock, random, log })
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
   const web = parts.use(await listenForWeb(given.appListen))
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port })
@@ -123,6 +128,7 @@ interface GatewayNeeds {
   readonly ledger: Ledger
   readonly keys: KeyDirectory
   readonly providers: Awaited<ReturnType<typeof openProviders>>
+  readonly health: BackendsHealth
   readonly stored: StoredResponses
   readonly notes: FusionNotes
   readonly clock: Clock
@@ -132,15 +138,15 @@ interface GatewayNeeds {
 
 function buildGateway(
   config: Config,
-  { ledger, keys, providers, stored, notes, clock, random, log }: GatewayNeeds,
+  { ledger, keys, providers, health, stored, notes, clock, random, log }: GatewayNeeds,
 ): Gateway {
   const { pepper, previousPepper } = config.secrets
   const plans = new Map(config.plans.map((plan) => [plan.id, plan]))
   return new Gateway({
     clock,
     log,
+    health,
     ledger,
-    random: () => random(1)[0]! / 256,
     randomBytes: random,
     links: linksFor(config.appUrl),
     authentication: {

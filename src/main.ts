@@ -72,6 +72,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     accounts: store,
     audit: store,
     managed: store,
+    backends: store,
     proveQuotas: () => proveQuotasOnSqlite(config.dataDir),
     billing: store.billing,
     proofs: store,

@@ -2,37 +2,46 @@ import { StatusBoard, type BackendState } from './accounts/status-board.ts'
 import type { Config } from './config/config.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
-import type { Availability } from './gateway/routing/health.ts'
+import type { BackendsHealth, PassedByReason } from './gateway/routing/health.ts'
 import type { Readiness } from './http/api.ts'
 import type { Storage } from './open-storage.ts'
+
+/** What everybody is told of a backend that is not asked. */
+const wordsOf: Readonly<Record<PassedByReason, BackendState>> = {
+  credentials: 'rejected',
+  rate: 'cooling',
+  failing: 'cooling',
+  drained: 'withdrawn',
+  quarantined: 'withdrawn',
+}
 
 export interface StatusNeeds {
   readonly storage: Storage
   readonly clock: Clock
   readonly log: EventLog
   readonly readiness: () => Readiness
-  /** How a backend does; asked from the first request on. */
-  readonly availability: (backendId: string) => Availability
+  readonly health: Pick<BackendsHealth, 'availability'>
 }
 
 /** The board behind the status page: told by the log, kept in the storage. */
 export function openStatus(
   { profiles, backends, mode }: Config,
-  { storage, clock, log, readiness, availability }: StatusNeeds,
+  { storage, clock, log, readiness, health }: StatusNeeds,
 ): StatusBoard {
   // A backend with a credential serves one account alone, and what that has is nobody else's business.
   const shown = backends.filter(({ credential, managed }) => mode === 'local' || managed || credential === undefined)
   const reasons = (): readonly string[] => readiness().reasons
   const stateOf = (id: string): BackendState => {
-    const found = availability(id)
+    const found = health.availability(id)
     if (found.usable) return 'usable'
-    return found.reason === 'credentials' ? 'rejected' : 'cooling'
+    return wordsOf[found.reason]
   }
   return new StatusBoard({
     clock,
     store: storage.store,
     profiles,
     backends: shown.map(({ id }) => id),
+    configured: backends.map(({ id }) => id),
     stateOf,
     reasons,
     onFailed: (error) => log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' }),

@@ -28,6 +28,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
       'gateway/ports.ts',
       'gateway/response-store.ts',
       'accounts/ports.ts',
+      'accounts/backend-ports.ts',
       'accounts/billing/ports.ts',
       'accounts/operator-ports.ts',
       'accounts/status-ports.ts',

@@ -3,6 +3,7 @@ import type { Clock } from '../domain/clock.ts'
 import type { RandomBytes } from '../domain/random.ts'
 import type { Secret } from '../domain/secret.ts'
 import type { AccountStore } from './ports.ts'
+import { AccountsError } from './refusals.ts'
 
 /**
  * What a change of the control plane works with: the store, time, randomness, the pepper that keys are hashed with, and
@@ -19,4 +20,11 @@ export interface ControlPlane<Store = AccountStore> {
 /** An event as it is kept with the change that it tells of: by whom, and when. */
 export function recordOf({ actor, clock }: Pick<ControlPlane, 'actor' | 'clock'>, event: AuditEvent): AuditRecord {
   return { actor, atMs: Math.floor(clock.nowMs()), event }
+}
+
+/** How the operator who asks is named in what is kept: its id, or `cli`. @throws AccountsError `operator_only`: nothing decides such things by itself */
+export function operatorOf(actor: Actor): string {
+  if (actor.kind === 'operator') return actor.operatorId
+  if (actor.kind === 'cli') return actor.kind
+  throw new AccountsError('operator_only')
 }

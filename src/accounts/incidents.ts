@@ -1,7 +1,6 @@
-import type { Clock } from '../domain/clock.ts'
 import { idMinter } from '../domain/ids.ts'
 import type { Impact, Incident, IncidentState, IncidentUpdate } from '../domain/incidents.ts'
-import type { RandomBytes } from '../domain/random.ts'
+import { type ControlPlane, operatorOf, recordOf } from './control-plane.ts'
 import { AccountsError } from './refusals.ts'
 import type { StatusStore } from './status-ports.ts'
 
@@ -9,17 +8,15 @@ import type { StatusStore } from './status-ports.ts'
 const maxTitleCharacters = 120
 const maxTextCharacters = 2_000
 
-export interface IncidentPlane {
-  readonly store: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate'>
-  readonly clock: Pick<Clock, 'nowMs'>
-  readonly random: RandomBytes
-}
+/** The control plane where incidents are told. */
+export type IncidentPlane = Omit<ControlPlane<Pick<StatusStore, 'addIncident' | 'addIncidentUpdate'>>, 'pepper'>
 
-/** Tells everybody who looks at the status page that something is wrong. @throws AccountsError `incident_invalid` */
+/** Tells everybody who looks at the status page that something is wrong. @throws AccountsError `operator_only`, `incident_invalid` */
 export async function openIncident(
   plane: IncidentPlane,
   given: { readonly title: string; readonly impact: Impact; readonly text: string },
 ): Promise<Incident> {
+  operatorOf(plane.actor)
   const update = makeUpdate(plane, 'investigating', given.text)
   const incident = {
     id: mint(plane, 'inc_'),
@@ -28,19 +25,22 @@ export async function openIncident(
     createdAtMs: update.atMs,
     updates: [update],
   }
-  await plane.store.addIncident(incident)
+  await plane.store.addIncident(incident, recordOf(plane, { type: 'incident.opened', incidentId: incident.id }))
   return incident
 }
 
-/** Says how it goes on; with `resolved` it is over. @throws AccountsError `incident_invalid`, `incident_unknown` */
+/** Says how it goes on; with `resolved` it is over. @throws AccountsError `operator_only`, `incident_invalid`, `incident_unknown` */
 export async function updateIncident(
   plane: IncidentPlane,
   incidentId: string,
   state: IncidentState,
   text: string,
 ): Promise<IncidentUpdate> {
+  operatorOf(plane.actor)
   const update = makeUpdate(plane, state, text)
-  if (!(await plane.store.addIncidentUpdate(incidentId, update))) throw new AccountsError('incident_unknown')
+  const type = state === 'resolved' ? 'incident.resolved' : 'incident.updated'
+  const record = recordOf(plane, { type, incidentId })
+  if (!(await plane.store.addIncidentUpdate(incidentId, update, record))) throw new AccountsError('incident_unknown')
   return update
 }
 

@@ -1,7 +1,6 @@
-import type { Actor } from '../domain/audit.ts'
 import { idMinter } from '../domain/ids.ts'
 import type { ManagedRequest, ManagedStep } from '../domain/managed-access.ts'
-import { type ControlPlane, recordOf } from './control-plane.ts'
+import { type ControlPlane, operatorOf, recordOf } from './control-plane.ts'
 import type { AccountStore, ManagedAccessStore } from './ports.ts'
 import { AccountsError } from './refusals.ts'
 
@@ -20,7 +19,7 @@ export type ManagedPlane = ControlPlane<ManagedAccessStore>
 
 /** Moves the operator's switch. It alone opens nothing: the three checks must hold too (contract 7). @throws AccountsError `operator_only`, `managed_stands_so` */
 export async function switchManagedAccess(plane: ManagedPlane, on: boolean): Promise<void> {
-  assertOperator(plane.actor)
+  operatorOf(plane.actor)
   const record = recordOf(plane, { type: on ? 'managed.switched_on' : 'managed.switched_off' })
   if (!(await plane.store.switchManagedAccess(on, record))) throw new AccountsError('managed_stands_so')
 }
@@ -30,7 +29,7 @@ export async function switchManagedAccess(plane: ManagedPlane, on: boolean): Pro
  * @throws AccountsError `operator_only`, `note_invalid`, `provider_invalid`, `resale_recorded_before`
  */
 export async function recordResale(plane: ManagedPlane, provider: string, noteId: string): Promise<void> {
-  const recordedBy = assertOperator(plane.actor)
+  const recordedBy = operatorOf(plane.actor)
   if (!providerShape.test(provider)) throw new AccountsError('provider_invalid')
   if (!noteShape.test(noteId) || credentialStart.test(noteId)) throw new AccountsError('note_invalid')
   const record = recordOf(plane, { type: 'managed.resale_recorded', provider, noteId })
@@ -40,7 +39,7 @@ export async function recordResale(plane: ManagedPlane, provider: string, noteId
 
 /** Takes a provider's resale controls back: its managed backends serve nobody a second later. @throws AccountsError `operator_only`, `provider_invalid`, `resale_unknown` */
 export async function revokeResale(plane: ManagedPlane, provider: string): Promise<void> {
-  assertOperator(plane.actor)
+  operatorOf(plane.actor)
   if (!providerShape.test(provider)) throw new AccountsError('provider_invalid')
   const record = recordOf(plane, { type: 'managed.resale_revoked', provider })
   if (!(await plane.store.revokeResale(provider, record.atMs, record))) throw new AccountsError('resale_unknown')
@@ -77,7 +76,7 @@ export async function reviewManagedRequest(
   requestId: string,
   decision: 'approved' | 'rejected',
 ): Promise<ManagedRequest> {
-  assertOperator(plane.actor)
+  operatorOf(plane.actor)
   const request = await plane.store.findManagedRequest(requestId)
   if (request === undefined) throw new AccountsError('managed_request_unknown')
   return step(plane, request, decision)
@@ -89,11 +88,4 @@ async function step(plane: ManagedPlane, request: ManagedRequest, to: ManagedSte
   if (!(await plane.store.stepManagedRequest(id, to, record.atMs, record)))
     throw new AccountsError('managed_request_decided')
   return { ...request, state: to, decidedAtMs: record.atMs }
-}
-
-/** How the operator is named in a record. @throws AccountsError where it is none: nothing decides by itself */
-function assertOperator(actor: Actor): string {
-  if (actor.kind === 'operator') return actor.operatorId
-  if (actor.kind === 'cli') return actor.kind
-  throw new AccountsError('operator_only')
 }

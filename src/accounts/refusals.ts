@@ -42,6 +42,10 @@ export type AccountsRefusal =
   | 'operator_same_role'
   | 'operator_last_admin'
   | 'operator_self'
+  | 'backend_invalid'
+  | 'backend_stands_so'
+  | 'ticket_unknown'
+  | 'ticket_stands_so'
 
 /** An expected refusal of the control plane. It carries a code and never a secret. */
 export class AccountsError extends Error {

@@ -1,6 +1,8 @@
 import type { Clock } from '../domain/clock.ts'
 import { errorCatalog } from '../domain/errors.ts'
 import type { ServiceEvent } from '../domain/events.ts'
+import type { HourCount } from '../domain/backend-condition.ts'
+import { HourTally } from '../domain/hour-tally.ts'
 import {
   indicatorOf,
   type ComponentState,
@@ -27,8 +29,8 @@ const dayMs = 86_400_000
 const incidentDays = 14
 const maxIncidents = 50
 
-/** How a backend does just now, as the data plane knows it. */
-export type BackendState = 'usable' | 'cooling' | 'rejected'
+/** How a backend does just now, as the data plane knows it; `withdrawn` by an operator. */
+export type BackendState = 'usable' | 'cooling' | 'rejected' | 'withdrawn'
 
 /** The profiles and backends that everybody may see, and how they do. */
 export interface StatusBoardParts {
@@ -37,6 +39,8 @@ export interface StatusBoardParts {
   readonly profiles: readonly { readonly id: string; readonly backends: readonly string[] }[]
   /** Backends that belong to no single account. */
   readonly backends: readonly string[]
+  /** All that are configured, also those that nobody is shown. */
+  readonly configured: readonly string[]
   readonly stateOf: (backendId: string) => BackendState
   /** Why the API would not take requests; empty where it does. */
   readonly reasons: () => readonly string[]
@@ -47,11 +51,13 @@ export interface StatusBoardParts {
 export class StatusBoard implements AsyncDisposable {
   readonly #parts: StatusBoardParts
   readonly #tally = new UptimeTally()
+  readonly #hour: HourTally
   #timer: { cancel(): void } | undefined
   #read: { readonly status: Promise<ServiceStatus>; readonly atMs: number } | undefined
 
   constructor(parts: StatusBoardParts) {
     this.#parts = parts
+    this.#hour = new HourTally(parts.configured)
     this.#schedule()
   }
 
@@ -61,15 +67,24 @@ export class StatusBoard implements AsyncDisposable {
     const { clock, backends } = this.#parts
     const nowMs = clock.nowMs()
     const isAnswered = event.outcome === 'answered'
-    for (const name of event.failed ?? []) if (backends.includes(name)) this.#tally.note(nowMs, 'backend', name, false)
+    for (const name of event.failed ?? []) {
+      this.#hour.note(nowMs, name, false)
+      if (backends.includes(name)) this.#tally.note(nowMs, 'backend', name, false)
+    }
     if (event.upstream === undefined) {
       if (!isAnswered && this.#isOurFault(event)) this.#tally.note(nowMs, 'profile', event.profile, false)
       return
     }
+    if (isAnswered) this.#hour.note(nowMs, event.upstream, true, event.attempts === 1 ? event.ms : undefined)
     // What an account brought itself says nothing of the service.
     if (!backends.includes(event.upstream)) return
     if (isAnswered) this.#tally.note(nowMs, 'backend', event.upstream, true)
     if (isAnswered || this.#isOurFault(event)) this.#tally.note(nowMs, 'profile', event.profile, isAnswered)
+  }
+
+  /** How a configured backend did within the last hour, in requests of this process. */
+  lastHour(backendId: string): HourCount {
+    return this.#hour.read(this.#parts.clock.nowMs(), backendId)
   }
 
   /** Everything that the page says, at most ten seconds old. */
@@ -174,11 +189,13 @@ const backendStates: Readonly<Record<BackendState, ComponentState>> = {
   usable: 'operational',
   cooling: 'down',
   rejected: 'down',
+  withdrawn: 'maintenance',
 }
 const backendNotes: Readonly<Record<BackendState, string | undefined>> = {
   usable: undefined,
   cooling: 'failed, and is left alone for a while',
   rejected: 'refuses its credential',
+  withdrawn: 'taken out of use by the operator for a while',
 }
 
 function shareOf(counts: readonly UptimeCount[], of: Pick<UptimeCount, 'kind' | 'name' | 'day'>): number | undefined {

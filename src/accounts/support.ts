@@ -3,7 +3,7 @@ import { findForbidden } from '../domain/forbidden-text.ts'
 import { idMinter } from '../domain/ids.ts'
 import { readEmailAddress } from '../domain/identity.ts'
 import type { RandomBytes } from '../domain/random.ts'
-import type { Ticket } from '../domain/tickets.ts'
+import type { NewTicket } from '../domain/tickets.ts'
 import type { SendMail } from './ports.ts'
 import type { SupportStore } from './support-ports.ts'
 
@@ -38,7 +38,7 @@ interface TicketForm {
 }
 
 /** Keeps what is asked and tells the operator; nothing is kept of what holds a secret or a conversation. */
-export async function fileTicket(desk: SupportDesk, form: TicketForm): Promise<Ticket | TicketFault> {
+export async function fileTicket(desk: SupportDesk, form: TicketForm): Promise<NewTicket | TicketFault> {
   // What is far too long is not even looked through.
   if (form.text.length > maxTextCharacters) return { field: 'text' }
   if (form.requestId.length > maxRequestIdCharacters) return { field: 'request_id' }
@@ -49,7 +49,7 @@ export async function fileTicket(desk: SupportDesk, form: TicketForm): Promise<T
   if (form.requestId !== '' && !requestIdShape.test(form.requestId)) return { field: 'request_id' }
   if (form.text.length < minTextCharacters) return { field: 'text' }
   const nowMs = Math.floor(desk.clock.nowMs())
-  const ticket: Ticket = {
+  const ticket: NewTicket = {
     id: idMinter('tic_', () => nowMs, desk.random)(),
     accountId: form.accountId,
     replyTo,
@@ -63,7 +63,7 @@ export async function fileTicket(desk: SupportDesk, form: TicketForm): Promise<T
   return ticket
 }
 
-function letterOf({ id, accountId, replyTo, requestId, text }: Ticket, to: string) {
+function letterOf({ id, accountId, replyTo, requestId, text }: NewTicket, to: string) {
   const lines = [
     `From:    ${replyTo}`,
     `Account: ${accountId ?? 'not signed in'}`,

@@ -1,3 +1,4 @@
+import type { BackendPlane } from '../accounts/backend-controls.ts'
 import type { UpgradesPlane } from '../accounts/billing/billing-plane.ts'
 import type { IncidentPlane } from '../accounts/incidents.ts'
 import { quoteForShell } from '../domain/quote-for-shell.ts'
@@ -53,6 +54,7 @@ export interface Workspace {
   readonly plane: ControlPlane
   readonly audit: AuditStore
   readonly managed: ManagedPlane
+  readonly backends: BackendPlane
   readonly proveQuotas: () => Promise<void>
   readonly plans: UpgradesPlane
   readonly requests: RequestReader
@@ -174,10 +176,11 @@ export class Invocation {
       plans,
       audit,
       managed: { ...plane, store: opened.managed },
+      backends: { ...plane, store: opened.backends },
       proveQuotas,
       requests,
       tickets: opened.tickets,
-      incidents: { store: opened.incidents, clock, random },
+      incidents: { ...plane, store: opened.incidents },
       signInLink: (accountId, appUrl) => createSignInLink(proofs, accountId, appUrl),
       operators: { ...plane, store: opened.operators },
       operatorLink: (operatorId, appUrl) => createOperatorLink(proofs, operatorId, appUrl),

@@ -6,6 +6,8 @@ import { auditCheckpoint } from './audit-checkpoint.ts'
 import { auditExport } from './audit-export.ts'
 import { auditList } from './audit-list.ts'
 import { auditVerify } from './audit-verify.ts'
+import { backendsDrain, backendsQuarantine, backendsRelease, backendsUndrain } from './backends-control.ts'
+import { backendsList } from './backends-list.ts'
 import { check } from './check.ts'
 import type { Command } from './command.ts'
 import { connect } from './connect.ts'
@@ -38,6 +40,7 @@ import { upgradesApprove } from './upgrades-approve.ts'
 import { upgradesList } from './upgrades-list.ts'
 import { upgradesReject } from './upgrades-reject.ts'
 import { ticketsList } from './tickets-list.ts'
+import { ticketsClose, ticketsReopen } from './tickets-mark.ts'
 import { upstreamAdd } from './upstream-add.ts'
 import { upstreamList } from './upstream-list.ts'
 import { upstreamRemove } from './upstream-remove.ts'
@@ -81,6 +84,11 @@ export const commands: readonly Command[] = [
   auditVerify,
   auditExport,
   auditCheckpoint,
+  backendsList,
+  backendsDrain,
+  backendsUndrain,
+  backendsQuarantine,
+  backendsRelease,
   managedAccessStatus,
   managedAccessOn,
   managedAccessOff,
@@ -92,5 +100,7 @@ export const commands: readonly Command[] = [
   incidentsUpdate,
   incidentsList,
   ticketsList,
+  ticketsClose,
+  ticketsReopen,
   version,
 ]

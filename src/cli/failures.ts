@@ -63,7 +63,7 @@ function refusals(command: (text: string) => string): Refusals {
     ],
     account_suspended_before: ['the account is suspended already', `see it: ${command('accounts list')}`],
     account_not_suspended: ['the account is not suspended', `see it: ${command('accounts list')}`],
-    operator_only: ['only an operator decides about managed access', 'ask the operator of this service'],
+    operator_only: ['only an operator decides that', 'ask the operator of this service'],
     managed_stands_so: ['managed access stands so already', `see it: ${command('managed-access status')}`],
     note_invalid: [
       'the note id has 1 to 40 letters, digits, ".", "_" or "-" and is no credential',
@@ -95,6 +95,10 @@ function refusals(command: (text: string) => string): Refusals {
       `see: ${command('help incidents open')}`,
     ],
     incident_unknown: ['there is no such incident', `see them: ${command('incidents list')}`],
+    backend_invalid: ['no backend can have that name', `see them: ${command('backends list')}`],
+    backend_stands_so: ['the backend stands so already', `see it: ${command('backends list')}`],
+    ticket_unknown: ['there is no such ticket', `see them: ${command('tickets list')}`],
+    ticket_stands_so: ['the ticket stands so already', `see it: ${command('tickets list')}`],
     credential_invalid: [
       'the credential is empty, too long or has characters that no credential has',
       'give it as one line, without quotes',

@@ -1,4 +1,5 @@
 import type { SealCredential } from '../accounts/upstreams.ts'
+import type { BackendControlStore } from '../accounts/backend-ports.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
 import type { AccountStore, AuditStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
 import type { OperatorStore } from '../accounts/operator-ports.ts'
@@ -25,11 +26,12 @@ export interface OpenedStore {
   readonly accounts: AccountStore
   readonly audit: AuditStore
   readonly managed: ManagedAccessStore
+  readonly backends: BackendControlStore
   /** Rejects where a write to the quotas is not found again behind a fresh connection. */
   proveQuotas(): Promise<void>
   readonly billing: BillingStore
   readonly requests: RequestReader
-  readonly tickets: Pick<SupportStore, 'listTickets'>
+  readonly tickets: Pick<SupportStore, 'listTickets' | 'findTicket' | 'closeTicket'>
   readonly incidents: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate' | 'listIncidents'>
   readonly proofs: Pick<IdentityStore, 'addProof'>
   readonly operators: OperatorStore

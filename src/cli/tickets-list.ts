@@ -7,14 +7,15 @@ export const ticketsList: Command = {
   name: 'tickets list',
   summary: 'Read what was asked of support, newest first.',
   arguments: [],
-  options: [],
+  options: [{ name: 'open', summary: 'Only those that are not closed.' }],
   example: 'tickets list',
   run: (invocation) =>
     invocation.withStore(async ({ tickets }) => {
-      const all = await tickets.listTickets(maxListed)
-      const texts = all.map(({ id, replyTo, accountId, requestId, text, createdAtMs }) =>
+      const latest = await tickets.listTickets(maxListed)
+      const all = invocation.line.flag('open') ? latest.filter(({ closedAtMs }) => closedAtMs === null) : latest
+      const texts = all.map(({ id, replyTo, accountId, requestId, text, createdAtMs, closedAtMs }) =>
         [
-          `${id}  ${writeTime(createdAtMs)}  ${replyTo}`,
+          `${id}  ${writeTime(createdAtMs)}  ${closedAtMs === null ? 'open' : 'closed'}  ${replyTo}`,
           `account ${accountId ?? 'none'}, request ${requestId ?? 'none'}`,
           ...text.split('\n').map((line) => `    ${line}`),
         ].join('\n'),

@@ -1,3 +1,4 @@
+import type { HoldReason } from './backend-controls.ts'
 import { keyPrefix } from './keys.ts'
 import type { OperatorRole } from './operators.ts'
 
@@ -35,6 +36,10 @@ const fieldShapes = {
   upstreamId: idShape,
   requestId: idShape,
   operatorId: idShape,
+  incidentId: idShape,
+  ticketId: idShape,
+  /** As the configuration names it. */
+  backend: nameShape,
   planId: nameShape,
   provider: nameShape,
   noteId: nameShape,
@@ -86,6 +91,16 @@ export const auditEvents = {
   'operator.signed_in': ['operatorId'],
   /** Proved again who they are, for what needs a fresh proof. */
   'operator.stepped_up': ['operatorId'],
+  /** No new request goes to it: for a while, or because it is not trusted. */
+  'backend.drained': ['backend', 'reason'],
+  'backend.undrained': ['backend'],
+  'backend.quarantined': ['backend', 'reason'],
+  'backend.released': ['backend'],
+  'incident.opened': ['incidentId'],
+  'incident.updated': ['incidentId'],
+  'incident.resolved': ['incidentId'],
+  'ticket.closed': ['ticketId'],
+  'ticket.reopened': ['ticketId'],
   /** Written in the proof that events can be kept, and taken back with it. */
   'audit.proved': [],
 } as const satisfies Readonly<Record<string, readonly (keyof typeof fieldShapes)[]>>
@@ -96,7 +111,7 @@ interface FieldValues {
   readonly profiles: number
   readonly perMinute: number
   readonly networks: number
-  readonly reason: RevocationReason | GateReason
+  readonly reason: RevocationReason | GateReason | HoldReason
   readonly role: OperatorRole
 }
 type FieldName = keyof typeof fieldShapes

@@ -150,7 +150,6 @@ export const errorCatalog = {
     message:
       'This client did not say what it is (1010). Send a descriptive User-Agent, for example "my-app/1.0 (me@example.com)". More:',
   },
-
   server_is_overloaded: {
     ...unavailable,
     source: 'provider',
@@ -224,8 +223,9 @@ export interface ErrorFacts {
   readonly resetsAt?: number
   /** The status of the upstream's own refusal, for `content_rejected`. */
   readonly status?: number
-  /** Categories of the attempts made, for `server_is_overloaded`. */
+  /** For `server_is_overloaded`: categories of the attempts made, and why others were not: cooling, or kept out by an operator. */
   readonly attempts?: readonly { readonly backend: string; readonly outcome: string }[]
+  readonly passedBy?: readonly { readonly backend: string; readonly reason: string }[]
   /** The backend whose own refusal this is (`X-Svc-Router-Upstream`). */
   readonly upstream?: string
   /** How many backends failed before this error was final (`X-Svc-Router-Retry-Count`). */

@@ -1,8 +1,8 @@
 import { impacts, stateOf, type Impact, type Incident } from './incidents.ts'
 import type { UptimeKind } from './uptime.ts'
 
-/** How one part does just now. `unknown`: nothing of it has been asked for. */
-export type ComponentState = 'operational' | 'degraded' | 'down'
+/** How one part does just now. `maintenance`: an operator took it out of use, so that it is no trouble by itself. */
+export type ComponentState = 'operational' | 'degraded' | 'down' | 'maintenance'
 
 /** One part of the service on the status page. */
 export interface StatusComponent {
@@ -50,7 +50,7 @@ export function indicatorOf(components: readonly StatusComponent[], incidents: r
 
 /** A backend that fails is what fallback is for: only profiles and the API itself are what callers see. */
 function impactOf({ kind, state }: StatusComponent): Impact {
-  if (state === 'operational') return 'none'
+  if (state === 'operational' || state === 'maintenance') return 'none'
   if (kind === 'api') return 'critical'
   return kind === 'profile' && state === 'down' ? 'major' : 'minor'
 }

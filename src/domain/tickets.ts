@@ -1,3 +1,6 @@
+/** A ticket as it is filed. */
+export type NewTicket = Omit<Ticket, 'closedAtMs'>
+
 /** What somebody asked of support. It was looked through before it was kept, and holds nothing that lets anybody in. */
 export interface Ticket {
   /** `tic_…` */
@@ -10,4 +13,6 @@ export interface Ticket {
   readonly requestId: string | null
   readonly text: string
   readonly createdAtMs: number
+  /** Null where it is open. */
+  readonly closedAtMs: number | null
 }

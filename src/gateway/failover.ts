@@ -153,12 +153,12 @@ export class Failover {
 
   #exhausted(): ServiceError {
     const { profile } = this.#conversation
-    const { soonestMs, reasons } = this.#candidates.exhausted(this.#backends)
+    const { soonestMs, passedBy } = this.#candidates.exhausted(this.#backends)
     const retryCount = this.retryCount
     const tried = this.attempts.map(({ outcome }) => outcome)
     const rejected = [
       ...tried.map((outcome) => outcome === 'rejected_credentials'),
-      ...reasons.map((reason) => reason === 'credentials'),
+      ...passedBy.map(({ reason }) => reason === 'credentials'),
     ]
     if (rejected.length > 0 && rejected.every(Boolean))
       return new ServiceError('upstream_credentials_rejected', { retryCount })
@@ -168,6 +168,7 @@ export class Failover {
       retryCount,
       retryAfterSeconds: seconds,
       attempts: this.attempts.map(({ backend, outcome }) => ({ backend, outcome })),
+      passedBy: passedBy.filter(({ backend }) => !this.attempts.some((tried) => tried.backend === backend)),
       words: { profile, seconds },
     })
   }

@@ -26,7 +26,7 @@ import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Pr
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
 import { refersToStored, type StoredResponses } from './stored-responses.ts'
 import { failedBackends } from '../domain/upstream.ts'
-import { BackendsHealth, type Availability } from './routing/health.ts'
+import type { BackendsHealth } from './routing/health.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
 import { unknownProfile, wrongEndpoint } from './unknown-profile.ts'
 
@@ -37,11 +37,11 @@ const longestMarginMs = 1_000
 
 export interface GatewayParts {
   readonly clock: Clock
-  /** Between 0 and 1. */
-  readonly random: () => number
   /** Unpredictable. */
   readonly randomBytes: RandomBytes
   readonly log: EventLog
+  /** Which backends are well, and which an operator keeps out. */
+  readonly health: BackendsHealth
   readonly links: Links
   readonly authentication: AuthenticationParts
   readonly profiles: readonly Profile[]
@@ -85,8 +85,7 @@ export class Gateway {
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
-    const health = new BackendsHealth(parts.clock, parts.random)
-    this.#course = { ...parts, health, budget: new RetryBudget() }
+    this.#course = { ...parts, budget: new RetryBudget() }
     this.#fusing = new Fusing({ ...parts, ...this.#course })
   }
 
@@ -98,11 +97,6 @@ export class Gateway {
   /** An account that asks without a key, since its session was checked. @throws ServiceError `key_inactive`, `auth_unavailable` */
   principalOf(account: Account): Principal {
     return principalOf(account, this.#parts.authentication)
-  }
-
-  /** What a backend may be used for now, as its last answers have shown. */
-  availability(backendId: string): Availability {
-    return this.#course.health.availability(backendId)
   }
 
   /** Ends every request that is under way, because the server stops; each is told so and recorded. */
@@ -119,7 +113,7 @@ export class Gateway {
   profilesFor({ accountId, limits }: Principal): Promise<ServedProfile[]> {
     const serve = async (profile: Profile): Promise<ServedProfile> => {
       const backends = await this.#backendsOf(profile.id, accountId)
-      return { profile, backends, count: countBackends(profile.id, backends, this.#course.health) }
+      return { profile, backends, count: countBackends(profile.id, backends, this.#parts.health) }
     }
     return Promise.all(this.#allowed(limits).map(serve))
   }

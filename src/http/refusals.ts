@@ -27,11 +27,12 @@ export function refusalBody(
   { requestId, links, manners }: Pick<RefusalContext, 'requestId' | 'links' | 'manners'>,
 ): string {
   const { entry, facts, code } = error
-  const { param = null, resetsAt, attempts } = facts
+  const { param = null, resetsAt, attempts, passedBy } = facts
   const { type, source, retryable } = entry
   const signals = {
     ...(resetsAt === undefined ? {} : { resets_at: resetsAt }),
     ...(attempts === undefined ? {} : { attempts }),
+    ...(passedBy === undefined || passedBy.length === 0 ? {} : { passed_by: passedBy }),
     ...signalFields(error, links),
   }
   const message = errorMessage(error, links)

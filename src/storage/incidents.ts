@@ -1,9 +1,15 @@
 import type { Kysely } from 'kysely'
+import type { AuditRecord } from '../domain/audit.ts'
 import type { Impact, Incident, IncidentState, IncidentUpdate } from '../domain/incidents.ts'
+import { appendEntry } from './audit.ts'
 import type { Tables } from './schema.ts'
 
 /** An incident with its first update, in one transaction. */
-export async function addIncident(db: Kysely<Tables>, { updates, ...incident }: Incident): Promise<void> {
+export async function addIncident(
+  db: Kysely<Tables>,
+  { updates, ...incident }: Incident,
+  record: AuditRecord,
+): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     const { id, title, impact, createdAtMs } = incident
     await transaction
@@ -12,11 +18,17 @@ export async function addIncident(db: Kysely<Tables>, { updates, ...incident }: 
       .execute()
     for (const update of updates)
       await transaction.insertInto('incident_updates').values(updateRow(id, update)).execute()
+    await appendEntry(transaction, record)
   })
 }
 
 /** One more update; false where there is no such incident. */
-export function addIncidentUpdate(db: Kysely<Tables>, incidentId: string, update: IncidentUpdate): Promise<boolean> {
+export function addIncidentUpdate(
+  db: Kysely<Tables>,
+  incidentId: string,
+  update: IncidentUpdate,
+  record: AuditRecord,
+): Promise<boolean> {
   return db.transaction().execute(async (transaction) => {
     const changed = await transaction
       .updateTable('incidents')
@@ -25,6 +37,7 @@ export function addIncidentUpdate(db: Kysely<Tables>, incidentId: string, update
       .executeTakeFirstOrThrow()
     if (changed.numUpdatedRows === 0n) return false
     await transaction.insertInto('incident_updates').values(updateRow(incidentId, update)).execute()
+    await appendEntry(transaction, record)
     return true
   })
 }

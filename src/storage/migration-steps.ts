@@ -1,4 +1,5 @@
 import { keptForEver } from './append-only.ts'
+import { backendControlsMigration } from './migration-backend-controls.ts'
 import { incidentsMigration } from './migration-incidents.ts'
 import { operatorsMigration } from './migration-operators.ts'
 
@@ -266,4 +267,5 @@ export const migrations: readonly Migration[] = [
       `alter table keys add column addresses text`,
     ],
   },
+  backendControlsMigration,
 ]

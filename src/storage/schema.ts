@@ -1,4 +1,5 @@
 import type { IdentityTables } from './schema-identity.ts'
+import type { BackendControlRow, IncidentRow, IncidentUpdateRow, TicketRow, UptimeRow } from './schema-service.ts'
 
 /**
  * The tables as Kysely sees them, the same on both engines: text and whole numbers only. Booleans are 0 and 1, times
@@ -27,6 +28,7 @@ export interface Tables extends IdentityTables {
   incidents: IncidentRow
   incident_updates: IncidentUpdateRow
   tickets: TicketRow
+  backend_controls: BackendControlRow
   migrations: MigrationRow
 }
 
@@ -182,41 +184,6 @@ export interface ManagedRequestRow {
   state: string
   created_at_ms: number
   decided_at_ms: number | null
-}
-
-/** How a profile or a backend did on one day. */
-interface UptimeRow {
-  day: string
-  kind: string
-  name: string
-  answered: number
-  failed: number
-}
-
-interface IncidentRow {
-  id: string
-  title: string
-  impact: string
-  created_at_ms: number
-  /** Whether its last update says that it is resolved. */
-  is_over: number
-}
-
-interface IncidentUpdateRow {
-  id: string
-  incident_id: string
-  state: string
-  body: string
-  at_ms: number
-}
-
-export interface TicketRow {
-  id: string
-  account_id: string | null
-  reply_to: string
-  request_id: string | null
-  body: string
-  created_at_ms: number
 }
 
 interface MigrationRow {

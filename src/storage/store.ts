@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely'
+import type { BackendControlStore } from '../accounts/backend-ports.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
 import type {
   AccountStore,
@@ -17,6 +18,7 @@ import { searchAccounts } from './account-search.ts'
 import { addAccount, findAccount, listAccounts, setPlan, setSuspended } from './accounts.ts'
 import { addUpUsage, findActivity, listActivity } from './activity.ts'
 import { addCheckpoint, append, listCheckpoints, listEntries, proveAppend, readHead, readLinks } from './audit.ts'
+import { holdBackend, listBackendControls, releaseBackend, undrainBackend } from './backend-controls.ts'
 import { createBillingStore } from './billing-store.ts'
 import { addAccountWithEmail, addEmail, findEmail, listEmails, removeEmail } from './emails.ts'
 import { deleteAccount, listOwnTickets, listProofs, listUsedUnits } from './holdings.ts'
@@ -47,7 +49,7 @@ import {
 import { readRevision } from './revision.ts'
 import type { Tables } from './schema.ts'
 import { addSession, findSession, listSessions, removeSession, removeSessions, touchSession } from './sessions.ts'
-import { addTicket, listTickets } from './tickets.ts'
+import { addTicket, closeTicket, findTicket, listTickets } from './tickets.ts'
 import { addUptime, listUptime } from './uptime.ts'
 import { addUpstream, listUpstreams, removeUpstream } from './upstreams.ts'
 
@@ -67,6 +69,7 @@ export interface Store
     AccountSearchStore,
     ActivityStore,
     AuditStore,
+    BackendControlStore,
     HoldingsStore,
     IdentityStore,
     ManagedAccessStore,
@@ -155,10 +158,16 @@ export function createStore(db: Kysely<Tables>): Store {
     operators: createOperatorStore(db),
     addTicket: (ticket, forgetBeforeMs, maxKept) => addTicket(db, ticket, forgetBeforeMs, maxKept),
     listTickets: (limit) => listTickets(db, limit),
+    findTicket: (id) => findTicket(db, id),
+    closeTicket: (id, closedAtMs, record) => closeTicket(db, id, closedAtMs, record),
+    listBackendControls: () => listBackendControls(db),
+    holdBackend: (control, record) => holdBackend(db, control, record),
+    undrainBackend: (backendId, record) => undrainBackend(db, backendId, record),
+    releaseBackend: (backendId, by, record) => releaseBackend(db, backendId, by, record),
     addUptime: (counts, forgetBefore) => addUptime(db, counts, forgetBefore),
     listUptime: (fromDay) => listUptime(db, fromDay),
-    addIncident: (incident) => addIncident(db, incident),
-    addIncidentUpdate: (incidentId, update) => addIncidentUpdate(db, incidentId, update),
+    addIncident: (incident, record) => addIncident(db, incident, record),
+    addIncidentUpdate: (incidentId, update, record) => addIncidentUpdate(db, incidentId, update, record),
     listIncidents: (sinceMs, limit) => listIncidents(db, sinceMs, limit),
     close: () => db.destroy(),
   }

@@ -1,11 +1,14 @@
 import type { Kysely } from 'kysely'
-import type { Ticket } from '../domain/tickets.ts'
-import type { Tables, TicketRow } from './schema.ts'
+import type { AuditRecord } from '../domain/audit.ts'
+import type { NewTicket, Ticket } from '../domain/tickets.ts'
+import { appendEntry } from './audit.ts'
+import type { TicketRow } from './schema-service.ts'
+import type { Tables } from './schema.ts'
 
 /** Keeps a ticket; see `SupportStore.addTicket`. */
 export async function addTicket(
   db: Kysely<Tables>,
-  ticket: Ticket,
+  ticket: NewTicket,
   forgetBeforeMs: number,
   maxKept: number,
 ): Promise<void> {
@@ -19,6 +22,7 @@ export async function addTicket(
         request_id: ticket.requestId,
         body: ticket.text,
         created_at_ms: ticket.createdAtMs,
+        closed_at_ms: null,
       })
       .execute()
     const kept = transaction.selectFrom('tickets').select('id').orderBy('id', 'desc').limit(maxKept)
@@ -35,6 +39,32 @@ export async function listTickets(db: Kysely<Tables>, limit: number): Promise<re
   return rows.map(readTicket)
 }
 
+/** The ticket of that id, if any. */
+export async function findTicket(db: Kysely<Tables>, id: string): Promise<Ticket | undefined> {
+  const row = await db.selectFrom('tickets').selectAll().where('id', '=', id).executeTakeFirst()
+  return row === undefined ? undefined : readTicket(row)
+}
+
+/** Closes a ticket or opens it again; see `SupportStore.closeTicket`. */
+export function closeTicket(
+  db: Kysely<Tables>,
+  id: string,
+  closedAtMs: number | null,
+  record: AuditRecord,
+): Promise<boolean> {
+  return db.transaction().execute(async (transaction) => {
+    const { numUpdatedRows } = await transaction
+      .updateTable('tickets')
+      .set({ closed_at_ms: closedAtMs })
+      .where('id', '=', id)
+      .where('closed_at_ms', closedAtMs === null ? 'is not' : 'is', null)
+      .executeTakeFirstOrThrow()
+    if (numUpdatedRows === 0n) return false
+    await appendEntry(transaction, record)
+    return true
+  })
+}
+
 /** A ticket from its row. */
 export function readTicket(row: TicketRow): Ticket {
   return {
@@ -44,5 +74,6 @@ export function readTicket(row: TicketRow): Ticket {
     requestId: row.request_id,
     text: row.body,
     createdAtMs: row.created_at_ms,
+    closedAtMs: row.closed_at_ms,
   }
 }

@@ -14,11 +14,13 @@ const stateTones: Readonly<Record<ComponentState, 'good' | 'warn' | 'bad'>> = {
   operational: 'good',
   degraded: 'warn',
   down: 'bad',
+  maintenance: 'warn',
 }
 const stateWords: Readonly<Record<ComponentState, string>> = {
   operational: 'works',
   degraded: 'degraded',
   down: 'does not work',
+  maintenance: 'taken out for now',
 }
 
 /** How the service does, in a dot and a sentence that leads to the page. */

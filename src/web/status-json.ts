@@ -31,6 +31,7 @@ const statuses: Readonly<Record<ComponentState, string>> = {
   operational: 'operational',
   degraded: 'degraded_performance',
   down: 'major_outage',
+  maintenance: 'under_maintenance',
 }
 
 /** The same in the shape that tools for hosted status pages read. */

@@ -1,10 +1,13 @@
 import type { StatusStore } from '../../src/accounts/status-ports.ts'
+import type { AuditRecord } from '../../src/domain/audit.ts'
 import { stateOf, type Incident, type IncidentUpdate } from '../../src/domain/incidents.ts'
 import { addUp, type UptimeCount } from '../../src/domain/uptime.ts'
 
 /** A StatusStore in memory. */
 export class MemoryIncidents implements StatusStore {
   incidents: Incident[] = []
+  /** What was appended to the audit log with them. */
+  readonly records: AuditRecord[] = []
   uptime: readonly UptimeCount[] = []
   /** Thrown by the next write of counts. */
   failure: Error | undefined
@@ -21,14 +24,16 @@ export class MemoryIncidents implements StatusStore {
     return Promise.resolve(this.uptime.filter(({ day }) => day >= fromDay))
   }
 
-  addIncident(incident: Incident): Promise<void> {
+  addIncident(incident: Incident, record: AuditRecord): Promise<void> {
+    this.records.push(record)
     this.incidents = [incident, ...this.incidents]
     return Promise.resolve()
   }
 
-  addIncidentUpdate(incidentId: string, update: IncidentUpdate): Promise<boolean> {
+  addIncidentUpdate(incidentId: string, update: IncidentUpdate, record: AuditRecord): Promise<boolean> {
     const found = this.incidents.find(({ id }) => id === incidentId)
     if (found === undefined) return Promise.resolve(false)
+    this.records.push(record)
     const changed = { ...found, updates: [update, ...found.updates] }
     this.incidents = this.incidents.map((incident) => (incident.id === incidentId ? changed : incident))
     return Promise.resolve(true)

@@ -30,6 +30,7 @@ beforeEach(() => {
       { id: 'own', backends: [] },
     ],
     backends: ['alpha', 'beta', 'gamma'],
+    configured: ['alpha', 'beta', 'gamma', 'private'],
     stateOf: (id) => states[id] ?? 'usable',
     reasons: () => reasons,
     onFailed: (error) => void failures.push(error),
@@ -158,7 +159,7 @@ describe('how it does now', () => {
 
 describe('incidents', () => {
   test('are what operators write: they count while they are open, and are refused where they say nothing', async () => {
-    const plane = { store, clock, random: systemRandom() }
+    const plane = { store, clock, random: systemRandom(), actor: { kind: 'cli' } as const }
     const { id } = await openIncident(plane, { title: ' Slow ', impact: 'critical', text: 'We look.' })
     expect((await read()).indicator).toBe('critical')
     await updateIncident(plane, id, 'resolved', 'Mended.')
@@ -172,6 +173,24 @@ describe('incidents', () => {
     await expect(updateIncident(plane, id, 'resolved', '  ')).rejects.toMatchObject({ code: 'incident_invalid' })
     await expect(openIncident(plane, { title: 'x'.repeat(121), impact: 'minor', text: 'x' })).rejects.toMatchObject({
       code: 'incident_invalid',
+    })
+  })
+
+  test('each is in the audit log by its id, and only an operator writes one', async () => {
+    const plane = { store, clock, random: systemRandom(), actor: { kind: 'operator', operatorId: 'opr_1' } as const }
+    const { id } = await openIncident(plane, { title: 'Slow', impact: 'minor', text: 'We look.' })
+    await updateIncident(plane, id, 'identified', 'Found.')
+    await updateIncident(plane, id, 'resolved', 'Mended.')
+    expect(store.records.map(({ actor, event }) => [actor, event])).toEqual(
+      ['incident.opened', 'incident.updated', 'incident.resolved'].map((type) => [
+        plane.actor,
+        { type, incidentId: id },
+      ]),
+    )
+    const nobody = { ...plane, actor: { kind: 'system' } as const }
+    await expect(updateIncident(nobody, id, 'monitoring', 'x')).rejects.toMatchObject({ code: 'operator_only' })
+    await expect(openIncident(nobody, { title: 'x', impact: 'minor', text: 'x' })).rejects.toMatchObject({
+      code: 'operator_only',
     })
   })
 })

@@ -108,6 +108,7 @@ export class Harness {
             accounts: store,
             audit: store,
             managed: store,
+            backends: store,
             billing: store.billing,
             proveQuotas: () => this.proof(),
             requests,
@@ -123,6 +124,7 @@ export class Harness {
           accounts: this.real ?? this.store,
           audit: this.real ?? none,
           managed: this.real ?? none,
+          backends: this.real ?? none,
           proveQuotas: () => this.proof(),
           billing: this.billing,
           operators: none.operators,
@@ -136,7 +138,7 @@ export class Harness {
               ),
           },
           incidents: this.incidents,
-          tickets: { listTickets: (limit) => Promise.resolve(this.tickets.slice(0, limit)) },
+          tickets: this.real ?? { ...none, listTickets: (limit) => Promise.resolve(this.tickets.slice(0, limit)) },
           proofs: {
             addProof: (proof, digests) => {
               this.proofs.push({ ...proof, digests })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { someRecord } from '../audit-record.ts'
 import type { Incident, IncidentUpdate } from '../../src/domain/incidents.ts'
 import type { UptimeCount } from '../../src/domain/uptime.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
@@ -51,10 +52,12 @@ describe.each(enginesFor('What the status page shows'))('on %s', (_, engine) => 
       ['inc_2', 200],
       ['inc_3', 300],
     ] as const)
-      await store.addIncident(incident(id, at))
-    expect(await store.addIncidentUpdate('inc_1', update('u1', 'resolved', 400))).toBe(true)
-    expect(await store.addIncidentUpdate('inc_3', update('u3', 'monitoring', 500))).toBe(true)
-    expect(await store.addIncidentUpdate('inc_9', update('u9', 'monitoring', 500))).toBe(false)
+      await store.addIncident(incident(id, at), someRecord())
+    expect(await store.addIncidentUpdate('inc_1', update('u1', 'resolved', 400), someRecord())).toBe(true)
+    expect(await store.addIncidentUpdate('inc_3', update('u3', 'monitoring', 500), someRecord())).toBe(true)
+    expect(await store.addIncidentUpdate('inc_9', update('u9', 'monitoring', 500), someRecord())).toBe(false)
+    // What was written is in the audit log, each in its own transaction; what was refused is not.
+    expect((await store.auditHead()).sequence).toBe(5)
     const listed = await store.listIncidents(250, 10)
     expect(listed.map(({ id, updates }) => [id, ...updates.map((each) => each.state)])).toEqual([
       ['inc_3', 'monitoring', 'investigating'],

@@ -17,6 +17,7 @@ import type {
   UpstreamListener,
   UpstreamRequest,
 } from '../../src/gateway/ports.ts'
+import { BackendsHealth } from '../../src/gateway/routing/health.ts'
 import { ManualClock } from './manual-clock.ts'
 
 const plan = { id: 'max', name: 'Max', requestsPerMinute: 10, requestsPerMonth: 10, premium: true }
@@ -124,7 +125,7 @@ export class FakeGateway {
     const keys = { find: () => Promise.resolve(undefined), revision: () => Promise.resolve(1) }
     this.#gateway = new Gateway({
       clock,
-      random: () => 0.5,
+      health: new BackendsHealth(clock, () => 0.5),
       randomBytes: (length) => new Uint8Array(length),
       log,
       links: linksFor('https://example.com'),

@@ -75,8 +75,71 @@ describe('candidates', () => {
     expect(candidates.next()).toBeUndefined()
     expect(candidates.exhausted([backend('a'), backend('b'), backend('c')])).toEqual({
       soonestMs: clock.nowMs() + 20_000,
-      reasons: ['rate', 'credentials'],
+      passedBy: [
+        { backend: 'a', reason: 'rate' },
+        { backend: 'b', reason: 'credentials' },
+      ],
     })
+  })
+})
+
+describe('what operators keep out', () => {
+  const held = new Map([['a', { kind: 'drained', sinceMs: 7 }]] as const)
+
+  test('is passed by, whatever is heard of it meanwhile, and nobody knows when that ends', () => {
+    const { health } = healthy()
+    health.hold(held)
+    expect(walk(new Candidates([backend('a'), backend('b')], health))).toEqual(['b'])
+    health.succeeded('a')
+    health.forgive('a')
+    const none = new Candidates([backend('a')], health)
+    expect(none.next()).toBeUndefined()
+    expect(none.exhausted([backend('a')])).toEqual({
+      soonestMs: Number.POSITIVE_INFINITY,
+      passedBy: [{ backend: 'a', reason: 'drained' }],
+    })
+    health.hold(new Map())
+    expect(walk(new Candidates([backend('a'), backend('b')], health))).toEqual(['a', 'b'])
+  })
+
+  test('is told first, and behind it what the service has seen by itself', () => {
+    const { clock, health } = healthy()
+    expect(health.condition('a')).toEqual({
+      backendId: 'a',
+      state: 'usable',
+      reason: undefined,
+      sinceMs: undefined,
+      untilMs: undefined,
+      failures: 0,
+      lastFailure: undefined,
+    })
+    health.failed('a', new UpstreamError('rejected_credentials', { status: 401 }))
+    const lastFailure = { outcome: 'rejected_credentials', atMs: clock.nowMs() }
+    const quarantined = {
+      state: 'quarantined',
+      reason: 'credentials',
+      sinceMs: clock.nowMs(),
+      untilMs: clock.nowMs() + 60_000,
+      failures: 1,
+      lastFailure,
+    }
+    expect(health.condition('a')).toMatchObject(quarantined)
+    health.hold(held)
+    expect(health.condition('a')).toMatchObject({ state: 'drained', sinceMs: 7, untilMs: undefined, lastFailure })
+    health.hold(new Map())
+    expect(health.condition('a')).toMatchObject(quarantined)
+    health.forgive('a')
+    expect(health.condition('a')).toMatchObject({ state: 'usable', failures: 0, lastFailure })
+  })
+
+  test('what cools again and again is told to do so since the first time', async () => {
+    const { clock, health } = healthy()
+    const sinceMs = clock.nowMs()
+    health.failed('a', new UpstreamError('rate_limited'))
+    await clock.advance(5_000)
+    health.attempted('a')
+    health.failed('a', new UpstreamError('rate_limited'))
+    expect(health.condition('a')).toMatchObject({ state: 'cooling', reason: 'rate', sinceMs, failures: 2 })
   })
 })
 

@@ -337,7 +337,7 @@ export async function fillAccount(service: Service): Promise<void> {
   await service.rotateLater(stored.id)
   const gone = await service.addNamedKey('old laptop')
   await service.revoke(gone.stored.id)
-  const incidents = { store: service.store, clock: service.plane.clock, random: service.plane.random }
+  const incidents = { ...service.plane, store: service.store }
   await openIncident(incidents, { title: 'Slow answers', impact: 'minor', text: 'We look into it.' })
   const { id } = await openIncident(incidents, { title: 'No sign-in', impact: 'major', text: 'Letters are late.' })
   // What comes later is told first, by the millisecond.

@@ -180,7 +180,7 @@ describe('status', () => {
   })
 
   test('shows what operators write, until it is over', async () => {
-    const plane = { store: service.store, clock, random: service.plane.random }
+    const plane = { ...service.plane, store: service.store, clock }
     const { id } = await openIncident(plane, {
       title: 'Slow <b>answers</b>',
       impact: 'major',

@@ -1,15 +1,21 @@
 import type { Backend } from '../ports.ts'
-import type { BackendsHealth, CoolingReason } from './health.ts'
+import type { BackendsHealth, PassedByReason } from './health.ts'
 
 /** Each backend once, at most this many of them (contract 5.2). */
 export const maxAttempts = 3
 
+/** A backend that is not asked now, by a category that callers may read. */
+interface PassedBy {
+  readonly backend: string
+  readonly reason: PassedByReason
+}
+
 /** Why no backend was left, for the error that says so. */
 export interface Exhausted {
-  /** When the first of the cooling ones may be asked again, epoch milliseconds; undefined where none is cooling. */
+  /** When the first of those passed by may be asked again, epoch milliseconds: `Infinity` where operators keep all of them out; undefined where none was. */
   readonly soonestMs: number | undefined
-  /** The reasons of all that are cooling. */
-  readonly reasons: readonly CoolingReason[]
+  /** Those that were passed by, and why. */
+  readonly passedBy: readonly PassedBy[]
 }
 
 /**
@@ -58,15 +64,15 @@ export class Candidates {
 
   /** Why the request cannot go on: what is still usable was only held back, and may be asked again at once. */
   exhausted(backends: readonly Backend[]): Exhausted {
-    if (this.#left.some(({ id }) => this.#health.availability(id).usable)) return { soonestMs: undefined, reasons: [] }
+    if (this.#left.some(({ id }) => this.#health.availability(id).usable)) return { soonestMs: undefined, passedBy: [] }
     let soonestMs: number | undefined
-    const reasons: CoolingReason[] = []
+    const passedBy: PassedBy[] = []
     for (const { id } of backends) {
       const availability = this.#health.availability(id)
       if (availability.usable) continue
-      reasons.push(availability.reason)
+      passedBy.push({ backend: id, reason: availability.reason })
       if (soonestMs === undefined || availability.untilMs < soonestMs) soonestMs = availability.untilMs
     }
-    return { soonestMs, reasons }
+    return { soonestMs, passedBy }
   }
 }

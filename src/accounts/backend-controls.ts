@@ -1,0 +1,45 @@
+import type { HoldReason } from '../domain/backend-controls.ts'
+import type { BackendControlStore } from './backend-ports.ts'
+import { operatorOf, recordOf, type ControlPlane } from './control-plane.ts'
+import { AccountsError } from './refusals.ts'
+
+/** As the configuration allows names of backends. */
+const backendShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+
+/** The control plane where backends are taken out of use and put back. */
+export type BackendPlane = ControlPlane<BackendControlStore>
+
+/** One thing that an operator does with a backend; a hold says why, in one word. */
+export type BackendOrder =
+  | { readonly step: 'drained' | 'quarantined'; readonly backend: string; readonly reason: HoldReason }
+  | { readonly step: 'undrained' | 'released'; readonly backend: string }
+
+/**
+ * Takes a backend out of use or puts it back; running servers do it within a second, and what is under way goes on to its
+ * end. A release also ends a quarantine or a cooling that servers began by themselves (contract 5.4).
+ * @throws AccountsError `operator_only`, `backend_invalid`, `backend_stands_so`
+ */
+export async function controlBackend(plane: BackendPlane, order: BackendOrder): Promise<void> {
+  const by = operatorOf(plane.actor)
+  const { backend } = order
+  if (!backendShape.test(backend)) throw new AccountsError('backend_invalid')
+  if (!(await write(plane, order, by))) throw new AccountsError('backend_stands_so')
+}
+
+async function write(plane: BackendPlane, order: BackendOrder, by: string): Promise<boolean> {
+  const { store } = plane
+  const { backend } = order
+  switch (order.step) {
+    case 'undrained':
+      return store.undrainBackend(backend, recordOf(plane, { type: 'backend.undrained', backend }))
+    case 'released':
+      await store.releaseBackend(backend, by, recordOf(plane, { type: 'backend.released', backend }))
+      return true
+    case 'drained':
+    case 'quarantined': {
+      const { step: kind, reason } = order
+      const record = recordOf(plane, { type: `backend.${kind}`, backend, reason })
+      return store.holdBackend({ backendId: backend, kind, atMs: record.atMs, by, reason }, record)
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import { controlBackend, type BackendOrder } from '../accounts/backend-controls.ts'
+import { suggest } from '../config/check-shape.ts'
+import { holdReasons, type HoldReason } from '../domain/backend-controls.ts'
+import type { Command, Invocation } from './command.ts'
+import { CommandError, exitCodes } from './failures.ts'
+
+const reasonOption = {
+  name: 'reason',
+  value: 'REASON',
+  summary: `Why, in one word: ${holdReasons.join(', ')}. Default ${holdReasons[0]}.`,
+} as const
+
+export const backendsDrain = hold(
+  'drain',
+  'drained',
+  'Send a backend no new requests; what runs there goes on to its end.',
+)
+export const backendsQuarantine = hold(
+  'quarantine',
+  'quarantined',
+  'Keep a backend out that is not to be trusted, until it is released.',
+)
+export const backendsUndrain = free('undrain', 'undrained', 'Let a drained backend take requests again.')
+export const backendsRelease = free(
+  'release',
+  'released',
+  'End a quarantine, also one that the service began by itself.',
+)
+
+function hold(verb: string, step: 'drained' | 'quarantined', summary: string): Command {
+  return command(verb, summary, [reasonOption], (invocation, backend) => {
+    const given = invocation.line.option('reason') ?? holdReasons[0]
+    const reason = holdReasons.find((known): known is HoldReason => known === given)
+    if (reason === undefined)
+      throw new CommandError(exitCodes.usage, 'there is no such reason', `--reason ${holdReasons.join('|')}`)
+    return { step, backend, reason }
+  })
+}
+
+function free(verb: string, step: 'undrained' | 'released', summary: string): Command {
+  return command(verb, summary, [], (_, backend) => ({ step, backend }))
+}
+
+function command(
+  verb: string,
+  summary: string,
+  options: Command['options'],
+  read: (invocation: Invocation, backend: string) => BackendOrder,
+): Command {
+  return {
+    name: `backends ${verb}`,
+    summary,
+    arguments: ['BACKEND'],
+    options,
+    example: `backends ${verb} BACKEND`,
+    run(invocation) {
+      const backend = invocation.argument(0, 'the backend', 'backends list')
+      const order = read(invocation, backend)
+      return invocation.withStore(async ({ config, backends }) => {
+        const known = config.backends.map(({ id }) => id)
+        const isHold = order.step === 'drained' || order.step === 'quarantined'
+        // What is held can be let go also where the configuration has dropped it.
+        if (isHold && !known.includes(backend))
+          throw new CommandError(
+            exitCodes.failure,
+            'the configuration has no backend of that name',
+            suggest(backend, known),
+          )
+        await controlBackend(backends, order)
+        return {
+          text: backend,
+          json: order,
+          talk: [
+            `${backend} is ${order.step}; running servers do it within a second.`,
+            `Next: ${invocation.command('backends list')}`,
+          ],
+        }
+      })
+    },
+  }
+}

@@ -1,0 +1,69 @@
+import type { BackendControl } from '../domain/backend-controls.ts'
+import type { RequestRecord } from '../domain/requests.ts'
+import { failedBackends } from '../domain/upstream.ts'
+import type { Command } from './command.ts'
+import { writeTable, writeTime } from './table.ts'
+
+/** Records that are looked through, the latest first, and how old they may be. */
+const maxLooked = 2_000
+const hourMs = 3_600_000
+
+export const backendsList: Command = {
+  name: 'backends list',
+  summary: 'List the configured backends: what operators keep out of use, and how each answered in the last hour.',
+  arguments: [],
+  options: [],
+  example: 'backends list',
+  run: (invocation) =>
+    invocation.withStore(async ({ config, backends, requests }) => {
+      const sinceMs = invocation.ports.clock.nowMs() - hourMs
+      const looked = await requests.list(maxLooked, undefined)
+      const recent = looked.filter(({ admittedAtMs }) => admittedAtMs >= sinceMs)
+      const controls = await backends.store.listBackendControls()
+      // What was held and has left the configuration since is held still, should it come back.
+      const held = controls.filter(({ kind }) => kind !== 'released').map(({ backendId }) => backendId)
+      const names = [...new Set([...config.backends.map(({ id }) => id), ...held])]
+      const rows = names.map((name) => lookAt(name, controls, recent))
+      return {
+        text: writeTable([['BACKEND', 'STATE', 'SINCE', 'BY', 'REASON', 'ANSWERED', 'FAILED'], ...rows.map(writeRow)]),
+        json: rows,
+        talk: [
+          looked.length === maxLooked && recent.length === maxLooked
+            ? `Answered and failed are counted in the latest ${maxLooked} requests.`
+            : 'Answered and failed are counted in the requests of the last hour.',
+          'What the running service leaves alone by itself is in its memory: see /operator/backends of the web app.',
+          `Next: ${invocation.command('backends drain BACKEND')}`,
+        ],
+      }
+    }),
+}
+
+interface BackendRow {
+  readonly backend: string
+  readonly holds: readonly Pick<BackendControl, 'kind' | 'atMs' | 'by' | 'reason'>[]
+  readonly answered: number
+  readonly failed: number
+}
+
+function lookAt(backend: string, controls: readonly BackendControl[], records: readonly RequestRecord[]): BackendRow {
+  const holds = controls
+    .filter(({ backendId, kind }) => backendId === backend && kind !== 'released')
+    .map(({ kind, atMs, by, reason }) => ({ kind, atMs, by, reason }))
+  const attempts = records.flatMap((record) => record.attempts).filter((attempt) => attempt.backend === backend)
+  const failed = failedBackends(attempts)?.length ?? 0
+  return { backend, holds, failed, answered: attempts.filter(({ outcome }) => outcome === 'answered').length }
+}
+
+function writeRow({ backend, holds, answered, failed }: BackendRow): readonly string[] {
+  const [hold] = holds
+  const state = holds.length === 0 ? 'in use' : holds.map(({ kind }) => kind).join(', ')
+  return [
+    backend,
+    state,
+    hold === undefined ? '' : writeTime(hold.atMs),
+    hold?.by ?? '',
+    hold?.reason ?? '',
+    String(answered),
+    String(failed),
+  ]
+}

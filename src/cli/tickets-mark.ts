@@ -1,0 +1,22 @@
+import { markTicket } from '../accounts/tickets.ts'
+import type { Command } from './command.ts'
+
+export const ticketsClose = mark('close', 'closed', 'Say that a ticket is done with.')
+export const ticketsReopen = mark('reopen', 'reopened', 'Open a closed ticket again.')
+
+function mark(verb: string, to: 'closed' | 'reopened', summary: string): Command {
+  return {
+    name: `tickets ${verb}`,
+    summary,
+    arguments: ['TICKET'],
+    options: [],
+    example: `tickets ${verb} tic_…`,
+    run(invocation) {
+      const id = invocation.argument(0, 'the id of the ticket', 'tickets list')
+      return invocation.withStore(async ({ plane, tickets }) => {
+        const ticket = await markTicket({ ...plane, store: tickets }, id, to)
+        return { text: ticket.id, json: ticket, talk: [`Next: ${invocation.command('tickets list')}`] }
+      })
+    },
+  }
+}

@@ -1,0 +1,53 @@
+import type { HourCount } from './backend-condition.ts'
+
+const slotMs = 5 * 60_000
+/** Full slots that are counted besides the one that is being filled. */
+const slots = 12
+
+interface Slot {
+  readonly number: number
+  answered: number
+  failed: number
+  timed: number
+  sumMs: number
+}
+
+/** Counts for a fixed set of names what happened within the last hour, in memory: five minutes are forgotten at once. */
+export class HourTally {
+  readonly #byName: ReadonlyMap<string, Slot[]>
+
+  constructor(names: readonly string[]) {
+    this.#byName = new Map(names.map((name) => [name, []]))
+  }
+
+  /** Counts one; of other names nothing. `ms` where it says something about this name alone. */
+  note(timeMs: number, name: string, isAnswered: boolean, ms?: number): void {
+    const kept = this.#byName.get(name)
+    if (kept === undefined) return
+    const number = Math.floor(timeMs / slotMs)
+    let slot = kept.at(-1)
+    if (slot?.number !== number) {
+      slot = { number, answered: 0, failed: 0, timed: 0, sumMs: 0 }
+      kept.push(slot)
+      if (kept.length > slots + 1) kept.shift()
+    }
+    if (isAnswered) slot.answered += 1
+    else slot.failed += 1
+    if (ms === undefined) return
+    slot.timed += 1
+    slot.sumMs += ms
+  }
+
+  read(nowMs: number, name: string): HourCount {
+    const oldest = Math.floor(nowMs / slotMs) - slots
+    let [answered, failed, timed, sumMs] = [0, 0, 0, 0]
+    for (const slot of this.#byName.get(name) ?? []) {
+      if (slot.number < oldest) continue
+      answered += slot.answered
+      failed += slot.failed
+      timed += slot.timed
+      sumMs += slot.sumMs
+    }
+    return { answered, failed, meanMs: timed === 0 ? undefined : sumMs / timed }
+  }
+}

@@ -1,0 +1,82 @@
+import type { Kysely, Transaction } from 'kysely'
+import type { AuditRecord } from '../domain/audit.ts'
+import type { BackendControl, HoldReason } from '../domain/backend-controls.ts'
+import { change } from './revision.ts'
+import type { Tables } from './schema.ts'
+
+/** Rows that are read: a configuration has fewer backends, with three rows each at most. */
+const maxControls = 3_000
+
+/** Everything that operators said of backends and that stands. */
+export async function listBackendControls(db: Kysely<Tables>): Promise<readonly BackendControl[]> {
+  const rows = await db
+    .selectFrom('backend_controls')
+    .selectAll()
+    .orderBy('backend_id')
+    .orderBy('kind')
+    .limit(maxControls)
+    .execute()
+  return rows.map(({ backend_id: backendId, kind, at_ms: atMs, set_by: by, reason }) => ({
+    backendId,
+    kind: kind as BackendControl['kind'],
+    atMs,
+    by,
+    reason: reason as HoldReason | null,
+  }))
+}
+
+/** Holds a backend; see `BackendControlStore.holdBackend`. */
+export function holdBackend(db: Kysely<Tables>, control: BackendControl, record: AuditRecord): Promise<boolean> {
+  return change(db, record, async (transaction) => {
+    const known = await transaction
+      .selectFrom('backend_controls')
+      .select('kind')
+      .where('backend_id', '=', control.backendId)
+      .where('kind', '=', control.kind)
+      .executeTakeFirst()
+    if (known !== undefined) return false
+    await put(transaction, control)
+    return true
+  })
+}
+
+/** Ends a drain; false where there is none. */
+export function undrainBackend(db: Kysely<Tables>, backendId: string, record: AuditRecord): Promise<boolean> {
+  return change(db, record, (transaction) => take(transaction, backendId, 'drained'))
+}
+
+/** Ends a quarantine, where there is one, and keeps the moment. */
+export async function releaseBackend(
+  db: Kysely<Tables>,
+  backendId: string,
+  by: string,
+  record: AuditRecord,
+): Promise<void> {
+  await change(db, record, async (transaction) => {
+    await take(transaction, backendId, 'quarantined')
+    await take(transaction, backendId, 'released')
+    await put(transaction, { backendId, kind: 'released', atMs: record.atMs, by, reason: null })
+    return true
+  })
+}
+
+async function put(transaction: Transaction<Tables>, control: BackendControl): Promise<void> {
+  const { backendId, kind, atMs, by, reason } = control
+  await transaction
+    .insertInto('backend_controls')
+    .values({ backend_id: backendId, kind, at_ms: Math.floor(atMs), set_by: by, reason })
+    .execute()
+}
+
+async function take(
+  transaction: Transaction<Tables>,
+  backendId: string,
+  kind: BackendControl['kind'],
+): Promise<boolean> {
+  const { numDeletedRows } = await transaction
+    .deleteFrom('backend_controls')
+    .where('backend_id', '=', backendId)
+    .where('kind', '=', kind)
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
+}

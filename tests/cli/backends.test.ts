@@ -1,0 +1,90 @@
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { RequestRecord } from '../../src/domain/requests.ts'
+import { createStore } from '../../src/storage/store.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import { Harness } from './harness.ts'
+
+let harness: Harness
+beforeEach(async () => {
+  harness = new Harness()
+  const store = createStore(await openSqlite(join(harness.folder, 'database')))
+  harness.real = store
+  return () => store.close()
+})
+afterEach(() => harness.remove())
+
+const backend = 'simulated-alpha'
+
+async function listed(): Promise<readonly { backend: string; holds: { kind: string; reason: string }[] }[]> {
+  const { out } = await harness.say('backends', 'list', '--json')
+  return JSON.parse(out) as never
+}
+
+test('a backend is drained, quarantined, released and let in again, and each is in the audit log', async () => {
+  expect((await harness.say('backends', 'drain', backend, '--reason', 'maintenance')).code).toBe(0)
+  expect((await harness.say('backends', 'quarantine', backend)).code).toBe(0)
+  const table = (await harness.say('backends', 'list')).out
+  expect(table).toMatch(/simulated-alpha +drained, quarantined +\d{4}-\S+Z +cli +maintenance +0 +0/)
+  expect((await listed()).find((row) => row.backend === backend)?.holds).toMatchObject([
+    { kind: 'drained', reason: 'maintenance', by: 'cli' },
+    { kind: 'quarantined', reason: 'asked', by: 'cli' },
+  ])
+  expect((await harness.say('backends', 'release', backend)).code).toBe(0)
+  expect((await harness.say('backends', 'undrain', backend)).code).toBe(0)
+  expect((await harness.say('backends', 'list')).out).toMatch(/simulated-alpha +in use/)
+  const log = await harness.real!.listAudit({ limit: 10 })
+  expect(log.map(({ event }) => event.type)).toEqual([
+    'backend.undrained',
+    'backend.released',
+    'backend.quarantined',
+    'backend.drained',
+  ])
+})
+
+test('the list says how each answered in the last hour, and that it knows no more', async () => {
+  const record = (outcome: string, ageMs: number): RequestRecord =>
+    ({ attempts: [{ backend, outcome, ms: 1 }], admittedAtMs: Date.now() - ageMs }) as never
+  harness.records.push(
+    record('answered', 1),
+    record('timeout', 2),
+    record('cancelled', 3),
+    record('timeout', 4_000_000),
+  )
+  const { out, err } = await harness.say('backends', 'list')
+  expect(out).toMatch(/simulated-alpha +in use +1 +1/)
+  expect(err).toContain('in its memory')
+})
+
+test.each([
+  [['drain'], 'the backend is missing'],
+  [['drain', 'simulated-omega'], 'no backend of that name'],
+  [['drain', backend, '--reason', 'because'], 'there is no such reason'],
+  [['undrain', backend], 'stands so already'],
+  [['release', 'not a name'], 'no backend can have that name'],
+])('what is wrong is said: %j', async (args, sentence) => {
+  const { code, err } = await harness.say('backends', ...args)
+  expect(code).not.toBe(0)
+  expect(err).toContain(sentence)
+})
+
+test('a backend that has left the configuration is shown while it is held, and can be let go', async () => {
+  const record = { actor: { kind: 'cli' }, atMs: 1, event: { type: 'backend.undrained', backend: 'gone' } } as const
+  await harness.real!.holdBackend({ backendId: 'gone', kind: 'drained', atMs: 1, by: 'cli', reason: 'cost' }, record)
+  expect((await listed()).some((row) => row.backend === 'gone')).toBe(true)
+  expect((await harness.say('backends', 'undrain', 'gone')).code).toBe(0)
+  expect((await listed()).some((row) => row.backend === 'gone')).toBe(false)
+})
+
+test('tickets are closed, left out of those that are open, and opened again', async () => {
+  const ticket = { accountId: null, replyTo: 'a@example.com', requestId: null, text: 'Help', createdAtMs: 1 }
+  await harness.real!.addTicket({ ...ticket, id: 'tic_1' }, 0, 10)
+  await harness.real!.addTicket({ ...ticket, id: 'tic_2' }, 0, 10)
+  expect((await harness.say('tickets', 'close', 'tic_1')).code).toBe(0)
+  const open = (await harness.say('tickets', 'list', '--open')).out
+  expect([open.includes('tic_1'), open.includes('tic_2')]).toEqual([false, true])
+  expect((await harness.say('tickets', 'list')).out).toMatch(/tic_1 +\S+ +closed/)
+  expect((await harness.say('tickets', 'close', 'tic_1')).err).toContain('stands so already')
+  expect((await harness.say('tickets', 'reopen', 'tic_1')).code).toBe(0)
+  expect((await harness.say('tickets', 'close', 'tic_9')).err).toContain('there is no such ticket')
+})

@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { controlBackend, type BackendPlane } from '../../src/accounts/backend-controls.ts'
+import { markTicket } from '../../src/accounts/tickets.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+import { Secret } from '../../src/domain/secret.ts'
+import { createStore, type Store } from '../../src/storage/store.ts'
+import { enginesFor } from './engines.ts'
+
+const operator = { kind: 'operator', operatorId: 'opr_1' } as const
+
+describe.each(enginesFor('What operators do with backends and tickets'))('on %s', (_, engine) => {
+  let store: Store
+  let nowMs: number
+  let plane: BackendPlane
+  beforeAll(() => engine.start())
+  afterAll(() => engine.stop())
+  beforeEach(async () => {
+    store = createStore(await (await engine.fresh())())
+    nowMs = 1_000
+    plane = {
+      store,
+      clock: { nowMs: () => nowMs },
+      random: systemRandom(),
+      pepper: new Secret('pepper'),
+      actor: operator,
+    }
+    return () => store.close()
+  })
+  const events = async (): Promise<readonly unknown[]> =>
+    (await store.listAudit({ limit: 100 })).map(({ actor, event }) => [actor, event]).toReversed()
+
+  test('a hold stands until it is taken back, once, with its event and the revision moved', async () => {
+    const before = await store.revision()
+    await controlBackend(plane, { step: 'drained', backend: 'alpha', reason: 'maintenance' })
+    const again = controlBackend(plane, { step: 'drained', backend: 'alpha', reason: 'cost' })
+    await expect(again).rejects.toMatchObject({ code: 'backend_stands_so' })
+    nowMs = 2_000
+    await controlBackend(plane, { step: 'quarantined', backend: 'alpha', reason: 'credential' })
+    expect(await store.listBackendControls()).toEqual([
+      { backendId: 'alpha', kind: 'drained', atMs: 1_000, by: 'opr_1', reason: 'maintenance' },
+      { backendId: 'alpha', kind: 'quarantined', atMs: 2_000, by: 'opr_1', reason: 'credential' },
+    ])
+    await controlBackend(plane, { step: 'undrained', backend: 'alpha' })
+    await expect(controlBackend(plane, { step: 'undrained', backend: 'alpha' })).rejects.toMatchObject({
+      code: 'backend_stands_so',
+    })
+    await controlBackend(plane, { step: 'released', backend: 'alpha' })
+    nowMs = 3_000
+    await controlBackend(plane, { step: 'released', backend: 'alpha' })
+    expect(await store.listBackendControls()).toEqual([
+      { backendId: 'alpha', kind: 'released', atMs: 3_000, by: 'opr_1', reason: null },
+    ])
+    expect((await store.revision()) - before).toBe(5)
+    expect(await events()).toEqual([
+      [operator, { type: 'backend.drained', backend: 'alpha', reason: 'maintenance' }],
+      [operator, { type: 'backend.quarantined', backend: 'alpha', reason: 'credential' }],
+      [operator, { type: 'backend.undrained', backend: 'alpha' }],
+      [operator, { type: 'backend.released', backend: 'alpha' }],
+      [operator, { type: 'backend.released', backend: 'alpha' }],
+    ])
+  })
+
+  test('two who drain at once: one does, and one event says so', async () => {
+    const order = { step: 'drained', backend: 'alpha', reason: 'asked' } as const
+    const ends = await Promise.allSettled([1, 2, 3].map(() => controlBackend(plane, order)))
+    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    expect(await events()).toHaveLength(1)
+  })
+
+  test('neither an account nor the service itself does that, and no text gets in as a name', async () => {
+    const actors = [{ kind: 'system' }, { kind: 'session', sessionId: 'ses_1', accountId: 'acc_1' }] as const
+    for (const actor of actors)
+      await expect(
+        controlBackend({ ...plane, actor }, { step: 'drained', backend: 'alpha', reason: 'asked' }),
+      ).rejects.toMatchObject({ code: 'operator_only' })
+    await expect(
+      controlBackend(plane, { step: 'drained', backend: 'a text of somebody', reason: 'asked' }),
+    ).rejects.toMatchObject({ code: 'backend_invalid' })
+    expect(await store.listBackendControls()).toEqual([])
+    expect(await events()).toEqual([])
+  })
+
+  test('a ticket is closed and opened again, each time with its event, by an operator', async () => {
+    const ticket = {
+      id: 'tic_1',
+      accountId: null,
+      replyTo: 'a@example.com',
+      requestId: null,
+      text: 'x',
+      createdAtMs: 1,
+    }
+    await store.addTicket(ticket, 0, 10)
+    expect(await store.findTicket('tic_1')).toEqual({ ...ticket, closedAtMs: null })
+    expect(await markTicket({ ...plane, store }, 'tic_1', 'closed')).toMatchObject({
+      closedAtMs: 1_000,
+    })
+    const tickets = { ...plane, store }
+    await expect(markTicket(tickets, 'tic_1', 'closed')).rejects.toMatchObject({ code: 'ticket_stands_so' })
+    await expect(markTicket(tickets, 'tic_2', 'closed')).rejects.toMatchObject({ code: 'ticket_unknown' })
+    expect(await store.listTickets(10)).toEqual([{ ...ticket, closedAtMs: 1_000 }])
+    await markTicket(tickets, 'tic_1', 'reopened')
+    expect((await store.findTicket('tic_1'))?.closedAtMs).toBeNull()
+    await expect(markTicket({ ...tickets, actor: { kind: 'system' } }, 'tic_1', 'closed')).rejects.toMatchObject({
+      code: 'operator_only',
+    })
+    expect(await events()).toEqual([
+      [operator, { type: 'ticket.closed', ticketId: 'tic_1' }],
+      [operator, { type: 'ticket.reopened', ticketId: 'tic_1' }],
+    ])
+  })
+})

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import { HourTally } from '../../src/domain/hour-tally.ts'
+
+const minuteMs = 60_000
+
+test('counts what happened within the hour, and forgets it after', () => {
+  const tally = new HourTally(['alpha', 'beta'])
+  tally.note(0, 'alpha', true, 100)
+  tally.note(minuteMs, 'alpha', true, 300)
+  tally.note(10 * minuteMs, 'alpha', true)
+  tally.note(59 * minuteMs, 'alpha', false)
+  tally.note(59 * minuteMs, 'nobody', false)
+  expect(tally.read(59 * minuteMs, 'alpha')).toEqual({ answered: 3, failed: 1, meanMs: 200 })
+  expect(tally.read(66 * minuteMs, 'alpha')).toEqual({ answered: 1, failed: 1, meanMs: undefined })
+  expect(tally.read(200 * minuteMs, 'alpha')).toEqual({ answered: 0, failed: 0, meanMs: undefined })
+  expect(tally.read(0, 'beta')).toEqual({ answered: 0, failed: 0, meanMs: undefined })
+  expect(tally.read(0, 'nobody')).toEqual({ answered: 0, failed: 0, meanMs: undefined })
+})
+
+test('keeps thirteen slots of five minutes however long it counts', () => {
+  const tally = new HourTally(['alpha'])
+  for (let minute = 0; minute < 10_000; minute++) tally.note(minute * minuteMs, 'alpha', true, 10)
+  expect(tally.read(9_999 * minuteMs, 'alpha').answered).toBe(65)
+})

@@ -1,0 +1,107 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { controlBackend, type BackendOrder } from '../../src/accounts/backend-controls.ts'
+import { startApp } from '../../src/app.ts'
+import { Service } from '../service.ts'
+
+let service: Service
+
+beforeEach(async () => {
+  service = await Service.start()
+})
+afterEach(() => service.stop())
+
+const control = (order: BackendOrder): Promise<void> =>
+  controlBackend({ ...service.plane, store: service.store }, order)
+const drain = (backend: string): Promise<void> => control({ step: 'drained', backend, reason: 'maintenance' })
+
+async function answersWith(backend: string | null): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        const response = await service.chat()
+        await response.text()
+        return response.headers.get('x-svc-router-upstream')
+      },
+      { timeout: 1_000, interval: 50 },
+    )
+    .toBe(backend)
+}
+
+describe('a drained backend', () => {
+  test('gets no new request within a second, while a stream that runs there goes on to its end', async () => {
+    service.providers[0]!.script([{ do: 'answer', words: 40, tokenDelayMs: 50 }])
+    const running = await service.chat({ stream: true })
+    expect(running.headers.get('x-svc-router-upstream')).toBe('alpha')
+    await drain('alpha')
+    await answersWith('beta')
+    const asked = service.providers[0]!.captured().length
+    for (let request = 0; request < 5; request++) await (await service.chat()).text()
+    expect(service.providers[0]!.captured().length).toBe(asked)
+    const text = await running.text()
+    expect(text).toContain('"finish_reason":"stop"')
+    expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true)
+  })
+
+  test('is asked again once that is taken back', async () => {
+    await drain('alpha')
+    await answersWith('beta')
+    await control({ step: 'undrained', backend: 'alpha' })
+    await answersWith('alpha')
+  })
+
+  test('is drained still after a restart, from the first request on', async () => {
+    await drain('alpha')
+    await service.app.stop()
+    const again = await startApp(service.config, { log: () => {} })
+    try {
+      const response = await service.chat()
+      expect(response.headers.get('x-svc-router-upstream')).toBe('beta')
+      await response.text()
+      expect(service.providers[0]!.captured().length).toBe(0)
+    } finally {
+      await again.stop()
+    }
+  })
+})
+
+test('where all are kept out the refusal is 503 and says of each why, nothing is charged and nobody asked', async () => {
+  await drain('alpha')
+  await drain('beta')
+  await control({ step: 'quarantined', backend: 'gamma', reason: 'credential' })
+  await answersWith(null)
+  const response = await service.chat()
+  expect([response.status, response.headers.get('retry-after')]).toEqual([503, '60'])
+  expect(response.headers.get('x-should-retry')).toBe('true')
+  expect(response.headers.get('x-svc-router-retry-count')).toBe('0')
+  expect(await response.json()).toMatchObject({
+    error: {
+      code: 'server_is_overloaded',
+      attempts: [],
+      passed_by: [
+        { backend: 'alpha', reason: 'drained' },
+        { backend: 'beta', reason: 'drained' },
+        { backend: 'gamma', reason: 'quarantined' },
+      ],
+    },
+  })
+  await expect
+    .poll(async () => (await service.store.listRequests({ limit: 1 }))[0])
+    .toMatchObject({ charged: 0, attempts: [], errorCode: 'server_is_overloaded' })
+})
+
+test('a fusion asks none that is kept out', async () => {
+  await drain('alpha')
+  await answersWith('beta')
+  const before = service.providers[0]!.captured().length
+  const response = await service.chat({ model: 'svc-router/fusion' })
+  expect(response.status, await response.text()).toBe(200)
+  expect(service.providers[0]!.captured().length).toBe(before)
+})
+
+test('a release ends the quarantine that the service began by itself (contract 5.4)', async () => {
+  service.providers[0]!.script([{ do: 'status', status: 401 }])
+  await answersWith('beta')
+  await answersWith('beta')
+  await control({ step: 'released', backend: 'alpha' })
+  await answersWith('alpha')
+})
