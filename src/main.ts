@@ -17,6 +17,7 @@ import { systemRandom } from './domain/random.ts'
 import { SetupError } from './domain/setup-error.ts'
 import { openLog } from './log.ts'
 import { openModels } from './open-models.ts'
+import { planRouteAlone } from './open-routing.ts'
 import { openStore } from './open-storage.ts'
 import { openUpstream } from './providers/catalog.ts'
 import { testUpstream } from './providers/probe.ts'
@@ -61,6 +62,7 @@ const ports: CliPorts = {
       await pools.close(poolCloseMs)
     }
   },
+  planRoute: (config, asker, question) => planRouteAlone(config, { clock, random }, asker, question).catch(inOwnWords),
   openModels: (config, accountId, voice) =>
     openModels(config, { accountId, voice, clock, random, onBug: tellBug }).catch(inOwnWords),
 }

@@ -94,6 +94,7 @@ const roots = [
   'open-examples.ts',
   'open-desks.ts',
   'open-status.ts',
+  'open-routing.ts',
   'main.ts',
 ]
 const free = ['log.ts', 'make-folder.ts', 'release-memory.ts', '../package.json', '../docs/']

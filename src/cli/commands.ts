@@ -31,6 +31,7 @@ import { operatorsList } from './operators-list.ts'
 import { operatorsRemove } from './operators-remove.ts'
 import { operatorsRole } from './operators-role.ts'
 import { operatorsSignInLink } from './operators-sign-in-link.ts'
+import { profilesDryRun } from './profiles-dry-run.ts'
 import { request } from './request.ts'
 import { requests } from './requests.ts'
 import { runAgent } from './run-agent.ts'
@@ -89,6 +90,7 @@ export const commands: readonly Command[] = [
   backendsUndrain,
   backendsQuarantine,
   backendsRelease,
+  profilesDryRun,
   managedAccessStatus,
   managedAccessOn,
   managedAccessOff,

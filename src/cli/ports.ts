@@ -8,7 +8,9 @@ import type { StatusStore } from '../accounts/status-ports.ts'
 import type { Config } from '../config/config.ts'
 import type { Upstream } from '../domain/accounts.ts'
 import type { Clock } from '../domain/clock.ts'
+import type { Plan } from '../domain/plans.ts'
 import type { RandomBytes } from '../domain/random.ts'
+import type { RoutePlan, RouteQuestion } from '../domain/route-plan.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
 import type { OpenedModels } from '../eval/ports.ts'
@@ -70,6 +72,12 @@ export interface CliPorts {
   /** Runs a program to its end and gives its exit code. @throws SetupError where it is not there or cannot be started */
   runProgram(program: Program): Promise<number>
   testUpstream(config: Config, upstream: Upstream): Promise<UpstreamTest>
+  /** Where a request would go, by what is configured and kept; nobody is asked. */
+  planRoute(
+    config: Config,
+    asker: { readonly accountId: string; readonly plan: Plan },
+    question: RouteQuestion,
+  ): Promise<RoutePlan>
   /** The models that answer `svc-router/fusion` for an account; simulated ones say what `voice` says. */
   openModels(config: Config, accountId: string, voice: SimulatedVoice): Promise<OpenedModels>
 }

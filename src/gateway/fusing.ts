@@ -164,7 +164,7 @@ interface ToolPlan {
 }
 
 /** The settings where a caller says nothing: the operator's, of which its own preset takes the place. */
-function usualOf({ backends, defaults = {} }: FusionPool, stream: boolean) {
+export function usualOf({ backends, defaults = {} }: FusionPool, stream: boolean) {
   return (preset?: FusionSettings['preset'], maxLatencyMs?: number): FusionSettings => {
     const { panelSize: _, ...others } = defaults
     const meant = preset === undefined ? defaults : { ...others, preset }

@@ -5,19 +5,19 @@ import { ServiceError } from '../domain/errors.ts'
 import { outcomeName, type EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
 import type { Plan } from '../domain/plans.ts'
-import { embeddingsFormatId } from '../domain/format-id.ts'
-import { fusionId, fusionToolType, type Profile } from '../domain/profiles.ts'
+import { fusionId, type Profile } from '../domain/profiles.ts'
 import type { RandomBytes } from '../domain/random.ts'
 import type { RequestOpening } from '../domain/requests.ts'
 import type { KeyRate, UsageSignals } from '../domain/usage.ts'
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import type { ClientFormatId, Formats } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
+import { allowedProfile, profilesWithin } from './allowed-profile.ts'
 import { authenticate, principalOf, type AuthenticationParts } from './authenticate.ts'
 import { assertSayable, assertServed, translatedOnly } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
 import { Course, type CourseParts } from './course.ts'
-import { assertProfile, type EnforcedLimits } from './enforced-limits.ts'
+import { assertProfile } from './enforced-limits.ts'
 import type { FusedAnswerParts } from './fused-answer.ts'
 import { Fusing, isFusable, type FusedPlan, type FusionPool } from './fusing.ts'
 import type { FusionNotes } from './fusion-notes.ts'
@@ -28,7 +28,6 @@ import { refersToStored, type StoredResponses } from './stored-responses.ts'
 import { failedBackends } from '../domain/upstream.ts'
 import type { BackendsHealth } from './routing/health.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
-import { unknownProfile, wrongEndpoint } from './unknown-profile.ts'
 
 /** The longest limit that a caller may ask for itself, milliseconds. */
 const longestTotalMs = 3_600_000
@@ -115,7 +114,7 @@ export class Gateway {
       const backends = await this.#backendsOf(profile.id, accountId)
       return { profile, backends, count: countBackends(profile.id, backends, this.#parts.health) }
     }
-    return Promise.all(this.#allowed(limits).map(serve))
+    return Promise.all(profilesWithin(this.#parts.profiles, limits).map(serve))
   }
 
   /** Refuses what this account may not ask, or nobody may, whatever is wanted of it: an answer, a count, a compaction. @throws ServiceError */
@@ -248,29 +247,8 @@ export class Gateway {
     }
   }
 
-  /** The profile that was named, where the plan allows it and what is attached (spec 8.3), and the key too. */
-  #profileOf({ plan, limits }: Principal, conversation: Conversation, format: ClientFormatId): Profile {
-    const { profiles } = this.#parts
-    const name = conversation.profile
-    const profile = profiles.find(({ id }) => id === name)
-    if (!plan.premium) {
-      const premium = name === fusionId || profile?.premium === true ? name : undefined
-      const what = premium ?? (conversation.fusionTool === undefined ? undefined : `The tool ${fusionToolType}`)
-      if (what !== undefined) throw new ServiceError('plan_required', { words: { what, plan: plan.name } })
-    }
-    if (profile === undefined) throw unknownProfile(name, this.#allowed(limits))
-    if (limits !== undefined) {
-      assertProfile(limits, profile.id)
-      if (conversation.fusionTool !== undefined) assertProfile(limits, fusionId, `The tool ${fusionToolType}`)
-    }
-    if ((profile.embeddings !== undefined) !== (format === embeddingsFormatId)) throw wrongEndpoint(profile, profiles)
-    return profile
-  }
-
-  #allowed(limits: EnforcedLimits | undefined): readonly Profile[] {
-    const { profiles } = this.#parts
-    const ids = limits?.profiles
-    return ids === undefined ? profiles : profiles.filter(({ id }) => ids.has(id))
+  #profileOf(principal: Principal, conversation: Conversation, format: ClientFormatId): Profile {
+    return allowedProfile(this.#parts.profiles, principal, conversation, format)
   }
 }
 

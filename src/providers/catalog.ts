@@ -1,6 +1,7 @@
 import type { Upstream } from '../domain/accounts.ts'
 import { BoundedMap } from '../domain/bounded-map.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
+import type { LeftOut, LeftOutReason } from '../domain/route-plan.ts'
 import { frontierId } from '../domain/profiles.ts'
 import type { Profile } from '../domain/profiles.ts'
 import { SealError } from '../domain/sealing.ts'
@@ -59,6 +60,8 @@ export interface BackendsOptions {
 export interface CachedBackends extends Backends {
   /** Reads every account's upstreams anew when they are next needed, and asks anew whether managed access is on. */
   forget(): void
+  /** Configured backends of a profile that do not serve an account now, and why. */
+  leftOut(profileId: string, accountId: string): Promise<readonly LeftOut[]>
 }
 
 /**
@@ -105,22 +108,31 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     )
   }
 
-  const mayServe = ({ managedBy, account, credential }: ConfiguredBackend, accountId: string, isApproved: boolean) => {
-    if (managedBy !== undefined) return isApproved && managed.isOn(managedBy)
-    return account === undefined ? credential === undefined : account === accountId
+  const reasonAgainst = (
+    { managedBy, account, credential }: ConfiguredBackend,
+    accountId: string,
+    isApproved: boolean,
+  ): LeftOutReason | undefined => {
+    if (managedBy !== undefined) {
+      if (!isApproved) return 'managed_not_approved'
+      return managed.isOn(managedBy) ? undefined : 'managed_off'
+    }
+    return (account === undefined ? credential === undefined : account === accountId) ? undefined : 'another_account'
   }
+
+  const served = (askedId: string): string => (likeFrontier.has(askedId) ? frontierId : askedId)
 
   const choose = (profileId: string, accountId: string, { backends, isApproved }: OwnAccess): readonly Backend[] => {
     const all = profileId === frontierId ? [...backends] : []
     for (const { entry, backend } of profiles.get(profileId) ?? [])
-      if (mayServe(entry, accountId, isApproved)) all.push(backend)
+      if (reasonAgainst(entry, accountId, isApproved) === undefined) all.push(backend)
     const real = all.filter((backend) => !backend.simulated)
     return real.length > 0 ? real : all
   }
 
   return {
     forProfile(askedId, accountId) {
-      const profileId = likeFrontier.has(askedId) ? frontierId : askedId
+      const profileId = served(askedId)
       if (!profiles.has(profileId)) return []
       if (!personal.has(profileId)) return choose(profileId, accountId, nothingOwn)
       const cached = own.get(accountId)
@@ -136,6 +148,15 @@ export function createBackends(options: BackendsOptions): CachedBackends {
       return (cached?.loading ?? load(accountId)).then((access) => choose(profileId, accountId, access))
     },
     forget: () => own.clear(),
+    async leftOut(askedId, accountId) {
+      const profileId = served(askedId)
+      const access = personal.has(profileId) ? await read(accountId) : nothingOwn
+      const chosen = choose(profileId, accountId, access)
+      return (profiles.get(profileId) ?? []).flatMap(({ entry, backend }): LeftOut[] => {
+        if (chosen.includes(backend)) return []
+        return [{ backend: entry.id, reason: reasonAgainst(entry, accountId, access.isApproved) ?? 'simulated' }]
+      })
+    },
   }
 }
 

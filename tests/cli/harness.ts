@@ -11,6 +11,7 @@ import { systemRandom } from '../../src/domain/random.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { Ticket } from '../../src/domain/tickets.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
+import { planRouteAlone } from '../../src/open-routing.ts'
 import { openStore } from '../../src/open-storage.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { MemoryIncidents } from '../accounts/memory-incidents.ts'
@@ -174,6 +175,8 @@ export class Harness {
         return Promise.resolve(this.programExitCode)
       },
       testUpstream: () => Promise.resolve(this.test),
+      planRoute: (config, asker, question) =>
+        planRouteAlone(config, { clock: systemClock(), random: systemRandom() }, asker, question),
       openModels: (config, accountId, voice) => this.openModels(config, accountId, voice),
     }
   }

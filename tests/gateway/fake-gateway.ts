@@ -76,7 +76,7 @@ export class FakeBackend implements Backend {
 }
 
 /** A caller that a test makes slow or lets leave. */
-class FakeSink implements AnswerSink {
+export class FakeSink implements AnswerSink {
   head: AnswerHead | undefined
   text = ''
   isTaking = true

@@ -1,0 +1,39 @@
+import type { Conversation } from '../domain/conversation.ts'
+import { ServiceError } from '../domain/errors.ts'
+import { embeddingsFormatId, type ClientFormatId } from '../domain/format-id.ts'
+import { fusionId, fusionToolType, type Profile } from '../domain/profiles.ts'
+import { assertProfile, type EnforcedLimits } from './enforced-limits.ts'
+import type { Principal } from './ports.ts'
+import { unknownProfile, wrongEndpoint } from './unknown-profile.ts'
+
+/**
+ * The profile that was named, where the plan allows it and what is attached (spec 8.3), and the key too.
+ * @throws ServiceError `plan_required`, `model_not_found`, `invalid_request`, and as `assertProfile`
+ */
+export function allowedProfile(
+  profiles: readonly Profile[],
+  { plan, limits }: Pick<Principal, 'plan' | 'limits'>,
+  conversation: Conversation,
+  format: ClientFormatId,
+): Profile {
+  const name = conversation.profile
+  const profile = profiles.find(({ id }) => id === name)
+  if (!plan.premium) {
+    const premium = name === fusionId || profile?.premium === true ? name : undefined
+    const what = premium ?? (conversation.fusionTool === undefined ? undefined : `The tool ${fusionToolType}`)
+    if (what !== undefined) throw new ServiceError('plan_required', { words: { what, plan: plan.name } })
+  }
+  if (profile === undefined) throw unknownProfile(name, profilesWithin(profiles, limits))
+  if (limits !== undefined) {
+    assertProfile(limits, profile.id)
+    if (conversation.fusionTool !== undefined) assertProfile(limits, fusionId, `The tool ${fusionToolType}`)
+  }
+  if ((profile.embeddings !== undefined) !== (format === embeddingsFormatId)) throw wrongEndpoint(profile, profiles)
+  return profile
+}
+
+/** Those that a key may use. */
+export function profilesWithin(profiles: readonly Profile[], limits: EnforcedLimits | undefined): readonly Profile[] {
+  const ids = limits?.profiles
+  return ids === undefined ? profiles : profiles.filter(({ id }) => ids.has(id))
+}

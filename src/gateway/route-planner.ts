@@ -1,0 +1,95 @@
+import type { Conversation } from '../domain/conversation.ts'
+import { ServiceError } from '../domain/errors.ts'
+import type { Plan } from '../domain/plans.ts'
+import { fusionId, type Profile } from '../domain/profiles.ts'
+import type { LeftOut, PlannedPanel, RouteDoubt, RoutePlan, RouteQuestion } from '../domain/route-plan.ts'
+import { allowedProfile } from './allowed-profile.ts'
+import { assertSayable, assertServed, relayFor, writeBody, type BodyParts } from './backend-body.ts'
+import { estimateTokens } from './estimate-tokens.ts'
+import { usualOf } from './fusing.ts'
+import { decideGate } from './fusion/gate.ts'
+import { membersOf } from './fusion/members.ts'
+import { planFusion } from './fusion/plan.ts'
+import type { Backend, Backends } from './ports.ts'
+import type { BackendsHealth } from './routing/health.ts'
+import { planOrder } from './routing/plan-order.ts'
+import { sampleRequest } from './routing/sample-request.ts'
+
+export interface RoutePlannerParts extends BodyParts {
+  readonly profiles: readonly Profile[]
+  readonly backends: Backends
+  /** Which backends of a profile do not serve an account at all, and why. */
+  readonly leftOut: (profileId: string, accountId: string) => Promise<readonly LeftOut[]>
+  readonly health: BackendsHealth
+}
+
+/** Who would ask. An account that nobody has, for a plan alone, is named by an empty id. */
+export interface RouteAsker {
+  readonly accountId: string
+  readonly plan: Plan
+}
+
+/**
+ * Says where a request would go if it were sent now, through the very functions that send it: nothing is asked, admitted
+ * or changed. The answer holds for this moment, and for what this process knows of its backends.
+ */
+export async function planRoute(
+  parts: RoutePlannerParts,
+  { accountId, plan }: RouteAsker,
+  question: RouteQuestion,
+): Promise<RoutePlan> {
+  const request = sampleRequest(question)
+  let unserved: readonly LeftOut[] = []
+  try {
+    const conversation = parts.formats(question.format).readRequest(request.body)
+    const profile = allowedProfile(parts.profiles, { plan, limits: undefined }, conversation, question.format)
+    unserved = await parts.leftOut(profile.id, accountId)
+    const backends = await parts.backends.forProfile(profile.id, accountId)
+    if (backends.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    assertServed(conversation)
+    const panel = planPanel(parts, profile, { conversation, backends })
+    if (panel === undefined) assertSayable(request, conversation, backends, parts)
+    const order = planOrder({
+      backends,
+      health: parts.health,
+      write: (backend) => writeBody(backend, request, conversation, parts),
+      laneOf: (backend) => (relayFor(backend, request, parts.relays) === undefined ? 'translation' : 'relay'),
+      doubtsOf: (backend) => doubtsOf(backend, question, conversation),
+    })
+    return { refusal: undefined, panel, asked: order.asked, leftOut: [...order.leftOut, ...unserved] }
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    const { code, facts } = error
+    return { refusal: { code, param: facts.param }, panel: undefined, asked: [], leftOut: unserved }
+  }
+}
+
+/** Who deliberates where the profile does that, and anybody is there for it. @throws ServiceError as a request would */
+function planPanel(
+  { health }: RoutePlannerParts,
+  profile: Profile,
+  { conversation, backends }: { readonly conversation: Conversation; readonly backends: readonly Backend[] },
+): PlannedPanel | undefined {
+  if (profile.id !== fusionId || !decideGate(conversation).run) return undefined
+  const usable = backends.filter(({ id }) => health.availability(id).usable)
+  if (usable.length === 0) return undefined
+  const settings = usualOf({ backends, defaults: profile.fusion }, conversation.stream)()
+  const { slots, reserves, writers } = planFusion({ conversation, members: membersOf(usable), settings })
+  return {
+    asked: slots.map(({ member }) => member.id),
+    reserves: reserves.map(({ id }) => id),
+    writers: writers.map(({ id }) => id),
+  }
+}
+
+function doubtsOf(
+  { contextWindow, capabilities }: Backend,
+  { images, tools }: RouteQuestion,
+  conversation: Conversation,
+): readonly RouteDoubt[] {
+  const doubts: RouteDoubt[] = []
+  if (contextWindow !== undefined && estimateTokens(conversation) > contextWindow) doubts.push('window_small')
+  if (images && capabilities?.image_input === false) doubts.push('no_images')
+  if (tools && capabilities?.tools === false) doubts.push('no_tools')
+  return doubts
+}

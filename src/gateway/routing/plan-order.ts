@@ -1,0 +1,64 @@
+import { ServiceError } from '../../domain/errors.ts'
+import type { LeftOut, PlannedBackend, RouteDoubt } from '../../domain/route-plan.ts'
+import type { Backend } from '../ports.ts'
+import { Candidates, maxAttempts } from './candidates.ts'
+import type { BackendsHealth } from './health.ts'
+
+/** What a dry run knows of the request, about one backend. */
+export interface OrderOf {
+  readonly backends: readonly Backend[]
+  readonly health: BackendsHealth
+  /** Writes what the backend would be sent. @throws ServiceError where its format cannot say it */
+  readonly write: (backend: Backend) => unknown
+  readonly laneOf: (backend: Backend) => PlannedBackend['lane']
+  readonly doubtsOf: (backend: Backend) => readonly RouteDoubt[]
+}
+
+/**
+ * In which order backends would be asked if each one failed, and why others are left out. It walks the same candidates as
+ * a request does (`Failover`), asks nobody and changes nothing.
+ */
+export function planOrder(of: OrderOf): { asked: readonly PlannedBackend[]; leftOut: readonly LeftOut[] } {
+  const { backends, health, write, laneOf, doubtsOf } = of
+  const candidates = new Candidates(backends, health)
+  const asked: PlannedBackend[] = []
+  const leftOut: LeftOut[] = []
+  for (let backend = candidates.next(); backend !== undefined; backend = candidates.next()) {
+    const { id, model, format, simulated } = backend
+    if (asked.length === maxAttempts) {
+      leftOut.push({ backend: id, reason: 'enough_asked' })
+      continue
+    }
+    if (!isSayable(() => write(backend))) {
+      leftOut.push({ backend: id, reason: 'cannot_say' })
+      continue
+    }
+    const doubts = doubtsOf(backend)
+    asked.push({ backend: id, model, format, lane: laneOf(backend), simulated, doubts })
+    if (doubts.includes('window_small')) candidates.keepLargerThan(backend)
+    else candidates.failed(backend)
+  }
+  for (const { id } of backends) {
+    if (asked.some(({ backend }) => backend === id) || leftOut.some(({ backend }) => backend === id)) continue
+    leftOut.push(passedBy(id, health))
+  }
+  return { asked, leftOut }
+}
+
+/** Those that were never a candidate: not usable, or with too small a window behind one that was too small. */
+function passedBy(backend: string, health: BackendsHealth): LeftOut {
+  const found = health.availability(backend)
+  if (found.usable) return { backend, reason: 'window_small' }
+  const { reason, untilMs } = found
+  return { backend, reason, untilMs: Number.isFinite(untilMs) ? untilMs : undefined }
+}
+
+function isSayable(write: () => unknown): boolean {
+  try {
+    write()
+    return true
+  } catch (error) {
+    if (error instanceof ServiceError) return false
+    throw error
+  }
+}

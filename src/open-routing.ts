@@ -1,0 +1,59 @@
+import { checkReadiness } from './accounts/managed-readiness.ts'
+import type { Config } from './config/config.ts'
+import { holdsOf } from './domain/backend-controls.ts'
+import type { Clock } from './domain/clock.ts'
+import { isManagedOn } from './domain/managed-access.ts'
+import type { RandomBytes } from './domain/random.ts'
+import type { RoutePlan, RouteQuestion } from './domain/route-plan.ts'
+import { formatById, relayById } from './formats/formats.ts'
+import { planRoute, type RouteAsker } from './gateway/route-planner.ts'
+import { BackendsHealth } from './gateway/routing/health.ts'
+import { openProviders, type Providers } from './open-providers.ts'
+import { openStore } from './open-storage.ts'
+import { proveQuotasOnSqlite } from './storage/prove-quotas-sqlite.ts'
+
+/** Says where a request would go. */
+export type PlanRoute = (asker: RouteAsker, question: RouteQuestion) => Promise<RoutePlan>
+
+/** What plans routes over the parts that requests are routed with. */
+export function openRoutePlanner(
+  { profiles }: Config,
+  { backends }: Pick<Providers, 'backends'>,
+  health: BackendsHealth,
+): PlanRoute {
+  const parts = {
+    profiles,
+    backends,
+    leftOut: (profileId: string, accountId: string) => backends.leftOut(profileId, accountId),
+    health,
+    formats: formatById,
+    relays: relayById,
+  }
+  return (asker, question) => planRoute(parts, asker, question)
+}
+
+/**
+ * Plans one route without the service: by what is configured and kept. What a running service has seen of its backends is
+ * in its memory and not in here.
+ */
+export async function planRouteAlone(
+  config: Config,
+  needs: { readonly clock: Clock; readonly random: RandomBytes },
+  asker: RouteAsker,
+  question: RouteQuestion,
+): Promise<RoutePlan> {
+  const { clock, random } = needs
+  await using opened = new AsyncDisposableStack()
+  const store = await openStore(config)
+  opened.defer(() => store.close())
+  const hasManaged = config.backends.some(({ managed }) => managed)
+  const proveQuotas = (): Promise<void> => proveQuotasOnSqlite(config.dataDir)
+  const readiness = hasManaged ? await checkReadiness({ store, proveQuotas, clock }, 'while_on') : undefined
+  const managed = { isOn: (provider: string) => readiness !== undefined && isManagedOn(readiness, provider) }
+  const providers = opened.use(
+    await openProviders(config, { storage: { store }, managed, clock, random, log: () => {} }),
+  )
+  const health = new BackendsHealth(clock, () => 0)
+  health.hold(holdsOf(await store.listBackendControls()))
+  return openRoutePlanner(config, providers, health)(asker, question)
+}

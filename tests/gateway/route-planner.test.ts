@@ -1,0 +1,255 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { ServiceError } from '../../src/domain/errors.ts'
+import { clientFormatIds, formatIds } from '../../src/domain/format-id.ts'
+import { linksFor } from '../../src/domain/links.ts'
+import type { Plan } from '../../src/domain/plans.ts'
+import { fusionId, type Profile } from '../../src/domain/profiles.ts'
+import type { LeftOut, RouteQuestion } from '../../src/domain/route-plan.ts'
+import { UpstreamError } from '../../src/domain/upstream.ts'
+import { formatById, relayById } from '../../src/formats/formats.ts'
+import { DigestMemory } from '../../src/gateway/digest-memory.ts'
+import { estimateTokens } from '../../src/gateway/estimate-tokens.ts'
+import { Gateway } from '../../src/gateway/gateway.ts'
+import { KeyDirectory } from '../../src/gateway/key-directory.ts'
+import type { Backend } from '../../src/gateway/ports.ts'
+import { planRoute } from '../../src/gateway/route-planner.ts'
+import { BackendsHealth } from '../../src/gateway/routing/health.ts'
+import { sampleRequest } from '../../src/gateway/routing/sample-request.ts'
+import { FakeSink } from './fake-gateway.ts'
+import { ManualClock } from './manual-clock.ts'
+
+const premium: Plan = { id: 'max', name: 'Max', requestsPerMinute: 10, requestsPerMonth: 10, premium: true }
+const free: Plan = { ...premium, id: 'free', name: 'Free', premium: false }
+const profile: Profile = { id: 'p', description: '', backends: [], premium: false, quotaUnits: 1 }
+const fusion: Profile = { ...profile, id: fusionId, premium: true }
+const question: RouteQuestion = {
+  profile: 'p',
+  format: 'openai-chat',
+  stream: false,
+  images: false,
+  tools: false,
+  tokens: 100,
+}
+const signals = {
+  rateLimit: 10,
+  rateRemaining: 9,
+  rateReset: 0,
+  quotaLimit: 10,
+  quotaUsed: 1,
+  quotaRemaining: 9,
+  quotaReset: 0,
+}
+
+/** What may be true of a backend. */
+interface Situation {
+  readonly format: Backend['format']
+  readonly failureDomain: string
+  readonly contextWindow: number | undefined
+  readonly hold: 'drained' | 'quarantined' | undefined
+  readonly seen: 'nothing' | 'rate' | 'credentials' | 'failing'
+  /** Whether it would answer. */
+  readonly isWell: boolean
+}
+
+const well: Situation = {
+  format: 'openai-chat',
+  failureDomain: 'd',
+  contextWindow: undefined,
+  hold: undefined,
+  seen: 'nothing',
+  isWell: true,
+}
+
+/** The real gateway and the real planner over the same backends, which note when they are asked. */
+class World {
+  readonly asked: string[] = []
+  readonly clock = new ManualClock()
+  readonly health = new BackendsHealth(this.clock, () => 0.5)
+  readonly backends: readonly Backend[]
+  /** Tokens of the request that is asked, for those whose window is too small. */
+  tokens = 0
+
+  constructor(situations: readonly Situation[]) {
+    this.backends = situations.map((situation, index) => this.#backend(`b${index}`, situation))
+    this.health.hold(
+      new Map(
+        situations.flatMap(({ hold }, index) =>
+          hold === undefined ? [] : [[`b${index}`, { kind: hold, sinceMs: 1 }]],
+        ),
+      ),
+    )
+    situations.forEach(({ seen }, index) => {
+      if (seen === 'rate') this.health.failed(`b${index}`, new UpstreamError('rate_limited', { retryAfterMs: 90_000 }))
+      if (seen === 'credentials') this.health.failed(`b${index}`, new UpstreamError('rejected_credentials'))
+      if (seen === 'failing')
+        for (let count = 0; count < 5; count++) this.health.failed(`b${index}`, new UpstreamError('timeout'))
+    })
+  }
+
+  #backend(id: string, { format, failureDomain, contextWindow, isWell }: Situation): Backend {
+    return {
+      id,
+      failureDomain,
+      format,
+      model: `model-${id}`,
+      simulated: false,
+      issuer: id,
+      ...(contextWindow === undefined ? {} : { contextWindow }),
+      timeouts: { connectMs: 1e6, firstContentMs: 1e6, wholeAnswerMs: 1e6, idleMs: 1e6, totalMs: 5e6 },
+      dialect: { maxTokensField: 'max_tokens', developerRole: true, streamUsage: true, refusedFields: [] },
+      call: (_request, listener) => {
+        this.asked.push(id)
+        const isTooLong = contextWindow !== undefined && this.tokens > contextWindow
+        queueMicrotask(() => {
+          // One that answers ends the course as a bug of the provider would, behind the first content: enough to be seen.
+          if (isTooLong) listener.onError(new UpstreamError('context_too_long'))
+          else listener.onError(new UpstreamError(isWell ? 'rejected_content' : 'unreachable', { status: 422 }))
+        })
+        return { pause: () => {}, resume: () => {}, abort: () => {} }
+      },
+    }
+  }
+
+  plan(asked: RouteQuestion, plan: Plan = premium, leftOut: readonly LeftOut[] = []) {
+    const parts = {
+      profiles: [profile, fusion],
+      backends: { forProfile: () => this.backends },
+      leftOut: () => Promise.resolve(leftOut),
+      health: this.health,
+      formats: formatById,
+      relays: relayById,
+    }
+    return planRoute(parts, { accountId: 'acc_1', plan }, asked)
+  }
+
+  /** Sends what the plan was about, and gives the refusal it ends with. */
+  async send(asked: RouteQuestion, plan: Plan = premium): Promise<string> {
+    const { clock } = this
+    const request = sampleRequest(asked)
+    this.tokens = estimateTokens(formatById(asked.format).readRequest(request.body))
+    const log = (): void => {}
+    const keys = { find: () => Promise.resolve(undefined), revision: () => Promise.resolve(1) }
+    const gateway = new Gateway({
+      clock,
+      randomBytes: (length) => new Uint8Array(length),
+      log,
+      health: this.health,
+      links: linksFor('https://example.com'),
+      authentication: {
+        keys: new KeyDirectory(keys, clock, log, () => {}),
+        digests: new DigestMemory([]),
+        planById: () => plan,
+        nowMs: () => clock.nowMs(),
+      },
+      profiles: [profile, fusion],
+      backends: { forProfile: () => this.backends },
+      ledger: {
+        admit: () => ({ signals: () => signals, durable: () => undefined, deliver: () => {}, settle: () => {} }),
+        signals: () => signals,
+      },
+      formats: formatById,
+      relays: relayById,
+      mintId: () => 'x',
+      keepAliveMs: 1e6,
+    })
+    try {
+      await gateway.answer({ accountId: 'acc_1', keyId: 'key_1', plan, limits: undefined }, request, new FakeSink())
+      return 'answered'
+    } catch (error) {
+      if (error instanceof ServiceError) return error.code
+      throw error
+    }
+  }
+}
+
+const situations = fc.array(
+  fc.record({
+    format: fc.constantFrom(...formatIds),
+    failureDomain: fc.constantFrom('d', 'e', 'f'),
+    contextWindow: fc.constantFrom(undefined, undefined, 50, 500, 5_000),
+    hold: fc.constantFrom(undefined, undefined, undefined, 'drained' as const, 'quarantined' as const),
+    seen: fc.constantFrom(...(['nothing', 'nothing', 'nothing', 'rate', 'credentials', 'failing'] as const)),
+    isWell: fc.boolean(),
+  }),
+  { minLength: 1, maxLength: 7 },
+)
+const questions = fc.record({
+  profile: fc.constant('p'),
+  format: fc.constantFrom(...clientFormatIds),
+  stream: fc.boolean(),
+  images: fc.boolean(),
+  tools: fc.boolean(),
+  tokens: fc.constantFrom(10, 300, 2_000),
+})
+
+describe('a dry run', () => {
+  test('names in every situation those that are then really asked, in their order, and why nobody is', async () => {
+    await fc.assert(
+      fc.asyncProperty(situations, questions, async (given, asked) => {
+        const world = new World(given)
+        const before = world.backends.map(({ id }) => world.health.condition(id))
+        const plan = await world.plan(asked)
+        expect(world.asked).toEqual([])
+        expect(world.backends.map(({ id }) => world.health.condition(id))).toEqual(before)
+        const planned = plan.asked.map(({ backend }) => backend)
+        // Each backend of the profile is either asked or left out with a reason.
+        const named = [...planned, ...plan.leftOut.map(({ backend }) => backend)]
+        if (plan.refusal === undefined) expect(named.toSorted()).toEqual(world.backends.map(({ id }) => id))
+        const end = await world.send(asked)
+        const firstWell = plan.asked.findIndex(
+          ({ backend, doubts }) => given[Number(backend.slice(1))]!.isWell && !doubts.includes('window_small'),
+        )
+        expect(world.asked).toEqual(firstWell < 0 ? planned : planned.slice(0, firstWell + 1))
+        if (plan.refusal !== undefined) expect(end).toBe(plan.refusal.code)
+        else if (firstWell >= 0) expect(end).toBe('content_rejected')
+      }),
+      { numRuns: 400 },
+    )
+  })
+
+  test('a plan that does not allow the profile, a name that none has and a request without a way are refused as they would be', async () => {
+    const world = new World([well])
+    expect((await world.plan({ ...question, profile: fusionId }, free)).refusal).toMatchObject({
+      code: 'plan_required',
+    })
+    expect((await world.plan({ ...question, profile: 'q' })).refusal).toMatchObject({ code: 'model_not_found' })
+    const none = new World([])
+    const left = [{ backend: 'x', reason: 'another_account' }] as const
+    expect(await none.plan(question, premium, left)).toEqual({
+      refusal: { code: 'no_provider_connected', param: undefined },
+      panel: undefined,
+      asked: [],
+      leftOut: left,
+    })
+  })
+
+  test('says who is kept out, until when, and whose window is too small', async () => {
+    const world = new World([
+      { ...well, hold: 'drained' },
+      { ...well, seen: 'rate' },
+      { ...well, contextWindow: 100 },
+      { ...well, contextWindow: 100 },
+      { ...well, contextWindow: 90_000, failureDomain: 'e' },
+    ])
+    const plan = await world.plan({ ...question, tokens: 5_000 })
+    expect(plan.asked.map(({ backend, doubts }) => [backend, ...doubts])).toEqual([['b2', 'window_small'], ['b4']])
+    expect(plan.leftOut).toEqual([
+      { backend: 'b0', reason: 'drained', untilMs: undefined },
+      { backend: 'b1', reason: 'rate', untilMs: world.clock.nowMs() + 90_000 },
+      { backend: 'b3', reason: 'window_small' },
+    ])
+  })
+
+  test('of a fusion it names the panel that the plan chooses, none of them kept out', async () => {
+    const world = new World([
+      { ...well, hold: 'drained' },
+      { ...well, failureDomain: 'e' },
+      { ...well, failureDomain: 'f' },
+    ])
+    const { panel, refusal } = await world.plan({ ...question, profile: fusionId })
+    expect(refusal).toBeUndefined()
+    expect(new Set(panel?.asked)).toEqual(new Set(['b1', 'b2']))
+    expect(panel?.writers).not.toContain('b0')
+  })
+})
