@@ -13,7 +13,7 @@ import { openStore } from './open-storage.ts'
 import { proveQuotasOnSqlite } from './storage/prove-quotas-sqlite.ts'
 
 /** Says where a request would go. */
-export type PlanRoute = (asker: RouteAsker, question: RouteQuestion) => Promise<RoutePlan>
+type PlanRoute = (asker: RouteAsker, question: RouteQuestion) => Promise<RoutePlan>
 
 /** What plans routes over the parts that requests are routed with. */
 export function openRoutePlanner(

@@ -17,8 +17,10 @@ import type { RandomBytes } from './domain/random.ts'
 import { formatById } from './formats/formats.ts'
 import type { StoredResponses } from './gateway/stored-responses.ts'
 import type { Api } from './http/api.ts'
+import type { BackendsHealth } from './gateway/routing/health.ts'
 import { openOutbox } from './mail/outbox.ts'
 import { openSmtp } from './mail/smtp.ts'
+import { openOperatorDesk } from './open-operator-desk.ts'
 import type { Providers } from './open-providers.ts'
 import type { Storage } from './open-storage.ts'
 import { writeExample } from './open-examples.ts'
@@ -43,6 +45,7 @@ export interface WebNeeds {
   readonly api: Api
   readonly sales: PlanSales
   readonly status: StatusBoard
+  readonly health: BackendsHealth
   readonly providers: Providers
   readonly clock: Clock
   readonly random: RandomBytes
@@ -120,6 +123,7 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
           onFailed: (error) => log({ event: 'audit_failing', reason: checkpointFailure(error) }),
         }),
       },
+      desk: openOperatorDesk(config, needs),
       clock,
       log,
       mintRequestId: idMinter('req_', () => clock.nowMs(), random),

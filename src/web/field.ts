@@ -95,17 +95,20 @@ export function ticks({ name, question, hint, problem, options, isTicked }: Tick
 export interface Lines extends Pick<Field, 'name' | 'label' | 'hint' | 'problem' | 'value' | 'optional'> {
   readonly rows: number
   readonly maxCharacters: number
+  /** Where the page has several of that name. */
+  readonly id?: string
 }
 
 /** Writes a field of several lines. */
-export function lines({ name, label, hint, problem, value = '', optional, rows, maxCharacters }: Lines): Html {
-  const described = [hint === undefined ? '' : `${name}-hint`, problem === undefined ? '' : `${name}-wrong`]
+export function lines(it: Lines): Html {
+  const { name, label, hint, problem, value = '', optional, rows, maxCharacters, id = name } = it
+  const described = [hint === undefined ? '' : `${id}-hint`, problem === undefined ? '' : `${id}-wrong`]
   return html`<div class="field">
-    <label for="${name}">${label}${optional === true ? html` <span class="faint">(optional)</span>` : ''}</label>
-    ${hint === undefined ? '' : html`<span class="hint" id="${name}-hint">${hint}</span>`}
-    ${problem === undefined ? '' : html`<span class="wrong" id="${name}-wrong">${problem}</span>`}
+    <label for="${id}">${label}${optional === true ? html` <span class="faint">(optional)</span>` : ''}</label>
+    ${hint === undefined ? '' : html`<span class="hint" id="${id}-hint">${hint}</span>`}
+    ${problem === undefined ? '' : html`<span class="wrong" id="${id}-wrong">${problem}</span>`}
     <textarea
-      id="${name}"
+      id="${id}"
       name="${name}"
       rows="${rows}"
       maxlength="${maxCharacters}"
@@ -119,16 +122,17 @@ ${value}</textarea>
   </div>`
 }
 
-/** One of several choices, in a list that opens. */
+/** One of several choices, in a list that opens; `id` where the page has several of that name. */
 export function select(
   name: string,
   label: string,
   options: readonly (readonly [value: string, text: string])[],
   chosen: string | undefined,
+  id = name,
 ): Html {
   return html`<div class="field">
-    <label for="${name}">${label}</label>
-    <select id="${name}" name="${name}">
+    <label for="${id}">${label}</label>
+    <select id="${id}" name="${name}">
       ${options.map(
         ([value, text]) => html`<option value="${value}" ${value === chosen ? 'selected' : ''}>${text}</option>`,
       )}

@@ -19,6 +19,7 @@ import type { Connection } from './visit.ts'
 import type { Library } from './docs/library.ts'
 import type { ConsoleDesk } from './operator/console-desk.ts'
 import type { ManagedDesk } from './managed-desk.ts'
+import type { OperatorDesk } from './operator/desk.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { UpstreamDesk } from './upstream-desk.ts'
 
@@ -107,6 +108,8 @@ export interface WebParts {
   readonly operators: OperatorIdentity
   /** What else only the console works with. */
   readonly console: ConsoleDesk
+  /** What operators steer the running service with. */
+  readonly desk: OperatorDesk
   readonly clock: Clock
   readonly log: EventLog
   readonly mintRequestId: () => string

@@ -10,6 +10,11 @@ const places: readonly { readonly path: string; readonly name: string; readonly 
   { path: '/operator', name: 'Overview', role: 'viewer' },
   { path: '/operator/accounts', name: 'Accounts', role: 'viewer' },
   { path: '/operator/requests', name: 'Requests', role: 'viewer' },
+  { path: '/operator/backends', name: 'Backends', role: 'viewer' },
+  { path: '/operator/profiles', name: 'Profiles', role: 'viewer' },
+  { path: '/operator/managed-access', name: 'Managed access', role: 'viewer' },
+  { path: '/operator/incidents', name: 'Incidents', role: 'viewer' },
+  { path: '/operator/tickets', name: 'Tickets', role: 'viewer' },
   { path: '/operator/operators', name: 'Operators', role: 'viewer' },
   { path: '/operator/audit', name: 'Audit', role: 'viewer' },
 ]

@@ -38,6 +38,20 @@ const attentions: readonly Attention[] = [
     count: async ({ sales }) =>
       (await sales.plane.store.listUpgradeRequests({ limit: maxCounted, onlyOpen: true })).length,
   },
+  {
+    name: 'Managed access',
+    none: 'Nobody waits for a review.',
+    path: '/operator/managed-access',
+    count: async ({ managed }) =>
+      (await managed.store.listManagedRequests({ limit: maxCounted, state: 'requested' })).length,
+  },
+  {
+    name: 'Tickets',
+    none: 'Nobody waits for an answer.',
+    path: '/operator/tickets',
+    count: async ({ desk }) =>
+      (await desk.tickets.listTickets(maxCounted)).filter(({ closedAtMs }) => closedAtMs === null).length,
+  },
 ]
 
 async function showOverview(visit: OperatorVisit): Promise<Response> {

@@ -2,11 +2,18 @@ import type { Route } from '../route.ts'
 import { accountPageRoutes } from './account.ts'
 import { accountsRoutes } from './accounts.ts'
 import { auditRoutes } from './audit.ts'
+import { backendRoutes } from './backend.ts'
+import { backendsRoutes } from './backends.ts'
 import { confirmRoutes } from './confirm.ts'
+import { dryRunRoutes } from './dry-run.ts'
+import { incidentsRoutes } from './incidents.ts'
+import { managedRoutes } from './managed-access.ts'
 import { operatorsRoutes } from './operators.ts'
 import { overviewRoutes } from './overview.ts'
 import { requestsRoutes } from './requests.ts'
+import { profilesRoutes } from './profiles.ts'
 import { operatorSignInRoutes } from './sign-in.ts'
+import { ticketsRoutes } from './tickets.ts'
 
 /** Everything of the operator's console. Each page's file has its own rows. */
 export const operatorRoutes: readonly Route[] = [
@@ -18,4 +25,11 @@ export const operatorRoutes: readonly Route[] = [
   ...requestsRoutes,
   ...operatorsRoutes,
   ...auditRoutes,
+  ...backendsRoutes,
+  ...backendRoutes,
+  ...profilesRoutes,
+  ...dryRunRoutes,
+  ...managedRoutes,
+  ...incidentsRoutes,
+  ...ticketsRoutes,
 ]

@@ -1,0 +1,204 @@
+import { html } from 'hono/html'
+import { controlBackend, type BackendOrder } from '../../accounts/backend-controls.ts'
+import { AccountsError } from '../../accounts/refusals.ts'
+import { holdReasons, type BackendControl, type HoldReason } from '../../domain/backend-controls.ts'
+import type { BackendCondition } from '../../domain/backend-condition.ts'
+import { operatorActions } from '../../domain/operators.ts'
+import { operatorControlOf } from '../control.ts'
+import { select } from '../field.ts'
+import { csrfInput, type Html } from '../layout.ts'
+import { withNotice, type Notice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import { PageRefusal } from '../refusals.ts'
+import type { OperatorRoute, Route } from '../route.ts'
+import { writeMinute } from '../time.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { consolePage } from './console-page.ts'
+import { hourWords, servesWords } from './backends.ts'
+import type { DeskBackend } from './desk.ts'
+import { standing, standingTag } from './state-words.ts'
+
+const path = '/operator/backends/:backendId'
+const { see, steerBackend } = operatorActions
+
+/** One backend, and what operators do with it. */
+export const backendRoutes: readonly Route[] = [
+  { method: 'GET', path, access: 'operator', ...see, handle: (visit) => show(visit) },
+  ordering('drain', 'drained', 'backend-drained'),
+  ordering('undrain', 'undrained', 'backend-undrained'),
+  ordering('quarantine', 'quarantined', 'backend-quarantined'),
+  ordering('release', 'released', 'backend-released'),
+]
+
+const reasonWords: Readonly<Record<HoldReason, string>> = {
+  asked: 'somebody asked',
+  maintenance: 'maintenance',
+  failing: 'it fails',
+  credential: 'its credential',
+  cost: 'what it costs',
+}
+const coolingWords: Readonly<Record<string, string>> = {
+  credentials: 'its provider rejected the credential',
+  rate: 'its provider asked to be left alone',
+  failing: 'it failed several times in a row',
+}
+
+function ordering(verb: string, step: BackendOrder['step'], notice: Notice): OperatorRoute {
+  return {
+    method: 'POST',
+    path: `${path}/${verb}`,
+    access: 'operator',
+    ...steerBackend,
+    async handle(visit) {
+      const { id } = found(visit)
+      const order = orderOf(visit, step, id)
+      if (order === undefined) return show(visit, 'Choose why.')
+      try {
+        await controlBackend({ ...operatorControlOf(visit), store: visit.parts.desk.controls }, order)
+      } catch (error) {
+        if (!(error instanceof AccountsError && error.code === 'backend_stands_so')) throw error
+        return show(visit, 'It stands so already. Somebody else may have done it just now.')
+      }
+      visit.parts.desk.forgetStatus()
+      return redirect(withNotice(`/operator/backends/${id}`, notice))
+    },
+  }
+}
+
+function orderOf({ form }: OperatorVisit, step: BackendOrder['step'], backend: string): BackendOrder | undefined {
+  if (step === 'undrained' || step === 'released') return { step, backend }
+  const reason = form.choice('reason', holdReasons)
+  return reason === undefined ? undefined : { step, backend, reason }
+}
+
+function found({ parts, params }: OperatorVisit): DeskBackend {
+  const backend = parts.desk.backends.find(({ id }) => id === params['backendId'])
+  if (backend === undefined) throw new PageRefusal('not_found')
+  return backend
+}
+
+async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
+  const backend = found(visit)
+  const { desk, profiles } = visit.parts
+  const controls = (await desk.controls.listBackendControls()).filter(({ backendId }) => backendId === backend.id)
+  const condition = standing(desk.condition(backend.id), controls)
+  const serving = profiles.filter(({ backends }) => backends.includes(backend.id)).map(({ id }) => id)
+  return consolePage(visit, {
+    title: backend.id,
+    above: html`<nav class="trail" aria-label="Where you are"><a href="/operator/backends">Backends</a></nav>`,
+    lead: html`${standingTag(condition)} ${backend.simulated ? html`<span class="tag">simulated</span>` : ''}`,
+    status: problem === undefined ? 200 : 422,
+    problem,
+    body: html`<section class="card">
+        <h2>How it stands</h2>
+        <dl class="facts">
+          ${facts(condition, controls).map(([name, value]) => fact(name, value))}
+          ${fact('Last hour', hourWords(desk.lastHour(backend.id)))}
+        </dl>
+        <p class="faint">As this server sees it. What it left alone by itself begins anew when it is restarted.</p>
+      </section>
+      <section class="card">
+        <h2>What it is</h2>
+        <dl class="facts">
+          ${fact('Provider', backend.provider)} ${fact('Model', backend.model)}
+          ${fact('Serves', servesWords[backend.serves])}
+          ${fact('Profiles', serving.length === 0 ? 'none' : serving.join(', '))}
+        </dl>
+      </section>
+      ${steering(visit, backend.id, { condition, controls })}`,
+  })
+}
+
+function facts(
+  condition: BackendCondition,
+  controls: readonly BackendControl[],
+): readonly (readonly [string, string | Html])[] {
+  const { state, reason, sinceMs, untilMs, failures, lastFailure } = condition
+  const holds = controls.filter(({ kind }) => kind !== 'released')
+  return [
+    ...holds.map(
+      ({ kind, atMs, by, reason: why }) =>
+        [
+          kind === 'drained' ? 'Drained' : 'Quarantined',
+          html`since ${writeMinute(atMs)} by <code>${by}</code>: ${why === null ? '' : reasonWords[why]}`,
+        ] as const,
+    ),
+    ...(holds.length > 0 || state === 'usable' || sinceMs === undefined || untilMs === undefined
+      ? []
+      : [
+          [
+            'Left alone',
+            html`since ${writeMinute(sinceMs)}, because ${coolingWords[reason ?? ''] ?? ''}; one request tries it again
+            from ${writeMinute(untilMs)} on`,
+          ] as const,
+        ]),
+    ...(failures > 0 ? [['Failures in a row', String(failures)] as const] : []),
+    [
+      'Last failure',
+      lastFailure === undefined
+        ? 'none since this server began'
+        : html`<code>${lastFailure.outcome}</code>, ${writeMinute(lastFailure.atMs)}`,
+    ],
+  ]
+}
+
+function fact(name: string, value: string | Html): Html {
+  return html`<dt>${name}</dt>
+    <dd>${value}</dd>`
+}
+
+function steering(
+  visit: OperatorVisit,
+  id: string,
+  { condition, controls }: { readonly condition: BackendCondition; readonly controls: readonly BackendControl[] },
+): Html {
+  const isHeld = (kind: string): boolean => controls.some((control) => control.kind === kind)
+  const isLeftAlone = condition.state === 'cooling' || condition.state === 'quarantined'
+  return html`<section class="card">
+    <h2>What you can do</h2>
+    <ul class="rows">
+      ${
+        isHeld('drained')
+          ? letGo(visit, `${id}/undrain`, 'Let it take requests again', 'It is asked again within a second.')
+          : hold(visit, `${id}/drain`, 'Drain', 'It gets no new request. What runs there goes on to its end.')
+      }
+      ${
+        isHeld('quarantined')
+          ? letGo(visit, `${id}/release`, 'Release', 'The quarantine ends, and it is asked again.')
+          : html`${
+              isLeftAlone
+                ? letGo(visit, `${id}/release`, 'Ask it again now', 'Ends what the service decided by itself.')
+                : ''
+            }
+            ${hold(visit, `${id}/quarantine`, 'Quarantine', 'Kept out as not to be trusted, until you release it.')}`
+      }
+    </ul>
+  </section>`
+}
+
+function hold(visit: OperatorVisit, action: string, name: string, what: string): Html {
+  return html`<li>
+    <span>${what}</span>
+    <details>
+      <summary>${name}</summary>
+      <form class="panel" method="post" action="/operator/backends/${action}">
+        ${csrfInput(visit)}
+        ${select(
+          'reason',
+          'Why',
+          holdReasons.map((reason) => [reason, reasonWords[reason]] as const),
+          undefined,
+          `reason-${name}`,
+        )}
+        <button class="danger">${name} it</button>
+      </form>
+    </details>
+  </li>`
+}
+
+function letGo(visit: OperatorVisit, action: string, name: string, what: string): Html {
+  return html`<li>
+    <span>${what}</span>
+    <form method="post" action="/operator/backends/${action}">${csrfInput(visit)}<button>${name}</button></form>
+  </li>`
+}

@@ -1,0 +1,70 @@
+import { html } from 'hono/html'
+import type { HourCount } from '../../domain/backend-condition.ts'
+import { operatorActions } from '../../domain/operators.ts'
+import type { Html } from '../layout.ts'
+import type { Route } from '../route.ts'
+import { writeNumber } from '../time.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { consolePage } from './console-page.ts'
+import type { DeskBackend } from './desk.ts'
+import { standing, standingTag } from './state-words.ts'
+
+/** Every backend of the configuration, and how it does. */
+export const backendsRoutes: readonly Route[] = [
+  { method: 'GET', path: '/operator/backends', access: 'operator', ...operatorActions.see, handle: showBackends },
+]
+
+async function showBackends(visit: OperatorVisit): Promise<Response> {
+  const { desk } = visit.parts
+  const controls = await desk.controls.listBackendControls()
+  const rows = desk.backends.map((backend) => {
+    const condition = standing(desk.condition(backend.id), controls)
+    return row(backend, standingTag(condition), desk.lastHour(backend.id))
+  })
+  return consolePage(visit, {
+    title: 'Backends',
+    lead: 'One provider, one model, one credential: what requests are tried at, in the order of their profile.',
+    body: html`${
+        rows.length === 0
+          ? html`<p class="empty">The configuration has none.</p>`
+          : html`<section class="card">
+              <h2>How they stand</h2>
+              <ul class="rows">
+                ${rows}
+              </ul>
+            </section>`
+      }
+      <p class="side">
+        Counted are requests of the last hour, by this server. What accounts brought themselves is theirs, and not here.
+        <a href="/operator/profiles">Who serves which profile</a>
+      </p>`,
+  })
+}
+
+function row({ id, provider, model, simulated, serves }: DeskBackend, state: Html, hour: HourCount): Html {
+  return html`<li>
+    <div>
+      <a href="/operator/backends/${id}"><strong>${id}</strong></a> ${state}
+      ${simulated ? html`<span class="tag">simulated</span>` : ''}<br /><span class="faint"
+        >${provider} · ${model}${serves === 'everybody' ? '' : ` · serves ${servesWords[serves]}`}</span
+      >
+    </div>
+    <span class="faint">${hourWords(hour)}</span>
+  </li>`
+}
+
+/** Whom a backend serves, in the words of the console. */
+export const servesWords: Readonly<Record<DeskBackend['serves'], string>> = {
+  everybody: 'every account',
+  managed: 'accounts with managed access',
+  'one account': 'one account, whose credential it has',
+}
+
+/** The last hour in a few words. */
+export function hourWords({ answered, failed, meanMs }: HourCount): string {
+  const asked = answered + failed
+  if (asked === 0) return 'not asked'
+  const share = Math.floor((answered / asked) * 1000) / 10
+  const time = meanMs === undefined ? '' : `, ${writeNumber(Math.round(meanMs))} ms on average`
+  return `${share} % of ${writeNumber(asked)} answered${time}`
+}

@@ -1,0 +1,36 @@
+import type { BackendControlStore } from '../../accounts/backend-ports.ts'
+import type { StatusStore } from '../../accounts/status-ports.ts'
+import type { SupportStore } from '../../accounts/support-ports.ts'
+import type { BackendCondition, HourCount } from '../../domain/backend-condition.ts'
+import type { FormatId } from '../../domain/format-id.ts'
+import type { Plan } from '../../domain/plans.ts'
+import type { RoutePlan, RouteQuestion } from '../../domain/route-plan.ts'
+
+/** A configured backend as operators see it. */
+export interface DeskBackend {
+  readonly id: string
+  /** The provider's name in the configuration. */
+  readonly provider: string
+  readonly model: string
+  /** Undefined where the vendor's usual one is spoken. */
+  readonly format: FormatId | undefined
+  readonly simulated: boolean
+  /** Whom it serves. */
+  readonly serves: 'everybody' | 'managed' | 'one account'
+}
+
+/** What the console steers the running service with; app.ts gives it. */
+export interface OperatorDesk {
+  readonly backends: readonly DeskBackend[]
+  readonly controls: BackendControlStore
+  /** How a backend stands in this process. */
+  condition(backendId: string): BackendCondition
+  /** How it answered in this process. */
+  lastHour(backendId: string): HourCount
+  /** Where a request would go; an empty account id stands for one that has nothing of its own. */
+  planRoute(asker: { readonly accountId: string; readonly plan: Plan }, question: RouteQuestion): Promise<RoutePlan>
+  readonly incidents: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate' | 'listIncidents'>
+  readonly tickets: Pick<SupportStore, 'listTickets' | 'findTicket' | 'closeTicket'>
+  /** The page that everybody sees is read anew: something on it was changed. */
+  forgetStatus(): void
+}

@@ -1,0 +1,190 @@
+import { html } from 'hono/html'
+import { findAccount } from '../../accounts/accounts.ts'
+import { AccountsError } from '../../accounts/refusals.ts'
+import { clientFormatIds, embeddingsFormatId, type ClientFormatId } from '../../domain/format-id.ts'
+import { operatorActions } from '../../domain/operators.ts'
+import { maxQuestionTokens, type RoutePlan, type RouteQuestion } from '../../domain/route-plan.ts'
+import { describeDoubt, describeLeftOut } from '../../domain/route-words.ts'
+import { operatorControlOf } from '../control.ts'
+import { field, select } from '../field.ts'
+import type { Html } from '../layout.ts'
+import type { Route } from '../route.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { consolePage } from './console-page.ts'
+
+const formats = [...clientFormatIds, embeddingsFormatId] as const
+const defaultTokens = 1_000
+const maxNameCharacters = 100
+
+/** Where a request would go: the answer to a form that changes nothing, and so can be a link. */
+export const dryRunRoutes: readonly Route[] = [
+  { method: 'GET', path: '/operator/dry-run', access: 'operator', ...operatorActions.see, handle: showDryRun },
+]
+
+async function showDryRun(visit: OperatorVisit): Promise<Response> {
+  const { query } = visit
+  const answer = query.has('tokens') ? await answerOf(visit) : undefined
+  return consolePage(visit, {
+    title: 'Where would a request go?',
+    above: html`<nav class="trail" aria-label="Where you are"><a href="/operator/profiles">Profiles</a></nav>`,
+    lead: 'Found with the very code that sends requests, as things stand now. Nobody is asked, and nothing is counted.',
+    status: typeof answer === 'string' ? 422 : 200,
+    problem: typeof answer === 'string' ? answer : undefined,
+    body: html`${answer === undefined || typeof answer === 'string' ? '' : answerCard(visit, answer)}
+      <section class="card">
+        <h2>The request</h2>
+        ${form(visit)}
+      </section>`,
+  })
+}
+
+function form({ query, parts }: OperatorVisit): Html {
+  const said = (name: string): string => query.get(name) ?? ''
+  const box = (name: string, label: string): Html =>
+    html`<label class="choice"
+      ><input type="checkbox" name="${name}" ${query.has(name) ? 'checked' : ''} /> <span>${label}</span></label
+    >`
+  return html`<form method="get" action="/operator/dry-run">
+    <div class="filters">
+      ${select(
+        'profile',
+        'Profile',
+        parts.profiles.map(({ id }) => [id, id] as const),
+        said('profile'),
+      )}
+      ${select(
+        'format',
+        'The client speaks',
+        formats.map((id) => [id, id] as const),
+        said('format'),
+      )}
+      ${select(
+        'plan',
+        'Plan, where no account is named',
+        parts.plans.map(({ id, name }) => [id, name] as const),
+        said('plan') === '' ? parts.defaultPlan : said('plan'),
+      )}
+    </div>
+    ${field({
+      name: 'account',
+      label: 'Account',
+      hint: 'Its id or name. Without one, an account of that plan which brought nothing itself.',
+      optional: true,
+      maxCharacters: maxNameCharacters,
+      value: said('account'),
+    })}
+    ${field({
+      name: 'tokens',
+      label: 'Tokens of text, about',
+      maxCharacters: 7,
+      value: said('tokens') === '' ? String(defaultTokens) : said('tokens'),
+    })}
+    <fieldset>
+      <legend>It has</legend>
+      ${box('stream', 'a streamed answer')} ${box('images', 'a picture')} ${box('tools', 'tools')}
+    </fieldset>
+    <button>Where would it go?</button>
+  </form>`
+}
+
+/** The plan, or what is wrong with the question. */
+async function answerOf(visit: OperatorVisit): Promise<RoutePlan | string> {
+  const { query, parts } = visit
+  const format = formats.find((known): known is ClientFormatId => known === query.get('format'))
+  const tokens = Number(query.get('tokens'))
+  if (format === undefined) return 'Choose how the client speaks.'
+  if (!Number.isSafeInteger(tokens) || tokens < 1 || tokens > maxQuestionTokens)
+    return `Tokens are a whole number from 1 to ${maxQuestionTokens}.`
+  const asker = await askerOf(visit)
+  if (typeof asker === 'string') return asker
+  const plan = parts.plans.find(({ id }) => id === asker.planId)
+  if (plan === undefined) return 'The configuration has no such plan.'
+  const question: RouteQuestion = {
+    profile: query.get('profile') ?? '',
+    format,
+    tokens,
+    stream: query.has('stream'),
+    images: query.has('images'),
+    tools: query.has('tools'),
+  }
+  return parts.desk.planRoute({ accountId: asker.id, plan }, question)
+}
+
+async function askerOf(visit: OperatorVisit): Promise<{ readonly id: string; readonly planId: string } | string> {
+  const { query } = visit
+  const named = (query.get('account') ?? '').trim().slice(0, maxNameCharacters)
+  if (named === '') return { id: '', planId: query.get('plan') ?? '' }
+  try {
+    return await findAccount(operatorControlOf(visit), named)
+  } catch (error) {
+    if (error instanceof AccountsError && error.code === 'account_unknown') return 'There is no such account.'
+    throw error
+  }
+}
+
+function answerCard({ parts }: OperatorVisit, { refusal, panel, asked, leftOut }: RoutePlan): Html {
+  const [first] = asked
+  // What an account brought itself has no page here.
+  const named = (id: string): Html =>
+    parts.desk.backends.some((backend) => backend.id === id)
+      ? html`<a href="/operator/backends/${id}">${id}</a>`
+      : html`<code>${id}</code> <span class="tag">the account’s own</span>`
+  return html`<section class="card" id="answer">
+    <h2>${headline(refusal, panel, first?.backend)}</h2>
+    ${
+      refusal === undefined
+        ? ''
+        : html`<p>
+            <a href="/docs/errors/${refusal.code}"><code>${refusal.code}</code></a
+            >${refusal.param === undefined ? '' : html` about <code>${refusal.param}</code>`}
+          </p>`
+    }
+    ${panel === undefined ? '' : panelWords(panel)}
+    ${
+      asked.length === 0
+        ? ''
+        : html`<h3>
+              ${panel === undefined ? 'Asked, each after the one before has failed' : 'Where one answers alone'}
+            </h3>
+            <ol>
+              ${asked.map(
+                ({ backend, model, lane, doubts }) =>
+                  html`<li>
+                    ${named(backend)}
+                    <span class="faint">${model}, ${laneWords[lane]}</span>
+                    ${doubts.map((doubt) => html`<span class="tag warn">${describeDoubt(doubt)}</span>`)}
+                  </li>`,
+              )}
+            </ol>`
+    }
+    ${
+      leftOut.length === 0
+        ? ''
+        : html`<h3>Not asked</h3>
+            <ul>
+              ${leftOut.map(
+                (left) => html`<li>${named(left.backend)}: ${describeLeftOut(left, parts.clock.nowMs())}</li>`,
+              )}
+            </ul>`
+    }
+  </section>`
+}
+
+const laneWords = { relay: 'passed on as it is', translation: 'translated' } as const
+
+function headline(refusal: RoutePlan['refusal'], panel: RoutePlan['panel'], first: string | undefined): string {
+  if (refusal !== undefined) return 'It would be refused before anybody is asked'
+  if (panel !== undefined) return 'Several models would deliberate'
+  return first === undefined ? 'Nobody would be asked: 503' : `It would go to ${first}`
+}
+
+function panelWords({ asked, reserves, writers }: NonNullable<RoutePlan['panel']>): Html {
+  return html`<dl class="facts">
+    <dt>Asked</dt>
+    <dd>${asked.join(', ')}</dd>
+    <dt>In reserve</dt>
+    <dd>${reserves.length === 0 ? 'nobody' : reserves.join(', ')}</dd>
+    <dt>Judges and writes</dt>
+    <dd>${writers.join(', then ')}</dd>
+  </dl>`
+}

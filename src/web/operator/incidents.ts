@@ -1,0 +1,171 @@
+import { html } from 'hono/html'
+import { openIncident, updateIncident, type IncidentPlane } from '../../accounts/incidents.ts'
+import { AccountsError } from '../../accounts/refusals.ts'
+import { impacts, incidentStates, stateOf, type Impact, type Incident } from '../../domain/incidents.ts'
+import { hasRole, operatorActions } from '../../domain/operators.ts'
+import { operatorControlOf } from '../control.ts'
+import { field, lines, select } from '../field.ts'
+import { csrfInput, type Html } from '../layout.ts'
+import { withNotice, type Notice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import { PageRefusal } from '../refusals.ts'
+import type { Route } from '../route.ts'
+import { toneOf } from '../status-dot.ts'
+import { writeMinute } from '../time.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { consolePage } from './console-page.ts'
+
+const path = '/operator/incidents'
+const maxListed = 100
+const maxTextCharacters = 2_000
+const { see, tellIncident } = operatorActions
+
+/** What the status page tells of trouble: operators write it. */
+export const incidentsRoutes: readonly Route[] = [
+  { method: 'GET', path, access: 'operator', ...see, handle: (visit) => show(visit) },
+  { method: 'POST', path, access: 'operator', ...tellIncident, handle: open },
+  { method: 'POST', path: `${path}/:incidentId`, access: 'operator', ...tellIncident, handle: update },
+]
+
+const impactWords: Readonly<Record<Impact, string>> = {
+  none: 'none: an announcement',
+  minor: 'minor: some parts have trouble',
+  major: 'major: important parts have trouble',
+  critical: 'critical: the service is down',
+}
+
+async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
+  const { parts, form, operator } = visit
+  const all = await parts.desk.incidents.listIncidents(0, maxListed)
+  const mayTell = hasRole(operator.role, tellIncident.role)
+  const isOver = (incident: Incident): boolean => stateOf(incident) === 'resolved'
+  const running = all.filter((incident) => !isOver(incident))
+  const over = all.filter(isOver)
+  return consolePage(visit, {
+    title: 'Incidents',
+    lead: html`What people should know of trouble. It is shown on the <a href="/status">status page</a> as it is written
+      here.`,
+    status: problem === undefined ? 200 : 422,
+    problem,
+    body: html`${
+      running.length === 0
+        ? html`<p class="empty">Nothing is told at the moment.</p>`
+        : running.map((incident) => card(visit, incident, mayTell))
+    }
+    ${
+      mayTell
+        ? html`<section class="card">
+            <h2>Tell of another</h2>
+            <form method="post" action="${path}">
+              ${csrfInput(visit)}
+              ${field({ name: 'title', label: 'Title', maxCharacters: 120, value: form.text('title') })}
+              ${select(
+                'impact',
+                'How bad it is',
+                impacts.map((impact) => [impact, impactWords[impact]] as const),
+                form.choice('impact', impacts) ?? 'minor',
+              )}
+              ${lines({
+                rows: 4,
+                name: 'text',
+                label: 'What is known',
+                hint: 'Everybody reads this. Name no account and nothing that lets anybody in.',
+                maxCharacters: maxTextCharacters,
+                value: form.text('text'),
+              })}
+              <button>Put it on the status page</button>
+            </form>
+          </section>`
+        : ''
+    }
+    ${
+      over.length === 0
+        ? ''
+        : html`<h2>Resolved</h2>
+            ${over.map((incident) => card(visit, incident, mayTell))}`
+    }`,
+  })
+}
+
+function card(visit: OperatorVisit, incident: Incident, mayTell: boolean): Html {
+  const { id, title, impact, updates } = incident
+  const state = stateOf(incident)
+  return html`<section class="card">
+    <h3>
+      ${title} <span class="tag ${state === 'resolved' ? 'good' : toneOf(impact)}">${state}</span>
+      <span class="tag">${impact}</span>
+    </h3>
+    <ul class="updates">
+      ${updates.map((one) => html`<li><strong>${one.state}</strong> ${writeMinute(one.atMs)}<br />${one.text}</li>`)}
+    </ul>
+    ${
+      mayTell
+        ? html`<details>
+            <summary>
+              ${state === 'resolved' ? 'Open it again' : 'Write how it goes on'}<span class="unseen">: ${title}</span>
+            </summary>
+            <form class="panel" method="post" action="${path}/${id}">
+              ${csrfInput(visit)}
+              ${select(
+                'state',
+                'How far it is',
+                incidentStates.map((known) => [known, known] as const),
+                state === 'resolved' ? 'investigating' : nextOf(state),
+                `state-${id}`,
+              )}
+              ${lines({
+                rows: 4,
+                id: `text-${id}`,
+                name: 'text',
+                label: 'What is new',
+                maxCharacters: maxTextCharacters,
+              })}
+              <button>Write it</button>
+            </form>
+          </details>`
+        : ''
+    }
+    <p class="faint"><code>${id}</code></p>
+  </section>`
+}
+
+/** The state that usually follows. */
+function nextOf(state: (typeof incidentStates)[number]): string {
+  return incidentStates[Math.min(incidentStates.length - 1, incidentStates.indexOf(state) + 1)]!
+}
+
+function open(visit: OperatorVisit): Promise<Response> {
+  const { form } = visit
+  const impact = form.choice('impact', impacts)
+  if (impact === undefined) return show(visit, 'Choose how bad it is.')
+  return explaining(visit, 'incident-opened', (plane) =>
+    openIncident(plane, { title: form.text('title'), impact, text: form.text('text') }),
+  )
+}
+
+function update(visit: OperatorVisit): Promise<Response> {
+  const { form, params } = visit
+  const state = form.choice('state', incidentStates)
+  if (state === undefined) return show(visit, 'Choose how far it is.')
+  return explaining(visit, 'incident-updated', (plane) =>
+    updateIncident(plane, params['incidentId'] ?? '', state, form.text('text')),
+  )
+}
+
+async function explaining(
+  visit: OperatorVisit,
+  done: Notice,
+  write: (plane: IncidentPlane) => Promise<unknown>,
+): Promise<Response> {
+  const { desk } = visit.parts
+  try {
+    await write({ ...operatorControlOf(visit), store: desk.incidents })
+  } catch (error) {
+    if (!(error instanceof AccountsError)) throw error
+    if (error.code === 'incident_unknown') throw new PageRefusal('not_found')
+    if (error.code !== 'incident_invalid') throw error
+    return show(visit, `It needs a title of at most 120 characters and a text of at most ${maxTextCharacters}.`)
+  }
+  desk.forgetStatus()
+  return redirect(withNotice(path, done))
+}

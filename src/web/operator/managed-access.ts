@@ -1,0 +1,116 @@
+import { html } from 'hono/html'
+import {
+  maxListedRequests,
+  recordResale,
+  reviewManagedRequest,
+  revokeResale,
+  switchManagedAccess,
+  type ManagedPlane,
+} from '../../accounts/managed-access.ts'
+import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
+import { isManagedOn } from '../../domain/managed-access.ts'
+import { operatorActions } from '../../domain/operators.ts'
+import { operatorControlOf } from '../control.ts'
+import { withNotice, type Notice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import { PageRefusal } from '../refusals.ts'
+import type { OperatorRoute, Route } from '../route.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { consolePage } from './console-page.ts'
+import { agreements, checks, queue } from './managed-cards.ts'
+
+const path = '/operator/managed-access'
+const { see, switchManagedAccess: maySwitch, recordResale: mayRecord, reviewManagedAccess } = operatorActions
+
+/** Whom the operator's own credentials may serve (contract 7): the queue, the switch, the three checks. */
+export const managedRoutes: readonly Route[] = [
+  { method: 'GET', path, access: 'operator', ...see, handle: (visit) => show(visit) },
+  deciding('/on', maySwitch, 'managed-on', (plane) => switchManagedAccess(plane, true)),
+  deciding('/off', maySwitch, 'managed-off', (plane) => switchManagedAccess(plane, false)),
+  deciding('/resale/:provider', mayRecord, 'resale-recorded', (plane, visit) =>
+    recordResale(plane, configured(visit), visit.form.text('note')),
+  ),
+  deciding('/resale/:provider/revoke', mayRecord, 'resale-revoked', (plane, { params }) =>
+    revokeResale(plane, params['provider'] ?? ''),
+  ),
+  deciding('/:managedId/approve', reviewManagedAccess, 'managed-approved', (plane, { params }) =>
+    reviewManagedRequest(plane, params['managedId'] ?? '', 'approved'),
+  ),
+  deciding('/:managedId/reject', reviewManagedAccess, 'managed-rejected', (plane, { params }) =>
+    reviewManagedRequest(plane, params['managedId'] ?? '', 'rejected'),
+  ),
+]
+
+/** Refusals that the page itself explains. */
+const problems: Partial<Record<AccountsRefusal, string>> = {
+  managed_stands_so: 'The switch stands so already.',
+  note_invalid: 'The note has 1 to 40 letters, digits, ".", "_" or "-": a contract or ticket, and no credential.',
+  resale_recorded_before: 'An agreement of that provider is recorded already.',
+  resale_unknown: 'No agreement of that provider is recorded.',
+  managed_request_decided: 'That request does not stand where this can be done. Somebody else may have decided it.',
+}
+
+function deciding(
+  where: string,
+  needs: Pick<OperatorRoute, 'role' | 'stepUp'>,
+  done: Notice,
+  decide: (plane: ManagedPlane, visit: OperatorVisit) => Promise<unknown>,
+): OperatorRoute {
+  return {
+    method: 'POST',
+    path: `${path}${where}`,
+    access: 'operator',
+    ...needs,
+    async handle(visit) {
+      try {
+        await decide({ ...operatorControlOf(visit), store: visit.parts.managed.store }, visit)
+      } catch (error) {
+        if (!(error instanceof AccountsError)) throw error
+        if (error.code === 'managed_request_unknown' || error.code === 'provider_invalid')
+          throw new PageRefusal('not_found')
+        const problem = problems[error.code]
+        if (problem === undefined) throw error
+        return show(visit, problem)
+      }
+      return redirect(withNotice(path, done))
+    },
+  }
+}
+
+/** The provider that the path names. @throws PageRefusal where the configuration has none of that name */
+function configured({ parts, params }: OperatorVisit): string {
+  const provider = params['provider'] ?? ''
+  if (!parts.desk.backends.some((backend) => backend.provider === provider)) throw new PageRefusal('not_found')
+  return provider
+}
+
+async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
+  const { managed, desk } = visit.parts
+  const [readiness, state, requests] = await Promise.all([
+    managed.readiness(),
+    managed.store.managedAccess(),
+    managed.store.listManagedRequests({ limit: maxListedRequests }),
+  ])
+  const isManaged = (provider: string): boolean =>
+    desk.backends.some((backend) => backend.provider === provider && backend.serves === 'managed')
+  const providers = [...new Set(desk.backends.map(({ provider }) => provider))].filter(isManaged)
+  // What is read now goes before what was checked some seconds ago: a switch just moved is seen as moved.
+  const now = {
+    ...readiness,
+    switchedOn: state.switchedOn,
+    providers: state.controls.filter(({ revokedAtMs }) => revokedAtMs === null).map(({ provider }) => provider),
+  }
+  const serving = providers.filter((provider) => isManagedOn(now, provider))
+  return consolePage(visit, {
+    title: 'Managed access',
+    lead:
+      providers.length === 0
+        ? 'No backend of the configuration is managed, so it serves nobody, whatever is decided here.'
+        : serving.length === 0
+          ? 'It is off: nobody is served through your credentials.'
+          : `It is on for ${serving.join(', ')}.`,
+    status: problem === undefined ? 200 : 422,
+    problem,
+    body: html`${queue(visit, requests)} ${checks(visit, now)} ${agreements(visit, providers, state.controls)}`,
+  })
+}

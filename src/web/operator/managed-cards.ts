@@ -1,0 +1,188 @@
+import { html } from 'hono/html'
+import type {
+  ManagedReadiness,
+  ManagedRequest,
+  ManagedRequestState,
+  ResaleControl,
+} from '../../domain/managed-access.ts'
+import { hasRole, operatorActions } from '../../domain/operators.ts'
+import { field } from '../field.ts'
+import { csrfInput, type Html } from '../layout.ts'
+import { writeMinute } from '../time.ts'
+import type { OperatorVisit } from '../visit.ts'
+
+const path = '/operator/managed-access'
+
+const stateTones: Readonly<Record<ManagedRequestState, string>> = {
+  requested: 'warn',
+  approved: 'good',
+  rejected: 'bad',
+  withdrawn: '',
+}
+
+function mayDecide({ operator }: OperatorVisit): boolean {
+  return hasRole(operator.role, operatorActions.reviewManagedAccess.role)
+}
+
+/** Requests of accounts: those that wait, those that are served, and what was. */
+export function queue(visit: OperatorVisit, requests: readonly ManagedRequest[]): Html {
+  const of = (state: ManagedRequestState): readonly ManagedRequest[] =>
+    requests.filter((request) => request.state === state)
+  const over = requests.filter(({ state }) => state === 'rejected' || state === 'withdrawn')
+  return html`<section class="card">
+      <h2>Waiting for review</h2>
+      ${
+        of('requested').length === 0
+          ? html`<p class="empty">Nobody waits.</p>`
+          : html`<ul class="rows">
+              ${of('requested').map((request) => row(visit, request, ['approve', 'reject']))}
+            </ul>`
+      }
+    </section>
+    ${
+      of('approved').length === 0
+        ? ''
+        : html`<section class="card">
+            <h2>Approved</h2>
+            <ul class="rows">
+              ${of('approved').map((request) => row(visit, request, ['reject']))}
+            </ul>
+          </section>`
+    }
+    ${
+      over.length === 0
+        ? ''
+        : html`<details>
+            <summary>${over.length} rejected or withdrawn</summary>
+            <ul class="rows panel">
+              ${over.map((request) => row(visit, request, []))}
+            </ul>
+          </details>`
+    }`
+}
+
+function row(visit: OperatorVisit, request: ManagedRequest, steps: readonly ('approve' | 'reject')[]): Html {
+  const { id, accountId, state, createdAtMs, decidedAtMs } = request
+  return html`<li>
+    <div>
+      <code>${accountId}</code> <span class="tag ${stateTones[state]}">${state}</span><br /><span class="faint"
+        >asked on
+        ${writeMinute(createdAtMs)}${decidedAtMs === null ? '' : html`, decided on ${writeMinute(decidedAtMs)}`} ·
+        <code>${id}</code></span
+      >
+    </div>
+    ${
+      mayDecide(visit) && steps.length > 0
+        ? html`<div class="actions">
+            ${steps.map(
+              (step) =>
+                html`<form method="post" action="${path}/${id}/${step}">
+                  ${csrfInput(visit)}<button class="${step === 'reject' ? 'danger' : ''}">
+                    ${step === 'approve' ? 'Approve' : state === 'approved' ? 'End it' : 'Reject'}<span class="unseen">
+                      for ${accountId}</span
+                    >
+                  </button>
+                </form>`,
+            )}
+          </div>`
+        : ''
+    }
+  </li>`
+}
+
+/** The switch and the checks of contract 7, as they stand. */
+export function checks(visit: OperatorVisit, readiness: ManagedReadiness): Html {
+  const { switchedOn, providers, durableQuotas, durableAudit } = readiness
+  const found = [
+    ['Resale agreements', providers.length > 0, providers.length === 0 ? 'none recorded' : providers.join(', ')],
+    ['Quotas are durable', durableQuotas, durableQuotas ? 'proven' : 'not proven'],
+    ['Audit events are durable', durableAudit, durableAudit ? 'proven' : 'not proven'],
+  ] as const
+  return html`<section class="card">
+    <h2>The switch and the three checks</h2>
+    <ul class="rows">
+      <li>
+        <span>The switch <span class="tag ${switchedOn ? 'good' : ''}">${switchedOn ? 'on' : 'off'}</span></span>
+        ${
+          mayDecide(visit)
+            ? html`<form method="post" action="${path}/${switchedOn ? 'off' : 'on'}">
+                ${csrfInput(visit)}<button class="${switchedOn ? 'danger' : ''}">
+                  Switch it ${switchedOn ? 'off' : 'on'}
+                </button>
+              </form>`
+            : ''
+        }
+      </li>
+      ${found.map(
+        ([name, holds, words]) =>
+          html`<li><span>${name}</span> <span class="tag ${holds ? 'good' : 'bad'}">${words}</span></li>`,
+      )}
+    </ul>
+    <p class="faint">
+      Made at most five seconds ago. The service makes them more than twice a second while the switch is on, and
+      whichever fails turns managed access off for everybody within a second.
+    </p>
+  </section>`
+}
+
+/** Which providers allow resale, as it was recorded. */
+export function agreements(
+  visit: OperatorVisit,
+  providers: readonly string[],
+  controls: readonly ResaleControl[],
+): Html {
+  // One that the configuration has dropped can still be taken back.
+  const recorded = controls.filter(({ revokedAtMs }) => revokedAtMs === null)
+  const names = [...new Set([...providers, ...recorded.map(({ provider }) => provider)])]
+  if (names.length === 0) return html``
+  return html`<section class="card">
+    <h2>Resale agreements</h2>
+    <ul class="rows">
+      ${names.map((provider) =>
+        agreement(
+          visit,
+          provider,
+          recorded.find((control) => control.provider === provider),
+        ),
+      )}
+    </ul>
+  </section>`
+}
+
+function agreement(visit: OperatorVisit, provider: string, control: ResaleControl | undefined): Html {
+  const action = `${path}/resale/${encodeURIComponent(provider)}`
+  return html`<li>
+    <div>
+      <strong>${provider}</strong>
+      ${
+        control === undefined
+          ? html`<span class="tag bad">none recorded</span>`
+          : html`<span class="tag good">recorded</span><br /><span class="faint"
+                ><code>${control.noteId}</code>, by <code>${control.recordedBy}</code> on
+                ${writeMinute(control.recordedAtMs)}</span
+              >`
+      }
+    </div>
+    ${
+      !mayDecide(visit)
+        ? ''
+        : control === undefined
+          ? html`<details>
+              <summary>Record one<span class="unseen"> of ${provider}</span></summary>
+              <form class="panel" method="post" action="${action}">
+                ${csrfInput(visit)}
+                ${field({
+                  name: 'note',
+                  label: 'Where you keep it',
+                  hint: 'The id of a contract or ticket, such as CONTRACT-17. Nothing else.',
+                  maxCharacters: 40,
+                })}
+                <button>Record it</button>
+              </form>
+            </details>`
+          : html`<form method="post" action="${action}/revoke">
+              ${csrfInput(visit)}<button class="danger">Revoke<span class="unseen"> that of ${provider}</span></button>
+            </form>`
+    }
+  </li>`
+}

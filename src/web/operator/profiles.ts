@@ -1,0 +1,53 @@
+import { html } from 'hono/html'
+import type { BackendControl } from '../../domain/backend-controls.ts'
+import { operatorActions } from '../../domain/operators.ts'
+import type { Profile } from '../../domain/profiles.ts'
+import type { Html } from '../layout.ts'
+import type { Route } from '../route.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { consolePage } from './console-page.ts'
+import { standing, standingTag } from './state-words.ts'
+
+/** Every profile with its backends in order. */
+export const profilesRoutes: readonly Route[] = [
+  { method: 'GET', path: '/operator/profiles', access: 'operator', ...operatorActions.see, handle: showProfiles },
+]
+
+async function showProfiles(visit: OperatorVisit): Promise<Response> {
+  const { desk, profiles } = visit.parts
+  const controls = await desk.controls.listBackendControls()
+  return consolePage(visit, {
+    title: 'Profiles',
+    lead: 'Public names, and who answers under each: in this order, after providers that an account brought itself.',
+    body: html`${profiles.map((profile) => card(visit, profile, controls))}
+      <p class="side">They are set in the configuration. <a href="/operator/backends">All backends</a></p>`,
+  })
+}
+
+function card({ parts }: OperatorVisit, profile: Profile, controls: readonly BackendControl[]): Html {
+  const { id, description, premium, quotaUnits } = profile
+  return html`<section class="card">
+    <h2>${id} ${premium ? html`<span class="tag">premium</span>` : ''}</h2>
+    <p>${description} <span class="faint">${quotaUnits === 1 ? 'One unit' : `${quotaUnits} units`} a request.</span></p>
+    ${
+      profile.backends.length === 0
+        ? html`<p class="empty">
+            ${
+              profile.isLikeFrontier === true
+                ? 'Served by whatever serves svc-router/frontier.'
+                : 'None of the configuration: each account’s own providers.'
+            }
+          </p>`
+        : html`<ol>
+            ${profile.backends.map(
+              (backend) =>
+                html`<li>
+                  <a href="/operator/backends/${backend}">${backend}</a>
+                  ${standingTag(standing(parts.desk.condition(backend), controls))}
+                </li>`,
+            )}
+          </ol>`
+    }
+    <p><a href="/operator/dry-run?profile=${encodeURIComponent(id)}">Where would a request go?</a></p>
+  </section>`
+}

@@ -1,0 +1,138 @@
+import { html } from 'hono/html'
+import { AccountsError } from '../../accounts/refusals.ts'
+import { markTicket } from '../../accounts/tickets.ts'
+import { hasRole, operatorActions } from '../../domain/operators.ts'
+import type { Ticket } from '../../domain/tickets.ts'
+import { operatorControlOf } from '../control.ts'
+import { csrfInput, type Html } from '../layout.ts'
+import { withNotice } from '../notices.ts'
+import { redirect } from '../redirect.ts'
+import { PageRefusal } from '../refusals.ts'
+import type { Route } from '../route.ts'
+import { writeAgo, writeMinute } from '../time.ts'
+import type { OperatorVisit } from '../visit.ts'
+import { consolePage } from './console-page.ts'
+
+const path = '/operator/tickets'
+const maxListed = 500
+/** Of a text in the list. */
+const shownCharacters = 90
+const { see, answerTicket } = operatorActions
+
+/** What was asked of support. */
+export const ticketsRoutes: readonly Route[] = [
+  { method: 'GET', path, access: 'operator', ...see, handle: showTickets },
+  { method: 'GET', path: `${path}/:ticketId`, access: 'operator', ...see, handle: (visit) => showTicket(visit) },
+  marking('close', 'closed'),
+  marking('reopen', 'reopened'),
+]
+
+async function showTickets(visit: OperatorVisit): Promise<Response> {
+  const { desk, clock } = visit.parts
+  const all = await desk.tickets.listTickets(maxListed)
+  const open = all.filter(({ closedAtMs }) => closedAtMs === null)
+  const closed = all.filter(({ closedAtMs }) => closedAtMs !== null)
+  const rows = (tickets: readonly Ticket[]): Html =>
+    html`<ul class="rows">
+      ${tickets.map((ticket) => row(ticket, clock.nowMs()))}
+    </ul>`
+  return consolePage(visit, {
+    title: 'Tickets',
+    lead: 'What people wrote to support. They are answered by mail, and kept for half a year.',
+    body: html`<section class="card">
+        <h2>Open</h2>
+        ${open.length === 0 ? html`<p class="empty">Nobody waits for an answer.</p>` : rows(open)}
+      </section>
+      ${
+        closed.length === 0
+          ? ''
+          : html`<section class="card">
+              <h2>Closed</h2>
+              ${rows(closed)}
+            </section>`
+      }
+      ${all.length < maxListed ? '' : html`<p class="faint">The latest ${maxListed} are shown.</p>`}`,
+  })
+}
+
+function row({ id, replyTo, text, createdAtMs }: Ticket, nowMs: number): Html {
+  const [line = ''] = text.split('\n')
+  return html`<li>
+    <div>
+      <a href="${path}/${id}">${line.length > shownCharacters ? `${line.slice(0, shownCharacters)}…` : line}</a><br />
+      <span class="faint">${replyTo}</span>
+    </div>
+    <span class="faint">${writeAgo(createdAtMs, nowMs)}</span>
+  </li>`
+}
+
+async function found({ parts, params }: OperatorVisit): Promise<Ticket> {
+  const ticket = await parts.desk.tickets.findTicket(params['ticketId'] ?? '')
+  if (ticket === undefined) throw new PageRefusal('not_found')
+  return ticket
+}
+
+async function showTicket(visit: OperatorVisit, problem?: string): Promise<Response> {
+  const { id, accountId, replyTo, requestId, text, createdAtMs, closedAtMs } = await found(visit)
+  const mayAnswer = hasRole(visit.operator.role, answerTicket.role)
+  const isOpen = closedAtMs === null
+  const action = isOpen ? 'close' : 'reopen'
+  return consolePage(visit, {
+    title: 'Ticket',
+    above: html`<nav class="trail" aria-label="Where you are"><a href="${path}">Tickets</a></nav>`,
+    lead: html`<span class="tag ${isOpen ? 'warn' : 'good'}">${isOpen ? 'open' : 'closed'}</span>`,
+    status: problem === undefined ? 200 : 422,
+    problem,
+    body: html`<section class="card">
+        <h2>What was asked</h2>
+        <p>${text.split('\n').map((line) => html`${line}<br />`)}</p>
+      </section>
+      <section class="card">
+        <h2>By whom</h2>
+        <dl class="facts">
+          <dt>Answer to</dt>
+          <dd><a href="mailto:${replyTo}">${replyTo}</a></dd>
+          <dt>Account</dt>
+          <dd>${accountId === null ? 'not signed in' : html`<code>${accountId}</code>`}</dd>
+          <dt>Request</dt>
+          <dd>${requestId === null ? 'none named' : html`<code>${requestId}</code>`}</dd>
+          <dt>Sent</dt>
+          <dd>${writeMinute(createdAtMs)}</dd>
+          ${
+            closedAtMs === null
+              ? ''
+              : html`<dt>Closed</dt>
+                  <dd>${writeMinute(closedAtMs)}</dd>`
+          }
+          <dt>Ticket</dt>
+          <dd><code>${id}</code></dd>
+        </dl>
+        ${
+          mayAnswer
+            ? html`<form method="post" action="${path}/${id}/${action}">
+                ${csrfInput(visit)}<button>${isOpen ? 'Close it' : 'Open it again'}</button>
+              </form>`
+            : ''
+        }
+      </section>`,
+  })
+}
+
+function marking(verb: 'close' | 'reopen', to: 'closed' | 'reopened'): Route {
+  return {
+    method: 'POST',
+    path: `${path}/:ticketId/${verb}`,
+    access: 'operator',
+    ...answerTicket,
+    async handle(visit) {
+      const { id } = await found(visit)
+      try {
+        await markTicket({ ...operatorControlOf(visit), store: visit.parts.desk.tickets }, id, to)
+      } catch (error) {
+        if (!(error instanceof AccountsError && error.code === 'ticket_stands_so')) throw error
+        return showTicket(visit, 'It stands so already.')
+      }
+      return redirect(withNotice(`${path}/${id}`, `ticket-${to}`))
+    },
+  }
+}
