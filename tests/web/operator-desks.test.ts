@@ -153,7 +153,7 @@ describe('managed access', () => {
   test('a request is approved by an admin, and ended later', async () => {
     const { account } = await service.addAccount('asking', 'max')
     const { id } = await requestManagedAccess(plane(), account.id)
-    expect(await read('/operator')).toMatch(/Managed access<\/h2> <p><strong>1<\/strong> waiting/)
+    expect(await read('/operator')).toMatch(/Managed access <span class="tag warn">1 waiting/)
     expect(await read('/operator/managed-access')).toMatch(new RegExp(`Waiting for review.*${account.id}.*Approve`))
     expect((await support.post(`/operator/managed-access/${id}/approve`)).status).toBe(403)
     const approved = await admin.post(`/operator/managed-access/${id}/approve`)
