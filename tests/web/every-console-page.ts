@@ -5,6 +5,7 @@ import { createOperatorLink } from '../../src/accounts/proofs.ts'
 import { systemClock } from '../../src/domain/clock.ts'
 import type { OperatorRole } from '../../src/domain/operators.ts'
 import type { Service } from '../service.ts'
+import { everyDeskPage, fillDesks } from './every-desk-page.ts'
 import type { PageState } from './every-page.ts'
 import { operatorsPlane } from './operator.ts'
 
@@ -88,6 +89,7 @@ export const everyConsolePage: readonly PageState[] = [
     await page.getByText('The log was verified').waitFor()
   }),
   operator('audit-none', at('/operator/audit?account=acc_nothing')),
+  ...everyDeskPage,
   operator('confirm', at('/operator/confirm?next=/operator/operators')),
   operator('confirm-code', askToConfirm),
   operator('confirm-wrong', async (page, origin) => {
@@ -128,6 +130,7 @@ export async function fillConsole(service: Service): Promise<void> {
   await service.suspend((await service.addAccount('suspended & gone', 'free')).account.id)
   for (const role of ['support', 'viewer'] as const)
     await createOperator(operatorsPlane(service), `${role}@example.com`, role)
+  await fillDesks(service)
 }
 
 /** Signs a page's browser in to the console. */

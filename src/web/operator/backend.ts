@@ -3,7 +3,7 @@ import { controlBackend, type BackendOrder } from '../../accounts/backend-contro
 import { AccountsError } from '../../accounts/refusals.ts'
 import { holdReasons, type BackendControl, type HoldReason } from '../../domain/backend-controls.ts'
 import type { BackendCondition } from '../../domain/backend-condition.ts'
-import { operatorActions } from '../../domain/operators.ts'
+import { hasRole, operatorActions } from '../../domain/operators.ts'
 import { operatorControlOf } from '../control.ts'
 import { select } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
@@ -105,7 +105,11 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
           ${fact('Profiles', serving.length === 0 ? 'none' : serving.join(', '))}
         </dl>
       </section>
-      ${steering(visit, backend.id, { condition, controls })}`,
+      ${
+        hasRole(visit.operator.role, steerBackend.role)
+          ? steering(visit, backend.id, { condition, controls })
+          : html`<p class="faint">Admins drain and quarantine backends.</p>`
+      }`,
   })
 }
 

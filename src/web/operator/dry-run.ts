@@ -60,7 +60,7 @@ function form({ query, parts }: OperatorVisit): Html {
       )}
       ${select(
         'plan',
-        'Plan, where no account is named',
+        'Plan',
         parts.plans.map(({ id, name }) => [id, name] as const),
         said('plan') === '' ? parts.defaultPlan : said('plan'),
       )}
@@ -68,7 +68,7 @@ function form({ query, parts }: OperatorVisit): Html {
     ${field({
       name: 'account',
       label: 'Account',
-      hint: 'Its id or name. Without one, an account of that plan which brought nothing itself.',
+      hint: 'Its id or name. Without one: any account of that plan that brought no provider itself.',
       optional: true,
       maxCharacters: maxNameCharacters,
       value: said('account'),

@@ -91,13 +91,14 @@ function card(visit: OperatorVisit, incident: Incident, mayTell: boolean): Html 
   const { id, title, impact, updates } = incident
   const state = stateOf(incident)
   return html`<section class="card">
-    <h3>
+    <h2>
       ${title} <span class="tag ${state === 'resolved' ? 'good' : toneOf(impact)}">${state}</span>
       <span class="tag">${impact}</span>
-    </h3>
+    </h2>
     <ul class="updates">
       ${updates.map((one) => html`<li><strong>${one.state}</strong> ${writeMinute(one.atMs)}<br />${one.text}</li>`)}
     </ul>
+    <p class="faint"><code>${id}</code></p>
     ${
       mayTell
         ? html`<details>
@@ -125,7 +126,6 @@ function card(visit: OperatorVisit, incident: Incident, mayTell: boolean): Html 
           </details>`
         : ''
     }
-    <p class="faint"><code>${id}</code></p>
   </section>`
 }
 

@@ -17,7 +17,7 @@ import { PageRefusal } from '../refusals.ts'
 import type { OperatorRoute, Route } from '../route.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
-import { agreements, checks, queue } from './managed-cards.ts'
+import { agreements, checks, history, queue } from './managed-cards.ts'
 
 const path = '/operator/managed-access'
 const { see, switchManagedAccess: maySwitch, recordResale: mayRecord, reviewManagedAccess } = operatorActions
@@ -111,6 +111,7 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
           : `It is on for ${serving.join(', ')}.`,
     status: problem === undefined ? 200 : 422,
     problem,
-    body: html`${queue(visit, requests)} ${checks(visit, now)} ${agreements(visit, providers, state.controls)}`,
+    body: html`${queue(visit, requests)} ${checks(visit, now)} ${agreements(visit, providers, state.controls)}
+    ${history(visit, requests)}`,
   })
 }

@@ -24,11 +24,10 @@ function mayDecide({ operator }: OperatorVisit): boolean {
   return hasRole(operator.role, operatorActions.reviewManagedAccess.role)
 }
 
-/** Requests of accounts: those that wait, those that are served, and what was. */
+/** Requests of accounts: those that wait, and those that are served. */
 export function queue(visit: OperatorVisit, requests: readonly ManagedRequest[]): Html {
   const of = (state: ManagedRequestState): readonly ManagedRequest[] =>
     requests.filter((request) => request.state === state)
-  const over = requests.filter(({ state }) => state === 'rejected' || state === 'withdrawn')
   return html`<section class="card">
       <h2>Waiting for review</h2>
       ${
@@ -48,24 +47,27 @@ export function queue(visit: OperatorVisit, requests: readonly ManagedRequest[])
               ${of('approved').map((request) => row(visit, request, ['reject']))}
             </ul>
           </section>`
-    }
-    ${
-      over.length === 0
-        ? ''
-        : html`<details>
-            <summary>${over.length} rejected or withdrawn</summary>
-            <ul class="rows panel">
-              ${over.map((request) => row(visit, request, []))}
-            </ul>
-          </details>`
     }`
+}
+
+/** Requests that are over. */
+export function history(visit: OperatorVisit, requests: readonly ManagedRequest[]): Html | '' {
+  const over = requests.filter(({ state }) => state === 'rejected' || state === 'withdrawn')
+  if (over.length === 0) return ''
+  return html`<details>
+    <summary>${over.length} rejected or withdrawn</summary>
+    <ul class="rows panel">
+      ${over.map((request) => row(visit, request, []))}
+    </ul>
+  </details>`
 }
 
 function row(visit: OperatorVisit, request: ManagedRequest, steps: readonly ('approve' | 'reject')[]): Html {
   const { id, accountId, state, createdAtMs, decidedAtMs } = request
   return html`<li>
     <div>
-      <code>${accountId}</code> <span class="tag ${stateTones[state]}">${state}</span><br /><span class="faint"
+      <a href="/operator/accounts/${accountId}"><code>${accountId}</code></a>
+      <span class="tag ${stateTones[state]}">${state}</span><br /><span class="faint"
         >asked on
         ${writeMinute(createdAtMs)}${decidedAtMs === null ? '' : html`, decided on ${writeMinute(decidedAtMs)}`} ·
         <code>${id}</code></span

@@ -85,6 +85,6 @@ function attentionCard({ name, none, path, waiting }: Omit<Attention, 'count'> &
   return html`<section class="card">
     <h2>${name}${waiting === 0 ? '' : html` <span class="tag warn">${count} waiting</span>`}</h2>
     ${waiting === 0 ? html`<p class="faint">${none}</p>` : ''}
-    <p><a href="${path}">${waiting === 0 ? 'See' : 'Decide about'} ${name.toLowerCase()}</a></p>
+    <p><a href="${path}">${waiting === 0 ? 'See' : 'Look at'} ${name.toLowerCase()}</a></p>
   </section>`
 }

@@ -93,7 +93,9 @@ async function showTicket(visit: OperatorVisit, problem?: string): Promise<Respo
           <dt>Answer to</dt>
           <dd><a href="mailto:${replyTo}">${replyTo}</a></dd>
           <dt>Account</dt>
-          <dd>${accountId === null ? 'not signed in' : html`<code>${accountId}</code>`}</dd>
+          <dd>
+            ${accountId === null ? 'not signed in' : html`<a href="/operator/accounts/${accountId}"><code>${accountId}</code></a>`}
+          </dd>
           <dt>Request</dt>
           <dd>${requestId === null ? 'none named' : html`<code>${requestId}</code>`}</dd>
           <dt>Sent</dt>

@@ -1,0 +1,101 @@
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Service } from '../service.ts'
+import { SkippingClock } from '../skipping-clock.ts'
+import { hasChromium, startChromium } from './chromium.ts'
+import { enterConsole } from './every-console-page.ts'
+import { lastLetter, signIn } from './every-page.ts'
+
+const stepMs = 10_000
+const confirmedMs = 11 * 60_000
+const suite = hasChromium('The console’s desks') ? describe : describe.skip
+
+let browser: Browser
+let service: Service
+let clock: SkippingClock
+let contexts: BrowserContext[] = []
+let faults: string[] = []
+
+async function open(): Promise<Page> {
+  const context = await browser.newContext()
+  contexts.push(context)
+  context.setDefaultTimeout(stepMs)
+  const page = await context.newPage()
+  page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
+  page.on('pageerror', (error) => void faults.push(error.message))
+  return page
+}
+
+/** Proves again who sits there, as the console asks. */
+async function confirm(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Send the code' }).click()
+  await page.getByLabel('Code').fill((await lastLetter(page, service.config.appUrl)).code)
+  await page.getByRole('button', { name: 'Confirm' }).click()
+  await page.getByText('Nothing was changed yet').waitFor()
+}
+
+suite('in a browser', () => {
+  beforeAll(async () => {
+    browser = await startChromium()
+  })
+  afterAll(() => browser.close())
+  beforeEach(async () => {
+    clock = new SkippingClock()
+    service = await Service.start({ clock })
+    contexts = []
+    faults = []
+  })
+  afterEach(async () => {
+    await Promise.all(contexts.map((context) => context.close()))
+    await service.stop()
+    expect(faults).toEqual([])
+  })
+
+  test('intake: an account asks, an operator proves who they are and approves, and the account sees it', async () => {
+    const { appUrl } = service.config
+    const [theirs, ours] = [await open(), await open()]
+    await signIn(theirs, service)
+    await theirs.goto(`${appUrl}/account/managed-access`)
+    await theirs.getByRole('button', { name: 'Ask for a review' }).click()
+    await theirs.getByText('waits for review').waitFor()
+
+    await enterConsole(ours, service)
+    await clock.skip(confirmedMs)
+    await ours.reload()
+    await ours.getByRole('link', { name: 'Look at managed access' }).click()
+    await ours.getByRole('button', { name: `Approve for ${service.account.id}` }).click()
+    await ours.getByRole('heading', { name: 'Confirm that it is you' }).waitFor()
+    expect(await service.store.hasManagedAccess(service.account.id)).toBe(false)
+    await confirm(ours)
+    await ours.getByRole('button', { name: `Approve for ${service.account.id}` }).click()
+    await ours.getByText('The request is approved.').waitFor()
+
+    await theirs.reload()
+    await theirs.getByText('approved', { exact: true }).waitFor()
+    expect(await service.store.hasManagedAccess(service.account.id)).toBe(true)
+    const [latest] = await service.store.listAudit({ limit: 1 })
+    expect(latest).toMatchObject({
+      actor: { kind: 'operator' },
+      event: { type: 'managed.approved', accountId: service.account.id },
+    })
+  })
+
+  test('a backend is drained with a reason, the next request goes elsewhere, and the dry run says so', async () => {
+    const page = await open()
+    await enterConsole(page, service)
+    await page.getByRole('link', { name: 'Backends' }).click()
+    await page.getByRole('link', { name: 'alpha' }).click()
+    await page.locator('summary', { hasText: 'Drain' }).click()
+    await page.getByLabel('Why').first().selectOption('maintenance')
+    await page.getByRole('button', { name: 'Drain it' }).click()
+    await page.getByText('It is drained: no new request').waitFor()
+    await expect
+      .poll(async () => (await service.chat()).headers.get('x-svc-router-upstream'), { timeout: 1_000 })
+      .toBe('beta')
+    await page.getByRole('link', { name: 'Profiles' }).click()
+    await page.getByRole('link', { name: 'Where would a request go?' }).first().click()
+    await page.getByRole('button', { name: 'Where would it go?' }).click()
+    await page.getByRole('heading', { name: 'It would go to beta' }).waitFor()
+    await page.getByText('drained by an operator').waitFor()
+  })
+})
