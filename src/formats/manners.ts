@@ -26,6 +26,6 @@ export interface TokenCount {
 
 /** Everything that a refusal tells, before it has a shape (contract 3.1). */
 interface Refusal extends StreamFailure {
-  /** The signals of spec 2 that apply, `resets_at` and `attempts`, by the names under which callers read them. */
+  /** The signals of spec 2 that apply, `resets_at`, `attempts` and `passed_by`, by the names under which callers read them. */
   readonly signals: JsonObject
 }

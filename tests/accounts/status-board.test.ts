@@ -74,6 +74,29 @@ describe('what is counted', () => {
     expect(await shareOf('backend', 'gamma')).toBeUndefined()
   })
 
+  test('the last hour is counted of every backend that is configured, also of those that nobody is shown', () => {
+    note({ upstream: 'private', ms: 300 })
+    note({ upstream: 'private', ms: 100 })
+    note({ upstream: 'beta', attempts: 2, failed: ['private'], ms: 9_000 })
+    note({ upstream: 'up_mine', ms: 1 })
+    expect(board.lastHour('private')).toEqual({ answered: 2, failed: 1, meanMs: 200 })
+    // Of an answer behind a failure nobody knows whose time it took.
+    expect(board.lastHour('beta')).toEqual({ answered: 1, failed: 0, meanMs: undefined })
+    expect(board.lastHour('up_mine')).toEqual({ answered: 0, failed: 0, meanMs: undefined })
+  })
+
+  test('what an operator took out is no trouble of the service, while others serve', async () => {
+    states['alpha'] = 'withdrawn'
+    expect([(await read()).indicator, await stateOf('alpha'), await stateOf('p')]).toEqual([
+      'none',
+      'maintenance',
+      'operational',
+    ])
+    for (const name of ['alpha', 'beta', 'gamma']) states[name] = 'withdrawn'
+    await clock.skip(10_000)
+    expect([(await read()).indicator, await stateOf('p')]).toEqual(['major', 'down'])
+  })
+
   test('a failure speaks against the profile; what is the caller’s fault, or left by the caller, against nobody', async () => {
     note({})
     note({ outcome: 'server_is_overloaded', failed: ['alpha'] })

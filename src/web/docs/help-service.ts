@@ -6,7 +6,7 @@ const again = 'Send the same request again. Most clients do it by themselves.'
 /** What went wrong on our side or on a provider's. Only what was answered is counted. */
 export const serviceHelp = {
   server_is_overloaded: {
-    why: 'Every provider behind the profile failed just now, or is left alone for a while because it failed before. `error.attempts` says how each of them did, in one word.',
+    why: 'Every provider behind the profile failed just now, is left alone for a while because it failed before, or was taken out of use by the operator. `error.attempts` says how each that was asked did, and `error.passed_by` why others were not, in one word each.',
     mend: [
       'Wait as many seconds as `Retry-After` says, then send the same request again.',
       'With one provider only there is nothing to fall back to: connect a second.',
@@ -20,6 +20,7 @@ export const serviceHelp = {
         { backend: 'openai-main', outcome: 'server_error' },
         { backend: 'anthropic-main', outcome: 'rate_limited' },
       ],
+      passedBy: [{ backend: 'local-vllm', reason: 'drained' }],
       words: { profile: 'svc-router/frontier', seconds: 5 },
     },
   },
