@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
 import { requestManagedAccess } from '../../src/accounts/managed-access.ts'
 import { fileTicket } from '../../src/accounts/support.ts'
 import type { Service } from '../service.ts'
@@ -207,6 +208,32 @@ describe('incidents', () => {
     expect((await support.post('/operator/incidents/inc_none', update)).status).toBe(404)
     const wrong = await support.post('/operator/incidents', { title: ' ', impact: 'minor', text: 'Kept for you.' })
     expect([wrong.status, (await wrong.text()).includes('Kept for you.')]).toEqual([422, true])
+  })
+})
+
+describe('what grows', () => {
+  test('is shown in parts, so that no page is larger than 30 KB', async () => {
+    const plane = { ...service.plane, store: service.store }
+    const desk = { ...plane, mailTo: undefined, sendMail: undefined }
+    for (let count = 0; count < 70; count++) {
+      const text = `Ticket ${count} ${'about very much '.repeat(200)}`
+      await fileTicket(desk, { accountId: null, email: `asker-${count}@example.com`, requestId: '', text })
+      const { account } = await service.addAccount(`one of many ${count}`, 'max')
+      await requestManagedAccess(plane, account.id)
+      if (count < 12) {
+        const told = await openIncident(plane, { title: 'Slow', impact: 'none', text: 'x'.repeat(2_000) })
+        for (let more = 0; more < 5; more++) await updateIncident(plane, told.id, 'monitoring', 'x'.repeat(2_000))
+        if (count % 2 === 0) await updateIncident(plane, told.id, 'resolved', 'x'.repeat(2_000))
+      }
+    }
+    for (const path of ['/operator/tickets', '/operator/managed-access', '/operator/incidents', '/operator']) {
+      const response = await admin.get(path)
+      expect((await response.text()).length, path).toBeLessThan(30_000)
+    }
+    expect(await read('/operator/tickets')).toContain('href="/operator/tickets?open=30"')
+    expect(await read('/operator/tickets?open=60')).toMatch(/61 to 7\d of 7\d/)
+    expect(await read('/operator/managed-access?requested=60')).toMatch(/61 to 7\d of 7\d/)
+    expect(await read('/operator/incidents?running=3')).toContain('4 earlier on the status page')
   })
 })
 

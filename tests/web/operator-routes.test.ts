@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
+import { openIncident } from '../../src/accounts/incidents.ts'
+import { requestManagedAccess } from '../../src/accounts/managed-access.ts'
 import { openSession } from '../../src/accounts/sessions.ts'
+import { fileTicket } from '../../src/accounts/support.ts'
 import { systemClock } from '../../src/domain/clock.ts'
 import { hasRole, operatorRoles, type OperatorRole } from '../../src/domain/operators.ts'
 import type { OperatorRoute } from '../../src/web/route.ts'
@@ -11,7 +14,17 @@ import { startWeb, Visitor } from './browser-less.ts'
 import { enterAs } from './operator.ts'
 
 /** What the parameters of the console's routes name: a new one is added here, or the test fails. */
-type Named = 'accountId' | 'keyId' | 'requestId' | 'operatorId' | 'proofId'
+type Named =
+  | 'accountId'
+  | 'keyId'
+  | 'requestId'
+  | 'operatorId'
+  | 'proofId'
+  | 'backendId'
+  | 'provider'
+  | 'managedId'
+  | 'incidentId'
+  | 'ticketId'
 
 const clock = new SkippingClock()
 let service: Service
@@ -36,11 +49,21 @@ beforeAll(async () => {
   const plans = { plans: service.config.plans, defaultPlan: 'free', graceMs: 0 }
   const request = await requestUpgrade({ ...plane, ...plans }, service.account.id, 'pro')
   const [key] = await service.store.listKeys(service.account.id, 1)
+  const desks = { ...service.plane, store: service.store }
+  const managed = await requestManagedAccess(desks, service.account.id)
+  const incident = await openIncident(desks, { title: 'Slow', impact: 'minor', text: 'We look into it.' })
+  const form = { accountId: null, email: 'asker@example.com', requestId: '', text: 'Every request fails.' }
+  const ticket = await fileTicket({ ...desks, mailTo: undefined, sendMail: undefined }, form)
   ids = {
     accountId: service.account.id,
     keyId: key!.id,
     requestId: request.id,
     operatorId: other.id,
+    backendId: 'alpha',
+    provider: 'beta',
+    managedId: managed.id,
+    incidentId: incident.id,
+    ticketId: 'id' in ticket ? ticket.id : '',
     proofId: asked.headers.get('location')!.split('?')[0]!.split('/').at(-1)!,
   }
 })
@@ -67,6 +90,11 @@ async function everything(): Promise<string> {
     await store.listKeys(service.account.id, 100),
     await store.operators.listOperators(100),
     await store.billing.listUpgradeRequests({ limit: 100 }),
+    await store.managedAccess(),
+    await store.listManagedRequests({ limit: 100 }),
+    await store.listBackendControls(),
+    await store.listIncidents(0, 100),
+    await store.listTickets(100),
     (await store.auditHead()).sequence,
   ])
 }
@@ -80,7 +108,8 @@ test('whatever changes something about others needs more than looking, and what 
   const free = ['/operator/sign-out', '/operator/confirm', '/operator/confirm/:proofId', '/operator/accounts']
   for (const { method, path, role, stepUp } of rows) {
     if (method === 'GET') expect([role, stepUp], path).toEqual(['viewer', false])
-    else if (!free.includes(path) && !path.startsWith('/operator/audit/')) expect(stepUp, path).toBe(true)
+    else if (!free.includes(path) && !/^\/operator\/(audit|incidents|tickets)(\/|$)/.test(path))
+      expect(stepUp, path).toBe(true)
   }
 })
 

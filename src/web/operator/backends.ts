@@ -7,17 +7,22 @@ import { writeNumber } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
 import type { DeskBackend } from './desk.ts'
+import { partOf } from './paging.ts'
 import { standing, standingTag } from './state-words.ts'
+
+const path = '/operator/backends'
+const perPage = 40
 
 /** Every backend of the configuration, and how it does. */
 export const backendsRoutes: readonly Route[] = [
-  { method: 'GET', path: '/operator/backends', access: 'operator', ...operatorActions.see, handle: showBackends },
+  { method: 'GET', path, access: 'operator', ...operatorActions.see, handle: showBackends },
 ]
 
 async function showBackends(visit: OperatorVisit): Promise<Response> {
   const { desk } = visit.parts
   const controls = await desk.controls.listBackendControls()
-  const rows = desk.backends.map((backend) => {
+  const { shown, nav } = partOf(desk.backends, { path, query: visit.query, name: 'from', perPage })
+  const rows = shown.map((backend) => {
     const condition = standing(desk.condition(backend.id), controls)
     return row(backend, standingTag(condition), desk.lastHour(backend.id))
   })
@@ -32,6 +37,7 @@ async function showBackends(visit: OperatorVisit): Promise<Response> {
               <ul class="rows">
                 ${rows}
               </ul>
+              ${nav}
             </section>`
       }
       <p class="side">

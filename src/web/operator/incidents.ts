@@ -14,9 +14,15 @@ import { toneOf } from '../status-dot.ts'
 import { writeMinute } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
+import { partOf } from './paging.ts'
 
 const path = '/operator/incidents'
 const maxListed = 100
+/** Incidents on one page, and the latest updates of one that are shown; of those that are over fewer. */
+const perPage = 3
+const overPerPage = 2
+const shownUpdates = 2
+const shownOfOver = 1
 const maxTextCharacters = 2_000
 const { see, tellIncident } = operatorActions
 
@@ -39,8 +45,12 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
   const all = await parts.desk.incidents.listIncidents(0, maxListed)
   const mayTell = hasRole(operator.role, tellIncident.role)
   const isOver = (incident: Incident): boolean => stateOf(incident) === 'resolved'
-  const running = all.filter((incident) => !isOver(incident))
-  const over = all.filter(isOver)
+  const { query } = visit
+  const running = partOf(
+    all.filter((incident) => !isOver(incident)),
+    { path, query, name: 'running', perPage },
+  )
+  const over = partOf(all.filter(isOver), { path, query, name: 'resolved', perPage: overPerPage })
   return consolePage(visit, {
     title: 'Incidents',
     lead: html`What people should know of trouble. It is shown on the <a href="/status">status page</a> as it is written
@@ -48,9 +58,9 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
     status: problem === undefined ? 200 : 422,
     problem,
     body: html`${
-      running.length === 0
+      running.shown.length === 0
         ? html`<p class="empty">Nothing is told at the moment.</p>`
-        : running.map((incident) => card(visit, incident, mayTell))
+        : html`${running.shown.map((incident) => card(visit, incident, mayTell))} ${running.nav}`
     }
     ${
       mayTell
@@ -79,10 +89,10 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
         : ''
     }
     ${
-      over.length === 0
+      over.shown.length === 0
         ? ''
         : html`<h2>Resolved</h2>
-            ${over.map((incident) => card(visit, incident, mayTell))}`
+            ${over.shown.map((incident) => card(visit, incident, mayTell))} ${over.nav}`
     }`,
   })
 }
@@ -90,15 +100,17 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
 function card(visit: OperatorVisit, incident: Incident, mayTell: boolean): Html {
   const { id, title, impact, updates } = incident
   const state = stateOf(incident)
+  const shown = updates.slice(0, state === 'resolved' ? shownOfOver : shownUpdates)
+  const earlier = updates.length - shown.length
   return html`<section class="card">
     <h2>
       ${title} <span class="tag ${state === 'resolved' ? 'good' : toneOf(impact)}">${state}</span>
       <span class="tag">${impact}</span>
     </h2>
     <ul class="updates">
-      ${updates.map((one) => html`<li><strong>${one.state}</strong> ${writeMinute(one.atMs)}<br />${one.text}</li>`)}
+      ${shown.map((one) => html`<li><strong>${one.state}</strong> ${writeMinute(one.atMs)}<br />${one.text}</li>`)}
     </ul>
-    <p class="faint"><code>${id}</code></p>
+    <p class="faint"><code>${id}</code>${earlier === 0 ? '' : ` · ${earlier} earlier on the status page`}</p>
     ${
       mayTell
         ? html`<details>
@@ -143,8 +155,10 @@ function open(visit: OperatorVisit): Promise<Response> {
   )
 }
 
-function update(visit: OperatorVisit): Promise<Response> {
-  const { form, params } = visit
+async function update(visit: OperatorVisit): Promise<Response> {
+  const { form, params, parts } = visit
+  const known = await parts.desk.incidents.listIncidents(0, maxListed)
+  if (!known.some(({ id }) => id === params['incidentId'])) throw new PageRefusal('not_found')
   const state = form.choice('state', incidentStates)
   if (state === undefined) return show(visit, 'Choose how far it is.')
   return explaining(visit, 'incident-updated', (plane) =>
@@ -162,7 +176,6 @@ async function explaining(
     await write({ ...operatorControlOf(visit), store: desk.incidents })
   } catch (error) {
     if (!(error instanceof AccountsError)) throw error
-    if (error.code === 'incident_unknown') throw new PageRefusal('not_found')
     if (error.code !== 'incident_invalid') throw error
     return show(visit, `It needs a title of at most 120 characters and a text of at most ${maxTextCharacters}.`)
   }

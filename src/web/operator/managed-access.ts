@@ -30,9 +30,7 @@ export const managedRoutes: readonly Route[] = [
   deciding('/resale/:provider', mayRecord, 'resale-recorded', (plane, visit) =>
     recordResale(plane, configured(visit), visit.form.text('note')),
   ),
-  deciding('/resale/:provider/revoke', mayRecord, 'resale-revoked', (plane, { params }) =>
-    revokeResale(plane, params['provider'] ?? ''),
-  ),
+  deciding('/resale/:provider/revoke', mayRecord, 'resale-revoked', takeBack),
   deciding('/:managedId/approve', reviewManagedAccess, 'managed-approved', (plane, { params }) =>
     reviewManagedRequest(plane, params['managedId'] ?? '', 'approved'),
   ),
@@ -75,6 +73,13 @@ function deciding(
       return redirect(withNotice(path, done))
     },
   }
+}
+
+/** An agreement can be taken back also where the configuration has dropped its provider. */
+async function takeBack(plane: ManagedPlane, visit: OperatorVisit): Promise<void> {
+  const provider = visit.params['provider'] ?? ''
+  const { controls } = await plane.store.managedAccess()
+  await revokeResale(plane, controls.some((control) => control.provider === provider) ? provider : configured(visit))
 }
 
 /** The provider that the path names. @throws PageRefusal where the configuration has none of that name */

@@ -10,8 +10,11 @@ import { field } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
 import { writeMinute } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
+import { partOf } from './paging.ts'
 
 const path = '/operator/managed-access'
+/** Requests of one kind on one page. */
+const perPage = 12
 
 const stateTones: Readonly<Record<ManagedRequestState, string>> = {
   requested: 'warn',
@@ -26,26 +29,32 @@ function mayDecide({ operator }: OperatorVisit): boolean {
 
 /** Requests of accounts: those that wait, and those that are served. */
 export function queue(visit: OperatorVisit, requests: readonly ManagedRequest[]): Html {
-  const of = (state: ManagedRequestState): readonly ManagedRequest[] =>
-    requests.filter((request) => request.state === state)
+  const of = (state: ManagedRequestState) =>
+    partOf(
+      requests.filter((request) => request.state === state),
+      { path, query: visit.query, name: state, perPage },
+    )
+  const [waiting, approved] = [of('requested'), of('approved')]
   return html`<section class="card">
       <h2>Waiting for review</h2>
       ${
-        of('requested').length === 0
+        waiting.shown.length === 0
           ? html`<p class="empty">Nobody waits.</p>`
           : html`<ul class="rows">
-              ${of('requested').map((request) => row(visit, request, ['approve', 'reject']))}
-            </ul>`
+                ${waiting.shown.map((request) => row(visit, request, ['approve', 'reject']))}
+              </ul>
+              ${waiting.nav}`
       }
     </section>
     ${
-      of('approved').length === 0
+      approved.shown.length === 0
         ? ''
         : html`<section class="card">
             <h2>Approved</h2>
             <ul class="rows">
-              ${of('approved').map((request) => row(visit, request, ['reject']))}
+              ${approved.shown.map((request) => row(visit, request, ['reject']))}
             </ul>
+            ${approved.nav}
           </section>`
     }`
 }
@@ -54,11 +63,13 @@ export function queue(visit: OperatorVisit, requests: readonly ManagedRequest[])
 export function history(visit: OperatorVisit, requests: readonly ManagedRequest[]): Html | '' {
   const over = requests.filter(({ state }) => state === 'rejected' || state === 'withdrawn')
   if (over.length === 0) return ''
-  return html`<details>
+  const { shown, nav } = partOf(over, { path, query: visit.query, name: 'over', perPage })
+  return html`<details ${visit.query.has('over') ? 'open' : ''}>
     <summary>${over.length} rejected or withdrawn</summary>
     <ul class="rows panel">
-      ${over.map((request) => row(visit, request, []))}
+      ${shown.map((request) => row(visit, request, []))}
     </ul>
+    ${nav}
   </details>`
 }
 

@@ -11,10 +11,13 @@ import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
 import { writeAgo, writeMinute } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
+import { partOf } from './paging.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/tickets'
-const maxListed = 500
+const maxListed = 10_000
+/** On one page, open and closed ones each. */
+const perPage = 30
 /** Of a text in the list. */
 const shownCharacters = 90
 const { see, answerTicket } = operatorActions
@@ -32,26 +35,28 @@ async function showTickets(visit: OperatorVisit): Promise<Response> {
   const all = await desk.tickets.listTickets(maxListed)
   const open = all.filter(({ closedAtMs }) => closedAtMs === null)
   const closed = all.filter(({ closedAtMs }) => closedAtMs !== null)
-  const rows = (tickets: readonly Ticket[]): Html =>
-    html`<ul class="rows">
-      ${tickets.map((ticket) => row(ticket, clock.nowMs()))}
-    </ul>`
+  const rows = (name: string, tickets: readonly Ticket[]): Html => {
+    const { shown, nav } = partOf(tickets, { path, query: visit.query, name, perPage })
+    return html`<ul class="rows">
+        ${shown.map((ticket) => row(ticket, clock.nowMs()))}
+      </ul>
+      ${nav}`
+  }
   return consolePage(visit, {
     title: 'Tickets',
     lead: 'What people wrote to support. They are answered by mail, and kept for half a year.',
     body: html`<section class="card">
         <h2>Open</h2>
-        ${open.length === 0 ? html`<p class="empty">Nobody waits for an answer.</p>` : rows(open)}
+        ${open.length === 0 ? html`<p class="empty">Nobody waits for an answer.</p>` : rows('open', open)}
       </section>
       ${
         closed.length === 0
           ? ''
           : html`<section class="card">
               <h2>Closed</h2>
-              ${rows(closed)}
+              ${rows('closed', closed)}
             </section>`
-      }
-      ${all.length < maxListed ? '' : html`<p class="faint">The latest ${maxListed} are shown.</p>`}`,
+      }`,
   })
 }
 
