@@ -427,7 +427,10 @@ describe('what stands behind', () => {
     failing.providers[0]!.script([{ do: 'status', status: 429, retryAfter: '30', repeat: true }])
     await (await failing.chat()).text()
     expect(await found(failing.baseUrl)).toMatchObject([
-      { code: 'cooling', what: 'the one provider of svc-router/frontier failed lately and is left alone for a while' },
+      {
+        code: 'cooling',
+        what: 'the one provider of svc-router/frontier failed lately or was taken out by an operator, and is left alone for a while',
+      },
     ])
   })
 

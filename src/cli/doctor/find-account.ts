@@ -83,7 +83,7 @@ function findUpstream({ model }: Subject, models: Answer, { command, isOwn }: Te
     return { code: 'credentials', what: `${all} of ${model} rejected the provider credential`, fix: test, blocks: true }
   return {
     code: 'cooling',
-    what: `${all} of ${model} failed lately and ${standing.connected === 1 ? 'is' : 'are'} left alone for a while`,
+    what: `${all} of ${model} failed lately or ${standing.connected === 1 ? 'was' : 'were'} taken out by an operator, and ${standing.connected === 1 ? 'is' : 'are'} left alone for a while`,
     fix: test,
     blocks: true,
   }
