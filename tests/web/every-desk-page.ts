@@ -59,7 +59,7 @@ export const everyDeskPage: readonly PageState[] = [
   desk('tickets', at('/operator/tickets')),
   desk('ticket', async (page, origin) => {
     await page.goto(`${origin}/operator/tickets`)
-    await page.getByRole('link', { name: /^Every request fails/ }).click()
+    await page.getByRole('link', { name: /^Every request fails since noon, and/ }).click()
     await page.getByRole('heading', { name: 'What was asked' }).waitFor()
   }),
   desk('ticket-closed', async (page, origin) => {
