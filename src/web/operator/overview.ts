@@ -65,7 +65,7 @@ async function showOverview(visit: OperatorVisit): Promise<Response> {
   return consolePage(visit, {
     title: 'Overview',
     lead: isQuiet ? 'Nothing waits for you.' : 'Something waits for somebody.',
-    body: html`<div class="cards">
+    body: html`<div class="cards small">
         ${counted.map(attentionCard)}
         <section class="card">
           <h2>Audit log</h2>
