@@ -37,7 +37,7 @@ export async function listUsedUnits(
   return rows.map(({ period_id: periodId, used }) => ({ periodId, used }))
 }
 
-/** Proofs of an account or of its addresses, the latest first. */
+/** Proofs that an account asked for, or nobody who was signed in for its addresses, the latest first. */
 export async function listProofs(
   db: Kysely<Tables>,
   accountId: string,
@@ -49,7 +49,11 @@ export async function listProofs(
     .where((row) =>
       row.or([
         row('account_id', '=', accountId),
-        row('address', 'in', row.selectFrom('emails').select('address').where('account_id', '=', accountId)),
+        // What another account asked for such an address names that account, and is its own.
+        row.and([
+          row('account_id', 'is', null),
+          row('address', 'in', row.selectFrom('emails').select('address').where('account_id', '=', accountId)),
+        ]),
       ]),
     )
     .orderBy('created_at_ms', 'desc')

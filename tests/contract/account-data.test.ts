@@ -280,6 +280,11 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       0,
     )
     await store.addProof({ ...proof, id: 'prf_3', address: null, accountId: 'acc_1' }, { code: null, link: 'c' }, 0)
+    await store.addProof(
+      { ...proof, id: 'prf_4', purpose: 'add_email', address: 'a@example.com', accountId: 'acc_2' },
+      { code: null, link: 'd' },
+      0,
+    )
     expect((await store.listProofs('acc_1', 9)).map(({ id }) => id)).toEqual(['prf_1', 'prf_3'])
     await db.insertInto('usage').values({ account_id: 'acc_1', period_id: '2026-11', used: 3 }).execute()
     const ticket = { replyTo: 'a@example.com', requestId: null, text: 'help', createdAtMs: 1 }

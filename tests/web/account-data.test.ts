@@ -32,6 +32,9 @@ describe('downloading', () => {
     const answered = (await (await service.responses({ input: question })).json()) as { id: string }
     const { account: other } = await service.addAccount('someone else', 'free')
     await service.addEmail('second@example.com')
+    const stranger = new Visitor(service.config.appUrl)
+    stranger.cookie = await cookieOf(other.id)
+    expect((await stranger.post('/account/emails', { email: 'owner@example.com' })).status).toBe(303)
     await sleep(50)
     const response = await visitor.get(`${path}/download`)
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="svc-router-account.json"')
