@@ -23,12 +23,20 @@ export class Visitor {
     fields: Readonly<Record<string, string | readonly string[]>> = {},
     headers: Record<string, string> = {},
   ): Promise<Response> {
-    const csrf = this.cookie === '' ? {} : { csrf: await this.csrf() }
+    return this.postOnly(path, { ...(this.cookie !== '' && { csrf: await this.csrf() }), ...fields }, headers)
+  }
+
+  /** The same with these fields and no others. */
+  postOnly(
+    path: string,
+    fields: Readonly<Record<string, string | readonly string[]>>,
+    headers: Record<string, string> = {},
+  ): Promise<Response> {
     return this.#fetch(path, {
       method: 'POST',
       headers: { 'sec-fetch-site': 'same-origin', 'content-type': 'application/x-www-form-urlencoded', ...headers },
       body: new URLSearchParams(
-        Object.entries({ ...csrf, ...fields }).flatMap(([name, given]) => [given].flat().map((value) => [name, value])),
+        Object.entries(fields).flatMap(([name, given]) => [given].flat().map((value) => [name, value])),
       ).toString(),
     })
   }

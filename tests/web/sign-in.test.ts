@@ -113,6 +113,18 @@ describe('signing in', () => {
     expect((await service.store.listAccounts(10)).length).toBe(2)
   })
 
+  test('somebody who is signed in is offered one for another address just as well', async () => {
+    await setUp()
+    const { at, code } = await askForCode(visitor, '/sign-in', 'second@example.com')
+    const page = await (await visitor.post(at, { code })).text()
+    const [, form = ''] = /<form method="post" action="\/sign-in\/link">(.*?)<\/form>/s.exec(page) ?? []
+    const fields = [...form.matchAll(/name="(\w+)" value="([^"]+)"/g)].map(
+      ([, name, value]) => [name!, value!] as const,
+    )
+    const answer = await visitor.postOnly('/sign-in/link', Object.fromEntries(fields))
+    expect(await answer.text()).toContain('Your first key')
+  })
+
   test('leads back to the page that was wanted, and to no other site', async () => {
     await setUp()
     for (const [next, to] of [

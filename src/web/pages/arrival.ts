@@ -9,7 +9,7 @@ import type { SignInMethod, SignInProof } from '../../domain/identity.ts'
 import type { Secret } from '../../domain/secret.ts'
 import { describeBrowser } from '../browser-name.ts'
 import { csrfTokenFor } from '../csrf.ts'
-import { page } from '../layout.ts'
+import { csrfInput, page } from '../layout.ts'
 import { withNotice } from '../notices.ts'
 import { redirect } from '../redirect.ts'
 import { showKeyOnce } from '../key-once.ts'
@@ -109,7 +109,8 @@ async function offerAccount(visit: Visit, proof: SignInProof): Promise<Response>
       that one.`,
     narrow: true,
     body: html`<form method="post" action="/sign-in/link">
-        <input type="hidden" name="token" value="${token.reveal()}" /><button>Set up an account with it</button>
+        ${csrfInput(visit.signedIn)}<input type="hidden" name="token" value="${token.reveal()}" />
+        <button>Set up an account with it</button>
       </form>
       <p class="side"><a href="/sign-in">Use another address</a></p>`,
   })
