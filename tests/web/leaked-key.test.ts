@@ -33,6 +33,12 @@ test('a found key is revoked within seconds, whatever stands around it; its owne
   expect((await send(text))[1]).toContain('It was revoked before')
 })
 
+test('of several keys in one text every one is revoked, and that is what is said', async () => {
+  const { key } = await service.addNamedKey('second')
+  const unknown = mintKey(systemRandom()).reveal()
+  expect((await send(`${unknown} ${key.reveal()}`))[1]).toContain('This key is revoked')
+})
+
 test('an unknown key, and a text without one, change nothing', async () => {
   expect((await send(mintKey(systemRandom()).reveal()))[1]).toContain('no account has it')
   const [status, page] = await send('sk-canary-of-another-service')

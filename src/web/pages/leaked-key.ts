@@ -15,12 +15,14 @@ export const leakedKeyRoutes: readonly Route[] = [
 async function revoke(visit: Visit): Promise<Response> {
   const { parts, form, address } = visit
   parts.limiters.tries.take(address)
-  const [outcome] = await revokeLeakedKeys(parts.leaks, [{ text: form.text('key') }])
+  const outcomes = await revokeLeakedKeys(parts.leaks, [{ text: form.text('key') }])
+  // Of several the one that matters most is told of.
+  const outcome = states.find((state) => outcomes.some((each) => each.state === state))
   if (outcome === undefined)
     return show(visit, `That holds no key of ours: they start with ${keyPrefix} and have 45 characters.`)
   return page(visit, {
-    title: outcome.state === 'unknown' ? 'This key opens nothing here' : 'This key is revoked',
-    lead: sentences[outcome.state],
+    title: outcome === 'unknown' ? 'This key opens nothing here' : 'This key is revoked',
+    lead: sentences[outcome],
     narrow: true,
     body: html`<p><a class="button secondary" href="/">To the start</a></p>`,
   })
@@ -34,6 +36,9 @@ async function takeReport({ parts, body, headers }: WebhookVisit): Promise<Respo
   const wait = answer.status === 503 ? { 'Retry-After': String(Math.ceil(answer.retryAfterMs / 1000)) } : {}
   return Response.json({ outcome }, { status, headers: wait })
 }
+
+/** From what is told first. */
+const states = ['revoked', 'revoked_before', 'unknown'] as const satisfies readonly LeakOutcome['state'][]
 
 const sentences: Readonly<Record<LeakOutcome['state'], string>> = {
   revoked: 'Every server refuses it within a second, for ever, and its owner is told. Thank you.',
