@@ -61,10 +61,18 @@ export class AccountsError extends Error {
 /** The longest name of an account, a key or a plan. */
 export const maxNameCharacters = 100
 
-/** A name without spaces around it. @throws AccountsError `name_invalid` where it is empty, too long or has control characters */
+/** What breaks a line, turns the text around it the other way, or is half of a character. */
+const unwriteable = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
+/** What nobody sees by itself; inside of names some of it is needed, as in emojis. */
+const unseen = /[\p{Default_Ignorable_Code_Point}\p{Cf}\s]/gu
+
+/**
+ * A name without spaces around it.
+ * @throws AccountsError `name_invalid` where nothing of it is seen, it is too long, or it would spoil what stands around it
+ */
 export function checkName(name: string): string {
   const trimmed = name.trim()
-  if (trimmed === '' || trimmed.length > maxNameCharacters || /\p{Cc}/u.test(trimmed))
+  if (trimmed.length > maxNameCharacters || unwriteable.test(trimmed) || trimmed.replace(unseen, '') === '')
     throw new AccountsError('name_invalid')
   return trimmed
 }

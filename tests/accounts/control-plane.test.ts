@@ -61,13 +61,19 @@ describe('accounts', () => {
     await expect(createAccount(plane, 'local', 'free', defaultPlans)).rejects.toEqual(refusal('account_name_taken'))
   })
 
-  test.each(['', '   ', 'x'.repeat(101), 'two\nlines'])(
-    'a name of 1 to 100 visible characters, not %j',
-    async (name) => {
-      await expect(createAccount(plane, name, 'free', defaultPlans)).rejects.toEqual(refusal('name_invalid'))
-      await expect(createKey(plane, accountId, name)).rejects.toEqual(refusal('name_invalid'))
-    },
-  )
+  test.each([
+    '',
+    '   ',
+    'x'.repeat(101),
+    'two\nlines',
+    'two\u2028lines',
+    '\u202Edesrever',
+    'half\ud83d',
+    '\u200B\u3164',
+  ])('a name of 1 to 100 visible characters, not %j', async (name) => {
+    await expect(createAccount(plane, name, 'free', defaultPlans)).rejects.toEqual(refusal('name_invalid'))
+    await expect(createKey(plane, accountId, name)).rejects.toEqual(refusal('name_invalid'))
+  })
 })
 
 describe('keys', () => {
