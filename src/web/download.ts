@@ -1,5 +1,5 @@
-/** What a spreadsheet would take for a formula. */
-const formulaStart = /^[=+\-@\t\r]/
+/** What a spreadsheet would take for a formula; in some languages also by its wide form. */
+const formulaStart = /^[=+\-@\t\r\n＝＋－＠]/
 
 /** A table as CSV (RFC 4180), in which no cell is ever a formula. */
 export function writeCsv(columns: readonly string[], rows: readonly (readonly (string | number | null)[])[]): string {

@@ -69,7 +69,8 @@ test('a cell of CSV is quoted where it must be, and never a formula', () => {
         ['x,"y"', null],
         ['=1+1', 2],
         ['-5', 'l\nm'],
+        ['＝1', '＠a'],
       ],
     ),
-  ).toBe('a,b\r\n"x,""y""",\r\n\'=1+1,2\r\n\'-5,"l\nm"\r\n')
+  ).toBe('a,b\r\n"x,""y""",\r\n\'=1+1,2\r\n\'-5,"l\nm"\r\n\'＝1,\'＠a\r\n')
 })
