@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
+import { setSecurityHeaders } from './security-headers.ts'
 import type { Peer } from './web-app.ts'
 
 const headerBytes = 16 * 1024
@@ -40,7 +41,7 @@ export async function listenForWeb({
       return fetch?.(request, { peerAddress: incoming.socket.remoteAddress ?? '', connection }) ?? notYet()
     },
     // What arrives here has no page: it is no HTTP that Node could make a request of.
-    { overrideGlobalObjects: false, errorHandler: () => new Response('Bad request\n', { status: 400 }) },
+    { overrideGlobalObjects: false, errorHandler: () => bare('Bad request\n', 400) },
   )
   const server = createServer(
     {
@@ -66,7 +67,16 @@ export async function listenForWeb({
 }
 
 function notYet(): Response {
-  return new Response('Starting. Try again in a second.\n', { status: 503, headers: { 'Retry-After': '1' } })
+  const response = bare('Starting. Try again in a second.\n', 503)
+  response.headers.set('Retry-After', '1')
+  return response
+}
+
+/** An answer without a page, with what every answer carries. */
+function bare(text: string, status: number): Response {
+  const response = new Response(text, { status })
+  setSecurityHeaders(response.headers, false)
+  return response
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {

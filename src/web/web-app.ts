@@ -28,9 +28,20 @@ export function createWebApp(parts: WebParts, routes: readonly Route[]): Fetch {
   for (const route of routes) hono.on(route.method, route.path, (context) => serve(parts, context, route))
   // A path of the table, asked for in another way.
   for (const path of new Set(routes.map((route) => route.path)))
-    hono.all(path, (context) => serve(parts, context, refusing('wrong_method')))
+    hono.all(path, async (context) => {
+      const response = await serve(parts, context, refusing('wrong_method'))
+      response.headers.set('Allow', allowedAt(path, routes))
+      return response
+    })
   hono.notFound((context) => serve(parts, context, refusing('not_found')))
   return async (request, peer) => hono.fetch(request, peer)
+}
+
+/** The methods of a path, as `Allow` lists them. */
+function allowedAt(path: string, routes: readonly Route[]): string {
+  return routes
+    .flatMap((route) => (route.path !== path ? [] : route.method === 'GET' ? ['GET', 'HEAD'] : ['POST']))
+    .join(', ')
 }
 
 /** A row that refuses whoever asks. */
@@ -80,7 +91,7 @@ async function answer(
       return await route.handle({ ...visit, body })
     }
     if (route.access === 'operator' || route.access === 'door') return await serveConsole(visit, request, route)
-    visit = await withSession(visit, request, route.access === 'script')
+    visit = await withSession(visit, request, route)
     if (route.access === 'public') return await route.handle(visit)
     const { signedIn } = visit
     if (route.access === 'script') {
@@ -94,13 +105,13 @@ async function answer(
   }
 }
 
-/** Who is signed in to an account, and what was filled in. */
-async function withSession(visit: Visit, request: Request, isScript: boolean): Promise<Visit> {
+/** Who is signed in to an account, and what was filled in where a form is taken. */
+async function withSession(visit: Visit, request: Request, { method, access }: Route): Promise<Visit> {
   const { parts, headers } = visit
   const token = readSessionToken(headers, 'account', parts.appUrl.startsWith('https:'))
   const signedIn = await readSignedIn(parts, token)
-  const form = await readOwnForm(visit, request, signedIn, isScript)
-  return { ...visit, form, signedIn }
+  if (method === 'GET') return { ...visit, signedIn }
+  return { ...visit, form: await readOwnForm(visit, request, signedIn, access === 'script'), signedIn }
 }
 
 /** A page that is for somebody who is signed in: there first, and back here. */

@@ -1,4 +1,4 @@
-import { request } from 'node:http'
+import { request, type IncomingMessage } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -65,8 +65,29 @@ describe('every answer', () => {
     ])
   })
 
-  test('the wrong method is a 405', async () => {
-    expect((await visitor.post('/account')).status).toBe(405)
+  test('the wrong method is a 405 that names the right ones, and no path has none, whoever asks and with what', async () => {
+    expect((await visitor.post('/account')).headers.get('allow')).toBe('GET, HEAD')
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
+      expect([method, await ask('/account', {}, method)]).toEqual([method, 405])
+      expect([method, await ask('/nothing-here', { cookie: visitor.cookie }, method)]).toEqual([method, 404])
+    }
+    const signIn = await fetch(`${service.config.appUrl}/sign-in`, { method: 'DELETE' })
+    expect([signIn.status, signIn.headers.get('allow')]).toEqual([405, 'GET, HEAD, POST'])
+  })
+
+  test('what is no request that has a page is refused with the same care', async () => {
+    const { port } = new URL(service.config.appUrl)
+    const { statusCode, headers } = await new Promise<IncomingMessage>((resolve, reject) =>
+      request({ port, host: '127.0.0.1', path: '*' }, (response) => resolve(response.resume()))
+        .on('error', reject)
+        .end(),
+    )
+    expect([statusCode, headers['x-content-type-options'], headers['cache-control']]).toEqual([
+      400,
+      'nosniff',
+      'no-store',
+    ])
+    expect(headers['content-security-policy']).toContain("default-src 'none'")
   })
 })
 
