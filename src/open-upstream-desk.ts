@@ -74,7 +74,10 @@ function faultOf({ problem, preset, detail }: UpstreamUnreadable): UpstreamFault
       'This holds something like a credential, and addresses are shown. Put it into its own field.',
     ],
     format_unknown: ['format', 'Choose a format of the list.'],
-    auth_header_malformed: ['auth_header', 'That is not the name of a header. Usual is authorization.'],
+    auth_header_malformed: [
+      'auth_header',
+      'That is not the name of a header that can carry a credential. Usual is authorization.',
+    ],
     region_malformed: ['region', 'That is not the name of a region. One looks like us-east-1.'],
     region_missing: ['region', `${name} needs a region, such as us-east-1.`],
     credential_missing: ['credential', `${name} needs a credential.`],

@@ -1,3 +1,5 @@
+import { isOneLine } from '../domain/one-line.ts'
+
 /** Why the control plane refuses, for whoever asked to put into a sentence. */
 export type AccountsRefusal =
   | 'name_invalid'
@@ -61,18 +63,12 @@ export class AccountsError extends Error {
 /** The longest name of an account, a key or a plan. */
 export const maxNameCharacters = 100
 
-/** What breaks a line, turns the text around it the other way, or is half of a character. */
-const unwriteable = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
-/** What nobody sees by itself; inside of names some of it is needed, as in emojis. */
-const unseen = /[\p{Default_Ignorable_Code_Point}\p{Cf}\s]/gu
-
 /**
  * A name without spaces around it.
- * @throws AccountsError `name_invalid` where nothing of it is seen, it is too long, or it would spoil what stands around it
+ * @throws AccountsError `name_invalid` where it is too long or not one line that can be seen
  */
 export function checkName(name: string): string {
   const trimmed = name.trim()
-  if (trimmed.length > maxNameCharacters || unwriteable.test(trimmed) || trimmed.replace(unseen, '') === '')
-    throw new AccountsError('name_invalid')
+  if (trimmed.length > maxNameCharacters || !isOneLine(trimmed)) throw new AccountsError('name_invalid')
   return trimmed
 }

@@ -108,7 +108,10 @@ function sentenceFor(
       'take it out of the URL and give it with --credential-env NAME',
     ],
     format_unknown: [`--format must be ${formatIds.join(' or ')}`, '--format openai-chat'],
-    auth_header_malformed: ['--auth-header must be the name of a header', '--auth-header authorization'],
+    auth_header_malformed: [
+      '--auth-header must be the name of a header that can carry a credential',
+      '--auth-header authorization',
+    ],
     region_malformed: ['--region must be the name of a region', '--region us-east-1'],
     region_missing: [`${name} needs a region`, 'add --region us-east-1, or the one you use'],
     credential_missing: [

@@ -1,7 +1,15 @@
 import { regionShape } from '../domain/cloud-credentials.ts'
 import { formatIds, type FormatId } from '../domain/format-id.ts'
+import { isOneLine } from '../domain/one-line.ts'
 import { Secret } from '../domain/secret.ts'
-import { checkCredential, fillBaseUrl, needsRegion, vendorUrl, type Place } from '../providers/place.ts'
+import {
+  canCarryCredential,
+  checkCredential,
+  fillBaseUrl,
+  needsRegion,
+  vendorUrl,
+  type Place,
+} from '../providers/place.ts'
 import { spokenBy, type Vendor } from '../providers/registry.ts'
 import { findPreset } from './presets.ts'
 import { holdsSecret } from '../domain/secret-shapes.ts'
@@ -69,14 +77,14 @@ export function readUpstream(given: GivenUpstream): CheckedUpstream {
   const refuse = (problem: UpstreamProblem): never => {
     throw new UpstreamUnreadable(problem, preset)
   }
-  if (model === undefined || model === '' || model.length > maxModelCharacters) return refuse('model_missing')
+  if (model === undefined || model.length > maxModelCharacters || !isOneLine(model)) return refuse('model_missing')
   const baseUrl = given.baseUrl ?? null
   const wrong = baseUrlProblem(preset, baseUrl)
   if (wrong !== undefined) refuse(wrong)
   const format = formatIds.find((known) => known === given.format)
   if (given.format !== undefined && format === undefined) refuse('format_unknown')
   const authHeader = given.authHeader?.toLowerCase() ?? null
-  if (authHeader !== null && !/^[a-z0-9-]{1,64}$/.test(authHeader)) refuse('auth_header_malformed')
+  if (authHeader !== null && !canCarryCredential(authHeader)) refuse('auth_header_malformed')
   if (region !== undefined && !regionShape.test(region)) refuse('region_malformed')
   return { provider, preset, model, baseUrl, region, format: format ?? null, authHeader }
 }

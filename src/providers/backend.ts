@@ -10,6 +10,7 @@ import { formatById } from '../formats/formats.ts'
 import { Call } from './call.ts'
 import type { Route } from './call.ts'
 import { endpointOf, type Endpoint } from './endpoint.ts'
+import { canCarryCredential } from './place.ts'
 import { SignedCall } from './signed-call.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 
@@ -153,9 +154,7 @@ function requestHeaders(userAgent: string, spec: BackendSpec, credential: string
   ]
   if (credential !== undefined && authHeader !== null) {
     const name = authHeader.toLowerCase()
-    if (!/^[a-z0-9][a-z0-9-]{0,63}$/.test(name) || unsendable.has(name)) {
-      throw new TypeError('The credential cannot be sent in that header.')
-    }
+    if (!canCarryCredential(name)) throw new TypeError('The credential cannot be sent in that header.')
     if (!/^[\x21-\x7e]+$/.test(credential) || credential.length > longestCredential) {
       throw new TypeError('The credential has characters that cannot be sent in a header.')
     }
@@ -163,24 +162,6 @@ function requestHeaders(userAgent: string, spec: BackendSpec, credential: string
   }
   return headers.map((line) => `${line}\r\n`).join('')
 }
-
-/** Headers that frame the request itself or that are ours. */
-const unsendable = new Set([
-  'accept',
-  'accept-encoding',
-  'connection',
-  'content-length',
-  'content-type',
-  'expect',
-  'host',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'user-agent',
-  'x-request-id',
-])
 
 /** `how` is the header that the credential is sent in, or the kind that signs. */
 function identityOf(how: string | null, credential: string | undefined): string {

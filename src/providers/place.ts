@@ -62,3 +62,26 @@ export function checkCredential(kind: CloudKind | undefined, text: string): Chec
         fix: 'give the key file that "gcloud iam service-accounts keys create" writes',
       }
 }
+
+/** Headers that frame the request itself or that are ours. */
+const unsendable = new Set([
+  'accept',
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+  'x-request-id',
+])
+
+/** Whether a credential can be sent in the header of that name, in lower case. */
+export function canCarryCredential(name: string): boolean {
+  return /^[a-z0-9][a-z0-9-]{0,63}$/.test(name) && !unsendable.has(name)
+}
