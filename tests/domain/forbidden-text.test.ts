@@ -126,11 +126,17 @@ describe('what must not be told', () => {
       '?key=',
     ])
       for (const text of [piece.repeat(4_000 / piece.length), `${piece.repeat(3_900 / piece.length)}!`]) {
-        const start = process.cpuUsage()
-        findForbidden(text)
-        maskForbidden(text)
-        // Of the processor alone: others may be busy on this machine.
-        expect(process.cpuUsage(start).user / 1000, piece).toBeLessThan(100)
+        expect(leastProcessorMs(() => [findForbidden(text), maskForbidden(text)]), piece).toBeLessThan(100)
       }
   })
 })
+
+/** Of this thread alone, and the least of a few: others may be busy on this machine, and in this process. */
+function leastProcessorMs(work: () => unknown): number {
+  const tries = Array.from({ length: 3 }, () => {
+    const start = process.threadCpuUsage()
+    work()
+    return process.threadCpuUsage(start).user / 1000
+  })
+  return Math.min(...tries)
+}
