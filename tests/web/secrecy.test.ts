@@ -70,7 +70,8 @@ test('an account is made, connected and signed in, and every page is its own', a
     await owner.post('/account/upstreams', { provider: 'openai', model: '', credential }),
   )
   await owner.post('/account/upstreams', { provider: 'openai', model: 'gpt-5.1', credential })
-  const made = await (await owner.post('/account/keys', { name: 'second' })).text()
+  const profiles = ['svc-router/frontier', 'svc-router/fusion']
+  const made = await (await owner.post('/account/keys', { name: 'second', profiles })).text()
   secrets['a second key'] = /sk_svc_[0-9A-Za-z]{38}/.exec(made)![0]
   stranger = nobody()
   const plane = { ...service.plane, store: service.store }
@@ -189,6 +190,20 @@ test('every page and form, of the owner, a stranger and nobody', async () => {
   expect(seen.length).toBeGreaterThan(150)
 }, 60_000)
 
+const endOfCommand = '\n--- end of a command ---\n'
+/** The command line of each in turn within one process: starting a process for each takes most of the time. */
+const runInTurn = `
+  import { pathToFileURL } from 'node:url'
+  const [program, main, lines] = process.argv
+  for (const from of [process, process.stdout, process.stderr]) from.setMaxListeners(0)
+  for (const [index, line] of JSON.parse(lines).entries()) {
+    process.argv = [program, main, ...line]
+    await import(pathToFileURL(main) + '?' + index)
+    if (process.exitCode !== 0) process.exit()
+    process.stdout.write(${JSON.stringify(endOfCommand)})
+  }
+`
+
 test('every command that reads', async () => {
   const config = ['--config', join(service.folder, 'svc-router.yaml'), '--data', service.config.dataDir]
   const [account] = (await service.store.listAccounts(100)).filter(({ id }) => id !== service.account.id)
@@ -206,16 +221,20 @@ test('every command that reads', async () => {
     `keys list --account ${account!.id}`,
     `upstream list --account ${account!.id}`,
   ]
-  const run = async (command: string): Promise<void> => {
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [main, ...command.split(' '), ...config], {
-      env: { ...process.env, ...env, NODE_COMPILE_CACHE: join(service.folder, 'compiled') },
-      timeout: 60_000,
-    })
-    expect(stdout.length, command).toBeGreaterThan(10)
-    note(`svc-router ${command}`, stdout + stderr, command === 'tickets list' ? keptAsTheyAre : [])
+  const lines = commands.map((command) => [...command.split(' '), ...config])
+  const { stdout, stderr } = await promisify(execFile)(
+    process.execPath,
+    ['--input-type=module', '--eval', runInTurn, main, JSON.stringify(lines)],
+    { env: { ...process.env, ...env }, timeout: 60_000 },
+  )
+  const answers = stdout.split(endOfCommand)
+  expect(answers.length).toBe(commands.length + 1)
+  for (const [index, command] of commands.entries()) {
+    expect(answers[index]!.length, command).toBeGreaterThan(10)
+    note(`svc-router ${command}`, answers[index]!, command === 'tickets list' ? keptAsTheyAre : [])
   }
-  while (commands.length > 0) await Promise.all(commands.splice(0, 4).map(run))
-}, 120_000)
+  note('what commands say besides', stderr)
+}, 60_000)
 
 test('and of all that nothing is where it does not belong: no answer, header, page, command, log line, audit event or file', async () => {
   note('the log', JSON.stringify(service.events))
