@@ -1,6 +1,6 @@
 import type { Account } from '../domain/accounts.ts'
 import { idMinter } from '../domain/ids.ts'
-import type { Session, SignInMethod } from '../domain/identity.ts'
+import type { Session } from '../domain/identity.ts'
 import type { Secret } from '../domain/secret.ts'
 import { mintToken, tokenDigest } from '../domain/tokens.ts'
 import type { IdentityPlane } from './identity.ts'
@@ -29,7 +29,7 @@ export async function openSession(
   const session: Session = {
     id: idMinter('ses_', () => nowMs, plane.random)(),
     accountId,
-    method: method satisfies SignInMethod,
+    method,
     agent,
     createdAtMs: nowMs,
     lastSeenAtMs: nowMs,

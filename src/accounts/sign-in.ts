@@ -9,6 +9,8 @@ import type { IdentityStore } from './ports.ts'
 export const maxEmailsPerAccount = 5
 /** Passkeys of one account. */
 export const maxPasskeysPerAccount = 10
+/** The end of an account's id that stands in the name that it begins with. */
+const nameCharacters = 6
 
 /** The account that a proof leads to; undefined where nobody has the address that it proved. */
 export async function findProvenAccount(plane: IdentityPlane, proof: SignInProof): Promise<Account | undefined> {
@@ -70,5 +72,3 @@ export function addPasskey(
 export function removePasskey(plane: SignInPlane, accountId: string, passkeyId: string): Promise<boolean> {
   return plane.store.removePasskey(accountId, passkeyId, recordOf(plane, { type: 'passkey.removed', accountId }))
 }
-
-const nameCharacters = 6

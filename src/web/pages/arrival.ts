@@ -32,7 +32,7 @@ export async function arrive(visit: Visit, proof: SignInProof, { next, revokeOld
   const { parts } = visit
   if (proof.purpose === 'set_up' && proof.address !== null) {
     const { account, isNew } = await setUpAccount(parts.identity, proof.address, parts.defaultPlan)
-    const { visit: inside, cookie } = await enter(visit, account, proof.address === null ? 'link' : 'email')
+    const { visit: inside, cookie } = await enter(visit, account, 'email')
     return isNew ? showFirstKey(inside, cookie) : redirect(withNotice('/account', 'had-account'), [cookie])
   }
   const account = await findProvenAccount(parts.identity, proof)
