@@ -75,7 +75,7 @@ suite('the console in a browser', () => {
       await typeCode(operator, 'Go on')
       await operator.getByText('1 waiting').waitFor()
       await clock.skip(11 * 60_000)
-      await operator.getByRole('link', { name: 'Decide about upgrade requests' }).click()
+      await operator.getByRole('link', { name: 'Look at upgrade requests' }).click()
       await operator.getByRole('button', { name: 'Approve for hopeful' }).click()
       await operator.getByRole('heading', { name: 'Confirm that it is you' }).waitFor()
       expect((await service.store.findAccount(account.id))?.planId).toBe('free')
