@@ -1,5 +1,7 @@
 import { asError } from '../domain/bugs.ts'
+import type { Clock, Timer } from '../domain/clock.ts'
 import type { AnswerEvent } from '../domain/conversation.ts'
+import { UpstreamError } from '../domain/upstream.ts'
 import type { AnswerWriter } from '../formats/format.ts'
 import type { AttemptRun } from './attempt.ts'
 import type { Lane, LaneChoice } from './lane.ts'
@@ -30,6 +32,11 @@ export class AnswerEvents {
   #wake: PromiseWithResolvers<void> | undefined
   #isOver = false
   #failure: Error | undefined
+  readonly #clock: Clock
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
 
   /** The lane of an attempt whose answer is gathered here: always translated, whatever its backend speaks. */
   laneOf(choice: Omit<LaneChoice, 'client' | 'relay'>): Lane {
@@ -58,7 +65,7 @@ export class AnswerEvents {
     this.#end()
   }
 
-  /** What arrived together next; undefined behind the last. @throws UpstreamError */
+  /** What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence (contract 5.5) */
   async next(): Promise<readonly AnswerEvent[] | undefined> {
     for (;;) {
       const events = this.#waiting.shift()
@@ -69,8 +76,19 @@ export class AnswerEvents {
       if (this.#failure !== undefined) throw this.#failure
       if (this.#isOver) return undefined
       this.#wake = Promise.withResolvers()
-      await this.#wake.promise
+      const idle = this.#watch()
+      try {
+        await this.#wake.promise
+      } finally {
+        idle?.cancel()
+      }
     }
+  }
+
+  /** Only while something is waited for: a backend that was told to pause is not silent of its own accord. */
+  #watch(): Timer | undefined {
+    const run = this.#run
+    return run && this.#clock.after(run.backend.timeouts.idleMs, () => run.stop(new UpstreamError('timeout')))
   }
 
   #take(events: readonly AnswerEvent[]): void {

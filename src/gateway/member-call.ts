@@ -44,7 +44,7 @@ class MemberCall implements Disposable {
   readonly #of: MemberCallOf
   readonly #signal: AbortSignal
   readonly #run: AttemptRun
-  readonly #events = new AnswerEvents()
+  readonly #events: AnswerEvents
   #isRecorded = false
   readonly #cut = (): void => {
     this.#run.stop(new UpstreamError('cancelled'))
@@ -56,6 +56,7 @@ class MemberCall implements Disposable {
     this.#of = of
     this.#signal = signal
     const { parts, backend, call } = of
+    this.#events = new AnswerEvents(parts.clock)
     const lane = this.#events.laneOf({
       context: { ...of.context, conversation: call.conversation },
       backend,
@@ -89,7 +90,7 @@ class MemberCall implements Disposable {
     this.#events.flowFrom(this.#run, (error) => this.#record(error))
   }
 
-  /** What arrived together next; undefined behind the last. @throws UpstreamError */
+  /** What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence */
   next(): Promise<readonly AnswerEvent[] | undefined> {
     return this.#events.next()
   }

@@ -175,6 +175,35 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
   })
 })
 
+test('a writer that falls silent in the midst of its answer is given up when its operator says', async () => {
+  const stall: ScriptStep = { do: 'stall', afterEvents: 6 }
+  const scripted = [[answer('Alpha says forty.'), answer(judged), stall], scripts[1]!, scripts[2]!]
+  await start(scripted, { timeouts: { idle: '300ms' } })
+  const response = await service!.chat({ model, stream: true })
+  expect(await response.text()).toContain('upstream_broken')
+  const record = await recordOf(service!, response.headers.get('x-request-id'))
+  expect(record.attempts.at(-1)).toMatchObject({ backend: 'alpha', outcome: 'timeout' })
+})
+
+test('a writer waits for its reader for longer than a reader waits for a writer', async () => {
+  const length = 1_500_000
+  const scripted = [
+    [answer('Alpha says forty.'), answer(judged), { do: 'answer' as const, length }],
+    scripts[1]!,
+    scripts[2]!,
+  ]
+  await start(scripted, { timeouts: { idle: '300ms' } })
+  const response = await service!.chat({ model, stream: true })
+  const reader = response.body!.getReader()
+  await reader.read()
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  let text = ''
+  const decoder = new TextDecoder()
+  for (let next = await reader.read(); !next.done; next = await reader.read())
+    text += decoder.decode(next.value, { stream: true })
+  expect(saidIn(text)).toHaveLength(length)
+})
+
 test('a stream that opened early says that nobody answered, and costs nothing', async () => {
   // Longer than until a stream is opened, and counted from later on: the timers run in that order on any machine.
   const limit = `${progressAfterMs + 100}ms`

@@ -15,7 +15,7 @@ export class OuterTurn implements Disposable {
   readonly #conversation: Conversation
   readonly #failover: Failover
   readonly #startedMs: number
-  #events = new AnswerEvents()
+  #events: AnswerEvents
   #run: AttemptRun | undefined
   #usage: Usage | undefined
   #recorded = 0
@@ -37,12 +37,13 @@ export class OuterTurn implements Disposable {
     this.#surface = surface
     this.#conversation = conversation
     this.#startedMs = port.clock.nowMs()
+    this.#events = new AnswerEvents(port.clock)
     const fusionDepth = isBehindRun ? (request.fusionDepth ?? 0) + 1 : request.fusionDepth
     const sent = { ...request, passedHeaders: undefined, fusionDepth }
     const asked = { request: sent, conversation, backends, written: undefined }
     this.#failover = new Failover({ ...parts, relays: translatedOnly }, asked, (backend) => {
       // What a backend said before it failed is not part of the next one's answer.
-      this.#events = new AnswerEvents()
+      this.#events = new AnswerEvents(port.clock)
       return this.#events.laneOf({
         context: { ...context, conversation },
         backend,
@@ -85,16 +86,9 @@ export class OuterTurn implements Disposable {
 
   /** What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence (contract 5.5) */
   async next(): Promise<readonly AnswerEvent[] | undefined> {
-    const run = this.#run!
-    const { idleMs } = run.backend.timeouts
-    const idle = this.#surface.port.clock.after(idleMs, () => run.stop(new UpstreamError('timeout')))
-    try {
-      const events = await this.#events.next()
-      for (const event of events ?? []) if (event.type === 'usage') this.#usage = event.usage
-      return events
-    } finally {
-      idle.cancel()
-    }
+    const events = await this.#events.next()
+    for (const event of events ?? []) if (event.type === 'usage') this.#usage = event.usage
+    return events
   }
 
   [Symbol.dispose](): void {

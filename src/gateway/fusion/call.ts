@@ -1,5 +1,4 @@
 import type { CallStatus } from '../../domain/fusion-record.ts'
-import type { Timer } from '../../domain/clock.ts'
 import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
@@ -29,8 +28,6 @@ export interface CallOf {
   readonly call: SubCall
   /** Milliseconds until the last event. */
   readonly limitMs: number
-  /** Milliseconds of silence after which a call is given up; `limitMs` where absent. */
-  readonly idleMs?: number
   /** US dollars that must stay for later calls. */
   readonly keepUsd?: number
   readonly signal: AbortSignal
@@ -60,10 +57,7 @@ export async function makeCall(of: CallOf): Promise<CallEnd> {
   return end
 }
 
-async function settle(
-  { port, member, call, limitMs, idleMs, signal }: CallOf,
-  gathering: Gathering,
-): Promise<CallStatus> {
+async function settle({ port, member, call, limitMs, signal }: CallOf, gathering: Gathering): Promise<CallStatus> {
   const abort = new AbortController()
   const stopped = Promise.withResolvers<CallStatus>()
   const stop = (status: CallStatus): void => {
@@ -75,15 +69,6 @@ async function settle(
   const leave = (): void => stop('cut')
   signal.addEventListener('abort', leave, { once: true })
   const limit = port.clock.after(limitMs, () => stop('timeout'))
-  let idle: Timer | undefined
-  if (idleMs !== undefined) {
-    const watch = (): void => {
-      idle?.cancel()
-      idle = port.clock.after(idleMs, () => stop('timeout'))
-    }
-    gathering.onLife = watch
-    watch()
-  }
   const reading = gathering.read(() => port.callModel(member, call, abort.signal))
   // Once it was given up, how the call ends does not matter any more.
   reading.catch(() => {})
@@ -96,7 +81,6 @@ async function settle(
   } finally {
     gathering.isOver = true
     limit.cancel()
-    idle?.cancel()
     signal.removeEventListener('abort', leave)
     abort.abort()
   }
@@ -105,7 +89,6 @@ async function settle(
 /** What has come of one answer. */
 class Gathering {
   isOver = false
-  onLife: (() => void) | undefined
   readonly #onEvents: CallOf['onEvents']
   #text = ''
   #refusal = ''
@@ -155,7 +138,6 @@ class Gathering {
 
   async #take(events: readonly AnswerEvent[]): Promise<boolean> {
     if (this.isOver) return false
-    this.onLife?.()
     for (const event of events) this.#note(event)
     if (this.#onEvents === undefined) return !this.#isFull
     const goesOn = this.#onEvents(events)

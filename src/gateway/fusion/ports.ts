@@ -43,7 +43,7 @@ export type ModelAnswer = AsyncIterable<readonly AnswerEvent[]> | Promise<readon
 export interface FusionPort {
   /**
    * Asks one model. Trouble is thrown as UpstreamError, what its format cannot say as ServiceError; anything else is a
-   * bug. When the signal is aborted the call's connection is closed at once (contract 5.6); what it still says is dropped.
+   * bug. Silence within an answer is its matter (contract 5.5). When the signal is aborted the call's connection is closed at once (contract 5.6); what it still says is dropped.
    */
   callModel(member: FusionMember, call: SubCall, signal: AbortSignal): ModelAnswer
   readonly clock: Clock

@@ -6,8 +6,6 @@ import type { Outlet } from './outlet.ts'
 import type { FusionMember } from './ports.ts'
 import type { FusionRun } from './run.ts'
 
-/** Silence after which a writer is given up (contract 5.5). */
-const idleMs = 30_000
 /** From the start of the fusion to the last byte of an answer that streams (contract 5.5). */
 const longestMs = 600_000
 /** Of an answer that is kept back until it is complete. */
@@ -46,7 +44,7 @@ export async function writeLive(of: WritingOf): Promise<Writing> {
   const onEvents = (events: readonly AnswerEvent[]): Promise<boolean> | boolean => passing.take(events)
   // Until the first word the deadline of the run holds; an answer that streams is not broken off by it.
   const limitMs = isHeld ? run.remainingMs : longestMs - run.elapsedMs
-  const end = await makeCall({ port, book, member, call, limitMs, idleMs, signal, onEvents })
+  const end = await makeCall({ port, book, member, call, limitMs, signal, onEvents })
   const isDone = end.status === 'answered' || (end.status === 'refused' && of.fence === undefined)
   if (!isDone || end.finish === undefined || passing.isRejected) return { end }
   const rest = passing.rest(isHeld ? of.mend : undefined)

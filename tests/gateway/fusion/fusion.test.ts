@@ -317,7 +317,7 @@ describe('who is asked', () => {
 describe('the time', () => {
   const slowly = (words: number): Behaviour => streamedAnswer('word '.repeat(words), 1_000)
 
-  test('that an answer streams in is not cut off by the deadline of the whole, only silence and ten minutes end it', async () => {
+  test('that an answer streams in is not cut off by the deadline of the whole, only ten minutes end it', async () => {
     const behave = (member: FusionMember, sub: Parameters<Behave>[1], nth: number): Behaviour =>
       sub.role === 'synthesis'
         ? slowly(200)
@@ -332,6 +332,22 @@ describe('the time', () => {
     const endless: Behave = (member, sub, nth) => (sub.role === 'synthesis' ? slowly(900) : behave(member, sub, nth))
     const cut = await run({ members: three, behave: endless })
     expect(cut.outcome).toMatchObject({ error: { code: 'upstream_broken' }, record: { totalMs: 600_000 } })
+  })
+
+  test('that a writer thinks is its own, streamed and whole, for as long as there is time', async () => {
+    for (const stream of [true, false]) {
+      const behave: Behave = (member, sub, nth) =>
+        sub.role === 'synthesis'
+          ? textAnswer('Thought through.', 45_000)
+          : scripted(
+              ['One.', 'Two.', 'Three.'],
+              judging(() => 9, { answerType: 'open' }),
+            )(member, sub, nth)
+      const conversation = question(undefined, { stream })
+      const { outcome, text } = await run({ members: three, behave, conversation, settings: { totalMs: 120_000 } })
+      expect(text).toBe('Thought through.')
+      expect(outcome.record).toMatchObject({ mode: 'synthesised', degraded: [] })
+    }
   })
 
   test('of a writer that has not begun ends with it, and so does that of a whole answer: the best one is sent', async () => {
