@@ -275,6 +275,21 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(seenIn(await again.text()).report).toMatchObject({ ran: false })
   })
 
+  test('a question that waits is for its own conversation: models count the calls of each from the beginning', async () => {
+    const both = JSON.stringify([
+      { name: ours, arguments: { question: 'Is it cold?' } },
+      { name: 'get_weather', arguments: { city: 'Oslo' } },
+    ])
+    await start([[{ do: 'answer', calls: both }, answer('Seven.')]])
+    const tools = [tool, clientTool[path]]
+    const [made] = seenIn(await (await service!.post(path, { ...body, tools })).text()).calls
+    const elsewhere = withResult(path, made!, 'It is -7.', 'What about another one?')
+    const other = seenIn(await (await service!.post(path, { ...body, tools, ...elsewhere })).text())
+    expect(other.report).toMatchObject({ ran: false, reason: 'not_called' })
+    const own = await service!.post(path, { ...body, tools, ...withResult(path, made!, 'It is -7.') })
+    expect(seenIn(await own.text()).report).toMatchObject({ ran: true, reason: 'deferred' })
+  })
+
   test('dropped, a question beside calls of the caller is not asked', async () => {
     const both = JSON.stringify([
       { name: 'get_weather', arguments: { city: 'Oslo' } },
@@ -351,13 +366,13 @@ function renamed(declared: JsonObject): JsonObject {
 }
 
 /** The conversation as it goes on with the result of that call. */
-function withResult(path: Path, { id }: { readonly id: string }, result: string): JsonObject {
+function withResult(path: Path, { id }: { readonly id: string }, result: string, asked = 'How many?'): JsonObject {
   const args = JSON.stringify({ city: 'Oslo' })
   if (path === '/chat/completions') {
     const made = { id, type: 'function', function: { name: 'get_weather', arguments: args } }
     return {
       messages: [
-        { role: 'user', content: 'How many?' },
+        { role: 'user', content: asked },
         { role: 'assistant', content: null, tool_calls: [made] },
         { role: 'tool', tool_call_id: id, content: result },
       ],
@@ -366,7 +381,7 @@ function withResult(path: Path, { id }: { readonly id: string }, result: string)
   if (path === '/responses') {
     return {
       input: [
-        { role: 'user', content: 'How many?' },
+        { role: 'user', content: asked },
         { type: 'function_call', call_id: id, name: 'get_weather', arguments: args },
         { type: 'function_call_output', call_id: id, output: result },
       ],
@@ -374,7 +389,7 @@ function withResult(path: Path, { id }: { readonly id: string }, result: string)
   }
   return {
     messages: [
-      { role: 'user', content: 'How many?' },
+      { role: 'user', content: asked },
       { role: 'assistant', content: [{ type: 'tool_use', id, name: 'get_weather', input: { city: 'Oslo' } }] },
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: result }] },
     ],

@@ -135,7 +135,7 @@ class ToolAnswer {
   /** What is deliberated about before the model is asked at all. */
   async #runFirst(): Promise<void> {
     const { deferred, accountId } = this.#of
-    const waiting = deferred.find(accountId, this.#answeredCalls)
+    const waiting = deferred.find(accountId, this.#surface.context.conversation.turns)
     const reason = waiting === undefined ? this.#reasonToBegin : 'deferred'
     if (reason === undefined) return
     const result = await this.#ask(reason, waiting)
@@ -152,13 +152,6 @@ class ToolAnswer {
     if (tool.isForced) return 'forced'
     if (tool.settings.mode === 'always') return 'always'
     return this.#model.knowsTools ? undefined : 'no_tool_support'
-  }
-
-  /** The calls whose results the caller brings with this request. */
-  get #answeredCalls(): string[] {
-    const { turns } = this.#surface.context.conversation
-    const last = turns.findLastIndex(({ role }) => role === 'assistant')
-    return turns.slice(last + 1).flatMap((turn) => (turn.role === 'tool' ? [turn.callId] : []))
   }
 
   #presence(turn: number): Presence {
@@ -235,7 +228,7 @@ class ToolAnswer {
     const { tool, deferred, accountId } = this.#of
     const asked = heard.ours.flatMap((call) => readCall(call.arguments) ?? []).slice(0, maxQuestions)
     if (tool.settings.mixed === 'defer' && presence === 'offered' && asked.length > 0) {
-      deferred.keep(accountId, heard.callIds, joinCalls(asked))
+      deferred.keep(accountId, this.#surface.context.conversation.turns, heard.callIds, joinCalls(asked))
       this.#telling.defer()
     }
     return this.#end('tool_calls')
@@ -261,7 +254,7 @@ class ToolAnswer {
 
   #end(reason: FinishReason): FusedEnd {
     // Only an answer that is complete has used the question up: a caller that sends its results again asks it again.
-    if (this.#waiting !== undefined) this.#of.deferred.forget(this.#of.accountId, this.#waiting)
+    if (this.#waiting !== undefined) this.#of.deferred.forget(this.#waiting)
     this.#telling.end(this.#book.usageInParts(this.#modelOf), reason)
     return this.#ended()
   }
