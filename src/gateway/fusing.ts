@@ -8,6 +8,7 @@ import { assertFusable, decideGate, type SkipReason } from './fusion/gate.ts'
 import { membersOf } from './fusion/members.ts'
 import { planFusion } from './fusion/plan.ts'
 import { settingsFrom, type FusionSettings } from './fusion/settings.ts'
+import { isUsers } from './fusion/users-words.ts'
 import { withFusionNotes, type FusionNotes, type Recalled } from './fusion-notes.ts'
 import { FusionSlots } from './fusion-slots.ts'
 import { DeferredQuestions } from './fusion-tool/deferred-questions.ts'
@@ -117,7 +118,7 @@ export class Fusing {
     const { request, conversation } = turn
     assertPlannable(conversation, members, tool.settings)
     const backends = affordable(conversation, pinnedFirst(turn.backends, recalled?.pinned), tool.settings)
-    const last = conversation.turns.findLastIndex(({ role }) => role === 'user')
+    const last = conversation.turns.findLastIndex(isUsers)
     // What is found belongs to what the user said last, also where tools have answered since.
     const said = { ...conversation, turns: conversation.turns.slice(0, last + 1) }
     const remember = this.#parts.notes?.keeperOf(accountId, request, said)

@@ -8,6 +8,7 @@ import { isArray } from '../formats/fields.ts'
 import type { RelayRules } from '../formats/relay.ts'
 import { sealFor, unsealFor } from '../formats/sealed.ts'
 import { memoText } from './fusion/digest.ts'
+import { isUsers } from './fusion/users-words.ts'
 import type { ModelRequest } from './ports.ts'
 import { rewriteRequest } from './rewrite-request.ts'
 
@@ -66,11 +67,11 @@ export class FusionNotes {
 
   /** What the turn that this conversation is in left, and else what one before it did. */
   recall(accountId: string, { turns }: Conversation): Recalled | undefined {
-    const last = turns.findLastIndex(({ role }) => role === 'user')
+    const last = turns.findLastIndex(isUsers)
     const memo = this.#openNewest(accountId, turns.slice(last + 1)) ?? this.#find(accountId, turns.slice(0, last + 1))
     if (memo !== undefined) return { pinned: memo.writer, memo }
     const before = turns.slice(0, Math.max(0, last))
-    const previous = before.findLastIndex(({ role }) => role === 'user')
+    const previous = before.findLastIndex(isUsers)
     const earlier = this.#openNewest(accountId, before) ?? this.#find(accountId, before.slice(0, previous + 1))
     return earlier === undefined ? undefined : { pinned: earlier.writer }
   }

@@ -193,7 +193,9 @@ describe.each([
       const content = body['content'] as { type: string; id?: string }[]
       const { id } = content.find(({ type }) => type === 'tool_use')!
       const result = { type: 'tool_result', tool_use_id: id, content: 'Four degrees, rain.' }
-      return [user, { role: 'assistant', content }, { role: 'user', content: [result] }]
+      // As Claude Code sends it now and then: that is its own voice, and not its user's.
+      const reminder = { type: 'text', text: '<system-reminder>Keep the list of tasks.</system-reminder>' }
+      return [user, { role: 'assistant', content }, { role: 'user', content: [result, reminder] }]
     },
   },
 ])('clients of $path, which send nothing sealed back', ({ path, first, tools: declared, next }) => {

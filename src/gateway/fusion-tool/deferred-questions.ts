@@ -2,6 +2,7 @@ import { BoundedMap } from '../../domain/bounded-map.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { Turn } from '../../domain/conversation.ts'
 import { conversationKey } from '../../domain/fusion-memo.ts'
+import { isUsers } from '../fusion/users-words.ts'
 import type { Questions } from './questions.ts'
 
 /** Calls of callers' tools that a question waits for, of all accounts together; the one that waited longest is forgotten first. */
@@ -54,7 +55,7 @@ export class DeferredQuestions {
 
 function keysOf(accountId: string, turns: readonly Turn[], callIds: readonly string[]): string[] {
   if (callIds.length === 0) return []
-  const said = turns.findLast(({ role }) => role === 'user')
+  const said = turns.findLast(isUsers)
   const conversation = conversationKey(accountId, said === undefined ? [] : [said])
   return callIds.map((callId) => JSON.stringify([conversation, callId]))
 }

@@ -11,6 +11,7 @@ import { reportOf } from '../fusion/report.ts'
 import { FusionRun } from '../fusion/run.ts'
 import { shortened, type FusionSettings } from '../fusion/settings.ts'
 import { appendToUser } from '../fusion/transcript.ts'
+import { isUsers } from '../fusion/users-words.ts'
 import { keyOf, type Questions } from './questions.ts'
 
 /** Of what is left of the time, the part that the reply behind a run needs, and the most of it. */
@@ -139,7 +140,7 @@ function panelConversation(
   const { instructions: __, ...hints } = conversation.hints
   const bare = isAlone ? { ...asked, hints } : asked
   if (questions === undefined) {
-    const last = conversation.turns.findLast(({ role }) => role === 'user')
+    const last = conversation.turns.findLast(isUsers)
     return isAlone && last !== undefined ? { ...bare, turns: [last] } : bare
   }
   const text = questionPrompt(questions.questions, questions.focus)

@@ -1,6 +1,7 @@
 import type { Conversation } from '../../domain/conversation.ts'
 import { invalidRequest } from '../../domain/errors.ts'
 import { unsupported } from '../../formats/translatable.ts'
+import { isInstruction } from './users-words.ts'
 
 /** An answer that may not be longer than this many tokens has no room for what a panel finds. */
 const leastAnswerTokens = 64
@@ -15,7 +16,7 @@ export type GateDecision = { readonly run: true } | { readonly run: false; reado
  * work with its tools (research fusion 2.1). Instructions behind the user's words change nothing.
  */
 export function decideGate({ turns, sampling }: Conversation): GateDecision {
-  const last = turns.findLast(({ role }) => role !== 'system' && role !== 'developer')
+  const last = turns.findLast((turn) => !isInstruction(turn))
   if (last?.role === 'tool') return { run: false, reason: 'tool_loop' }
   if (last?.role !== 'user') return { run: false, reason: 'not_a_user_turn' }
   const { maxOutputTokens } = sampling

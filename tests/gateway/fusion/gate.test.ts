@@ -6,6 +6,10 @@ import { question } from '../../simulation/conversations.ts'
 
 const user: Turn = { role: 'user', parts: [{ type: 'text', text: 'Do it.' }] }
 const developer: Turn = { role: 'developer', parts: [{ type: 'text', text: 'Be brief.' }] }
+const reminder: Turn = {
+  role: 'user',
+  parts: [{ type: 'text', text: '<system-reminder>\nKeep the list of tasks up to date.\n</system-reminder>' }],
+}
 const said: Turn = { role: 'assistant', parts: [{ type: 'text', text: 'Done.' }] }
 const call: Turn = {
   role: 'assistant',
@@ -21,6 +25,18 @@ describe('a turn is deliberated once, for what the user said', () => {
     ['instructions behind the question', [user, developer], { run: true }],
     ['a tool result', [user, call, result], { run: false, reason: 'tool_loop' }],
     ['a tool result with instructions behind it', [user, call, result, developer], { run: false, reason: 'tool_loop' }],
+    [
+      'a tool result that its agent reminds of something beside',
+      [user, call, result, reminder],
+      { run: false, reason: 'tool_loop' },
+    ],
+    ['a tool result that the user says something beside', [user, call, result, user], { run: true }],
+    ['a question that its agent reminds of something behind', [user, reminder], { run: true }],
+    [
+      'a question with a reminder in the same turn',
+      [{ role: 'user', parts: [...reminder.parts, ...user.parts] } as Turn],
+      { run: true },
+    ],
     ['an answer that is to be continued', [user, said], { run: false, reason: 'not_a_user_turn' }],
     ['instructions alone', [developer], { run: false, reason: 'not_a_user_turn' }],
     ['nothing', [], { run: false, reason: 'not_a_user_turn' }],
