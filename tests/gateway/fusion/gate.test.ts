@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { Turn } from '../../../src/domain/conversation.ts'
+import type { InputTurn, Turn } from '../../../src/domain/conversation.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { assertFusable, decideGate } from '../../../src/gateway/fusion/gate.ts'
 import { question } from '../../simulation/conversations.ts'
 
-const user: Turn = { role: 'user', parts: [{ type: 'text', text: 'Do it.' }] }
+const user: InputTurn = { role: 'user', parts: [{ type: 'text', text: 'Do it.' }] }
 const developer: Turn = { role: 'developer', parts: [{ type: 'text', text: 'Be brief.' }] }
-const reminder: Turn = {
+const reminder: InputTurn = {
   role: 'user',
   parts: [{ type: 'text', text: '<system-reminder>\nKeep the list of tasks up to date.\n</system-reminder>' }],
 }
@@ -34,7 +34,7 @@ describe('a turn is deliberated once, for what the user said', () => {
     ['a question that its agent reminds of something behind', [user, reminder], { run: true }],
     [
       'a question with a reminder in the same turn',
-      [{ role: 'user', parts: [...reminder.parts, ...user.parts] } as Turn],
+      [{ role: 'user', parts: [...reminder.parts, ...user.parts] }],
       { run: true },
     ],
     ['an answer that is to be continued', [user, said], { run: false, reason: 'not_a_user_turn' }],
