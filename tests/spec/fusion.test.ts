@@ -192,11 +192,11 @@ test('a writer waits for its reader for longer than a reader waits for a writer'
     scripts[1]!,
     scripts[2]!,
   ]
-  await start(scripted, { timeouts: { idle: '300ms' } })
+  await start(scripted, { timeouts: { idle: '1s' } })
   const response = await service!.chat({ model, stream: true })
   const reader = response.body!.getReader()
   await reader.read()
-  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  await new Promise((resolve) => setTimeout(resolve, 2_500))
   let text = ''
   const decoder = new TextDecoder()
   for (let next = await reader.read(); !next.done; next = await reader.read())
