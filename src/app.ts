@@ -2,6 +2,7 @@ import { BackendWatch } from './accounts/backend-watch.ts'
 import { readVersion } from './cli/version.ts'
 import { withPorts, type Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
+import { failureName } from './domain/bugs.ts'
 import { systemClock, type Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import { idMinter, randomBase62 } from './domain/ids.ts'
@@ -66,8 +67,7 @@ export async function startApp(
   const providers = parts.use(await openProviders(given, { storage, managed: guard.managed, clock, random, log }))
   await guard.start(() => providers.backends.forget())
   parts.use(guard)
-  const onFailed = (error: unknown): void =>
-    log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' })
+  const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: failureName(error) })
   const watch = new BackendWatch({ store: storage.store, keeper: health, clock, onFailed })
   parts.defer(() => watch.close())
   const keys = new KeyDirectory(storage.store, clock, log, () => {

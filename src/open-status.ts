@@ -1,5 +1,6 @@
 import { StatusBoard, type BackendState } from './accounts/status-board.ts'
-import type { Config } from './config/config.ts'
+import { publicBackends, type Config } from './config/config.ts'
+import { failureName } from './domain/bugs.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import type { BackendsHealth, PassedByReason } from './gateway/routing/health.ts'
@@ -24,12 +25,8 @@ export interface StatusNeeds {
 }
 
 /** The board behind the status page: told by the log, kept in the storage. */
-export function openStatus(
-  { profiles, backends, mode }: Config,
-  { storage, clock, log, readiness, health }: StatusNeeds,
-): StatusBoard {
-  // A backend with a credential serves one account alone, and what that has is nobody else's business.
-  const shown = backends.filter(({ credential, managed }) => mode === 'local' || managed || credential === undefined)
+export function openStatus(config: Config, { storage, clock, log, readiness, health }: StatusNeeds): StatusBoard {
+  const { profiles, backends } = config
   const reasons = (): readonly string[] => readiness().reasons
   const stateOf = (id: string): BackendState => {
     const found = health.availability(id)
@@ -40,10 +37,10 @@ export function openStatus(
     clock,
     store: storage.store,
     profiles,
-    backends: shown.map(({ id }) => id),
+    backends: publicBackends(config).map(({ id }) => id),
     configured: backends.map(({ id }) => id),
     stateOf,
     reasons,
-    onFailed: (error) => log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' }),
+    onFailed: (error) => log({ event: 'store_failing', reason: failureName(error) }),
   })
 }

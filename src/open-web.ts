@@ -1,12 +1,8 @@
-import { AuditDesk } from './accounts/audit-desk.ts'
-import { checkpointFailure } from './accounts/checkpoints.ts'
 import type { PlanSales } from './accounts/billing/billing-plane.ts'
-import { sealingKeys } from './config/sealing-keys.ts'
-import { checkpointKeys } from './domain/checkpoint.ts'
 import { readVersion } from './cli/version.ts'
 import type { SendMail } from './accounts/ports.ts'
 import type { StatusBoard } from './accounts/status-board.ts'
-import type { Config } from './config/config.ts'
+import { publicBackends, type Config } from './config/config.ts'
 import type { Clock } from './domain/clock.ts'
 import { ServiceError } from './domain/errors.ts'
 import type { EventLog } from './domain/events.ts'
@@ -20,7 +16,7 @@ import type { Api } from './http/api.ts'
 import type { BackendsHealth } from './gateway/routing/health.ts'
 import { openOutbox } from './mail/outbox.ts'
 import { openSmtp } from './mail/smtp.ts'
-import { openOperatorDesk } from './open-operator-desk.ts'
+import { openConsoleDesk } from './open-console-desk.ts'
 import type { Providers } from './open-providers.ts'
 import type { Storage } from './open-storage.ts'
 import { writeExample } from './open-examples.ts'
@@ -114,16 +110,7 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
       control: { store, clock, random, pepper },
       identity: { store, clock, random, pepper },
       operators: { store: store.operators, clock, random, pepper },
-      console: {
-        accounts: store,
-        audit: new AuditDesk({
-          store,
-          keys: checkpointKeys(sealingKeys(config.secrets)),
-          clock,
-          onFailed: (error) => log({ event: 'audit_failing', reason: checkpointFailure(error) }),
-        }),
-      },
-      desk: openOperatorDesk(config, needs),
+      desk: openConsoleDesk(config, needs),
       clock,
       log,
       mintRequestId: idMinter('req_', () => clock.nowMs(), random),
@@ -133,11 +120,14 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
   return { fetch, [Symbol.dispose]: close }
 }
 
-/** What everybody may see of the backends: none that belongs to one account. */
-function shownBackends({ backends, mode }: Config): readonly ShownBackend[] {
-  return backends
-    .filter(({ credential, managed }) => mode === 'local' || managed || credential === undefined)
-    .map(({ id, provider, simulated, facts }) => ({ id, provider: provider.preset, simulated, facts }))
+/** What everybody may see of the backends. */
+function shownBackends(config: Config): readonly ShownBackend[] {
+  return publicBackends(config).map(({ id, provider, simulated, facts }) => ({
+    id,
+    provider: provider.preset,
+    simulated,
+    facts,
+  }))
 }
 
 /** Answers are listed as they are stored, and opened by who sealed them. */

@@ -95,7 +95,7 @@ const roots = [
   'open-desks.ts',
   'open-status.ts',
   'open-routing.ts',
-  'open-operator-desk.ts',
+  'open-console-desk.ts',
   'main.ts',
 ]
 const free = ['log.ts', 'make-folder.ts', 'release-memory.ts', '../package.json', '../docs/']

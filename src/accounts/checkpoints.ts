@@ -1,3 +1,4 @@
+import { failureName } from '../domain/bugs.ts'
 import type { CheckpointKeys } from '../domain/checkpoint.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import { AuditBroken, takeCheckpoint } from './audit.ts'
@@ -41,5 +42,5 @@ export function startCheckpoints({ store, keys, clock, onFailed }: CheckpointsOp
 /** How a failure is named in the log: a code, never a text. */
 export function checkpointFailure(error: unknown): string {
   if (error instanceof AuditBroken) return `broken:${error.at.why}:${error.at.sequence}`
-  return error instanceof Error ? error.name : 'unknown'
+  return failureName(error)
 }

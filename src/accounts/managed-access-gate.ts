@@ -1,3 +1,4 @@
+import { failureName } from '../domain/bugs.ts'
 import type { AuditEvent, AuditRecord, GateReason } from '../domain/audit.ts'
 import type { Timer } from '../domain/clock.ts'
 import type { ManagedReadiness } from '../domain/managed-access.ts'
@@ -125,7 +126,7 @@ export class ManagedAccessGate {
     // Where the log itself has failed there is only the line of the service's log.
     this.#recording = store.appendAudit(this.#record({ type: 'managed.closed', reason })).then(
       () => {},
-      (error: unknown) => onEvent({ what: 'unrecorded', reason: error instanceof Error ? error.name : 'unknown' }),
+      (error: unknown) => onEvent({ what: 'unrecorded', reason: failureName(error) }),
     )
   }
 

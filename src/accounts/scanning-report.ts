@@ -1,3 +1,4 @@
+import { failureName } from '../domain/bugs.ts'
 import type { EventLog } from '../domain/events.ts'
 import { readScanningMatches, scanningHeaders, tokenHash, type ScanningMatch } from '../domain/secret-scanning.ts'
 import { revokeLeakedKeys, type LeakedKeysNeeds } from './leaked-keys.ts'
@@ -55,7 +56,7 @@ export function createReportTaker(desk: ScanningDesk): TakeScanningReport {
         : { status: 200, labels: await handle(desk, matches) }
     } catch (error) {
       const isKeys = error instanceof ScanningKeysUnavailable
-      if (!isKeys) desk.log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' })
+      if (!isKeys) desk.log({ event: 'store_failing', reason: failureName(error) })
       return { status: 503, outcome: 'try again', retryAfterMs: isKeys ? error.retryAfterMs : busyRetryMs }
     } finally {
       underWay -= 1

@@ -155,6 +155,14 @@ export function withPorts(config: Config, ports: { readonly api: number; readonl
   return { ...config, listen, appListen, baseUrl, appUrl }
 }
 
+/**
+ * The backends that everybody may see. In local mode all; else none that serves one account alone: what that has is nobody
+ * else's business.
+ */
+export function publicBackends({ backends, mode }: Pick<Config, 'backends' | 'mode'>): readonly BackendConfig[] {
+  return backends.filter(({ credential, managed }) => mode === 'local' || managed || credential === undefined)
+}
+
 /** The base URL of a service on this host and port, as a client on the same machine reaches it. */
 export function baseUrlFor(host: string, port: number): string {
   return `${originFor(host, port)}/v1`

@@ -9,3 +9,8 @@ export function describeBug(thrown: unknown): { name: string; stack: string } {
 export function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error('not an error', { cause: error })
 }
+
+/** How a failure is named in the log: the kind of what was thrown, never its text. */
+export function failureName(error: unknown): string {
+  return error instanceof Error ? error.name : 'unknown'
+}

@@ -2,6 +2,7 @@ import type { CoolingReason } from './backend-condition.ts'
 import type { HoldKind } from './backend-controls.ts'
 import type { ErrorCode } from './errors.ts'
 import type { ClientFormatId, FormatId } from './format-id.ts'
+import type { Plan } from './plans.ts'
 
 /** What is asked of a dry run: a request that nobody sends, by its properties. */
 export interface RouteQuestion {
@@ -12,6 +13,12 @@ export interface RouteQuestion {
   readonly tools: boolean
   /** About so many tokens of text, at most `maxQuestionTokens`. */
   readonly tokens: number
+}
+
+/** Who would ask. An account that nobody has, for a plan alone, is named by an empty id. */
+export interface RouteAsker {
+  readonly accountId: string
+  readonly plan: Plan
 }
 
 /** The longest request that a dry run is made for. */

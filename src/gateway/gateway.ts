@@ -1,3 +1,4 @@
+import { failureName } from '../domain/bugs.ts'
 import type { Account } from '../domain/accounts.ts'
 import { Bag } from '../domain/bag.ts'
 import type { Clock } from '../domain/clock.ts'
@@ -221,7 +222,7 @@ export class Gateway {
   /** @throws ServiceError `store_unavailable` */
   #backendsOf(profileId: string, accountId: string): readonly Backend[] | Promise<readonly Backend[]> {
     const failed = (cause: unknown): never => {
-      this.#parts.log({ event: 'store_failing', reason: cause instanceof Error ? cause.name : 'unknown' })
+      this.#parts.log({ event: 'store_failing', reason: failureName(cause) })
       throw new ServiceError('store_unavailable', { retryAfterSeconds: 1, cause })
     }
     try {
@@ -236,7 +237,7 @@ export class Gateway {
   #admit(opening: RequestOpening, plan: Plan, rate: KeyRate | undefined): Admission | Promise<Admission> {
     const failed = (cause: unknown): never => {
       if (cause instanceof ServiceError) throw cause
-      this.#parts.log({ event: 'ledger_failing', reason: cause instanceof Error ? cause.name : 'unknown' })
+      this.#parts.log({ event: 'ledger_failing', reason: failureName(cause) })
       throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
     }
     try {

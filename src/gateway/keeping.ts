@@ -1,3 +1,4 @@
+import { failureName } from '../domain/bugs.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { Json, JsonObject } from '../domain/conversation.ts'
 import type { EventLog } from '../domain/events.ts'
@@ -66,7 +67,7 @@ export class Keeping {
     const digests = [...idsOf(items), ...idsOf(from.own)].map((itemId) => itemDigest(accountId, itemId))
     const saved = store.save(stored, digests).then(
       () => true,
-      (error: unknown) => this.#fail(error instanceof Error ? error.name : 'unknown'),
+      (error: unknown) => this.#fail(failureName(error)),
     )
     return this.#within(saved, id)
   }
@@ -91,7 +92,7 @@ export class Keeping {
     // Its reader is told that it is not kept, so it must not turn up later.
     saved
       .then((isThere) => (isThere ? store.remove(accountId, id, 0) : false))
-      .catch((error: unknown) => this.#fail(error instanceof Error ? error.name : 'unknown'))
+      .catch((error: unknown) => this.#fail(failureName(error)))
     return this.#fail('timeout')
   }
 

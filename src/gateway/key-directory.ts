@@ -1,3 +1,4 @@
+import { failureName } from '../domain/bugs.ts'
 import { BoundedMap } from '../domain/bounded-map.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import type { EventLog } from '../domain/events.ts'
@@ -108,7 +109,7 @@ export class KeyDirectory {
     try {
       await this.#confirm()
     } catch (error) {
-      this.#log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' })
+      this.#log({ event: 'store_failing', reason: failureName(error) })
     }
     if (!this.#closed) this.#schedule()
   }

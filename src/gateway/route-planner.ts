@@ -1,8 +1,7 @@
 import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
-import type { Plan } from '../domain/plans.ts'
 import { fusionId, type Profile } from '../domain/profiles.ts'
-import type { LeftOut, PlannedPanel, RouteDoubt, RoutePlan, RouteQuestion } from '../domain/route-plan.ts'
+import type { LeftOut, PlannedPanel, RouteAsker, RouteDoubt, RoutePlan, RouteQuestion } from '../domain/route-plan.ts'
 import { allowedProfile } from './allowed-profile.ts'
 import { assertSayable, assertServed, relayFor, writeBody, type BodyParts } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
@@ -21,12 +20,6 @@ export interface RoutePlannerParts extends BodyParts {
   /** Which backends of a profile do not serve an account at all, and why. */
   readonly leftOut: (profileId: string, accountId: string) => Promise<readonly LeftOut[]>
   readonly health: BackendsHealth
-}
-
-/** Who would ask. An account that nobody has, for a plan alone, is named by an empty id. */
-export interface RouteAsker {
-  readonly accountId: string
-  readonly plan: Plan
 }
 
 /**

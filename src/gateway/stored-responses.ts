@@ -1,3 +1,4 @@
+import { failureName } from '../domain/bugs.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import { invalidRequest, itemNotFound, ServiceError } from '../domain/errors.ts'
@@ -186,7 +187,7 @@ export class StoredResponses {
       return await read()
     } catch (cause) {
       if (cause instanceof ServiceError) throw cause
-      this.#parts.log({ event: 'store_failing', reason: cause instanceof Error ? cause.name : 'unknown' })
+      this.#parts.log({ event: 'store_failing', reason: failureName(cause) })
       throw new ServiceError('store_unavailable', { retryAfterSeconds: 1, cause })
     }
   }

@@ -1,8 +1,7 @@
-import type { Actor } from '../domain/audit.ts'
 import type { ControlPlane } from '../accounts/control-plane.ts'
 import type { IdentityStore } from '../accounts/ports.ts'
 import type { OperatorsPlane } from '../accounts/operators.ts'
-import { actorOf } from './actor.ts'
+import { actorOf, operatorActor } from './actor.ts'
 import type { AccountVisit, OperatorVisit } from './visit.ts'
 
 /** The control plane in the name of whoever visits. */
@@ -13,11 +12,6 @@ export function controlOf(visit: AccountVisit): ControlPlane {
 /** The same for what decides who may sign in. */
 export function identityOf(visit: AccountVisit): ControlPlane<IdentityStore> {
   return { ...visit.parts.identity, actor: actorOf(visit) }
-}
-
-/** Who changes something in the console, for the audit log. */
-export function operatorActor({ operator }: OperatorVisit): Extract<Actor, { kind: 'operator' }> {
-  return { kind: 'operator', operatorId: operator.id }
 }
 
 /** The control plane in the name of an operator. */

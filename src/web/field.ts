@@ -20,12 +20,9 @@ export interface Field {
 
 /** Writes a field: the hint and the problem are read out with it. */
 export function field(it: Field): Html {
-  const { name, label, hint, problem, value = '', type = 'text', autocomplete = 'off' } = it
-  const described = [hint === undefined ? '' : `${name}-hint`, problem === undefined ? '' : `${name}-wrong`]
+  const { name, value = '', type = 'text', autocomplete = 'off' } = it
   return html`<div class="field">
-    <label for="${name}">${label}${it.optional === true ? html` <span class="faint">(optional)</span>` : ''}</label>
-    ${hint === undefined ? '' : html`<span class="hint" id="${name}-hint">${hint}</span>`}
-    ${problem === undefined ? '' : html`<span class="wrong" id="${name}-wrong">${problem}</span>`}
+    ${aboveField(name, it)}
     <input
       id="${name}"
       name="${name}"
@@ -35,11 +32,31 @@ export function field(it: Field): Html {
       maxlength="${it.maxCharacters ?? 300}"
       ${it.isCode === true ? html`class="code"` : html`autocapitalize="off" spellcheck="false"`}
       ${it.isCode === true || it.isNumber === true ? html`inputmode="numeric"` : ''}
-      ${it.optional === true ? '' : 'required'}
-      ${described.join('') === '' ? '' : html`aria-describedby="${described.join(' ').trim()}"`}
-      ${problem === undefined ? '' : html`aria-invalid="true"`}
+      ${howToFill(name, it)}
     />
   </div>`
+}
+
+/** The field of an address that a code goes to. */
+export function emailField(value: string, problem: string | undefined): Html {
+  return field({ name: 'email', label: 'Email address', type: 'email', autocomplete: 'email', value, problem })
+}
+
+/** What is read before a field: its label, what helps, what is wrong. */
+function aboveField(id: string, { label, hint, problem, optional }: Omit<Field, 'name'>): Html {
+  return html`<label for="${id}"
+      >${label}${optional === true ? html` <span class="faint">(optional)</span>` : ''}</label
+    >
+    ${hint === undefined ? '' : html`<span class="hint" id="${id}-hint">${hint}</span>`}
+    ${problem === undefined ? '' : html`<span class="wrong" id="${id}-wrong">${problem}</span>`}`
+}
+
+/** The attributes that say so to whoever hears the page. */
+function howToFill(id: string, { hint, problem, optional }: Omit<Field, 'name' | 'label'>): Html {
+  const described = [hint === undefined ? '' : `${id}-hint`, problem === undefined ? '' : `${id}-wrong`]
+  return html`${optional === true ? '' : 'required'}
+  ${described.join('') === '' ? '' : html`aria-describedby="${described.join(' ').trim()}"`}
+  ${problem === undefined ? '' : html`aria-invalid="true"`}`
 }
 
 /** One of several choices, as a radio button. */
@@ -101,12 +118,9 @@ export interface Lines extends Pick<Field, 'name' | 'label' | 'hint' | 'problem'
 
 /** Writes a field of several lines. */
 export function lines(it: Lines): Html {
-  const { name, label, hint, problem, value = '', optional, rows, maxCharacters, id = name } = it
-  const described = [hint === undefined ? '' : `${id}-hint`, problem === undefined ? '' : `${id}-wrong`]
+  const { name, value = '', rows, maxCharacters, id = name } = it
   return html`<div class="field">
-    <label for="${id}">${label}${optional === true ? html` <span class="faint">(optional)</span>` : ''}</label>
-    ${hint === undefined ? '' : html`<span class="hint" id="${id}-hint">${hint}</span>`}
-    ${problem === undefined ? '' : html`<span class="wrong" id="${id}-wrong">${problem}</span>`}
+    ${aboveField(id, it)}
     <textarea
       id="${id}"
       name="${name}"
@@ -114,9 +128,7 @@ export function lines(it: Lines): Html {
       maxlength="${maxCharacters}"
       autocomplete="off"
       spellcheck="false"
-      ${optional === true ? '' : 'required'}
-      ${described.join('') === '' ? '' : html`aria-describedby="${described.join(' ').trim()}"`}
-      ${problem === undefined ? '' : html`aria-invalid="true"`}
+      ${howToFill(id, it)}
     >
 ${value}</textarea>
   </div>`

@@ -19,7 +19,6 @@ import type { Connection } from './visit.ts'
 import type { Library } from './docs/library.ts'
 import type { ConsoleDesk } from './operator/console-desk.ts'
 import type { ManagedDesk } from './managed-desk.ts'
-import type { OperatorDesk } from './operator/desk.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { UpstreamDesk } from './upstream-desk.ts'
 
@@ -107,9 +106,7 @@ export interface WebParts {
   /** Who operates the service, and who of them is signed in to the console. */
   readonly operators: OperatorIdentity
   /** What else only the console works with. */
-  readonly console: ConsoleDesk
-  /** What operators steer the running service with. */
-  readonly desk: OperatorDesk
+  readonly desk: ConsoleDesk
   readonly clock: Clock
   readonly log: EventLog
   readonly mintRequestId: () => string

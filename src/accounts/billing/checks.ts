@@ -1,3 +1,4 @@
+import { failureName } from '../../domain/bugs.ts'
 import type { Timer } from '../../domain/clock.ts'
 import type { BillingPlane } from './billing-plane.ts'
 import { BillingFailure } from './ports.ts'
@@ -22,7 +23,7 @@ export function startChecks(plane: BillingPlane): () => void {
     try {
       if ((await checkDue(plane, () => isEnded)) >= batchSize) waitMs = pauseMs
     } catch (error) {
-      if (!isEnded) plane.log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' })
+      if (!isEnded) plane.log({ event: 'store_failing', reason: failureName(error) })
     }
     if (!isEnded) schedule(waitMs)
   }

@@ -1,3 +1,4 @@
+import { failureName } from '../../domain/bugs.ts'
 import type { BillingPlane } from './billing-plane.ts'
 import { BillingFailure, type BillingHint, WebhookRefused } from './ports.ts'
 import { refresh } from './refresh.ts'
@@ -37,7 +38,7 @@ export function createWebhookHandler(plane: BillingPlane): HandleWebhook {
     } catch (error) {
       if (error instanceof WebhookRefused) return { status: 400, outcome: 'refused' }
       if (error instanceof BillingFailure) plane.log({ event: 'billing_failing', reason: error.trouble })
-      else plane.log({ event: 'store_failing', reason: error instanceof Error ? error.name : 'unknown' })
+      else plane.log({ event: 'store_failing', reason: failureName(error) })
       return { status: 503, outcome: 'try again' }
     } finally {
       underWay -= 1

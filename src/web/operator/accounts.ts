@@ -36,7 +36,7 @@ async function showAccounts(visit: OperatorVisit, search?: Search): Promise<Resp
   const beforeId = query.get('before') ?? ''
   const found =
     search?.found ??
-    (await parts.console.accounts.searchAccounts({
+    (await parts.desk.accounts.searchAccounts({
       limit: perPage + 1,
       among,
       ...(idShape.test(beforeId) ? { beforeId } : {}),
@@ -77,7 +77,7 @@ async function findAccounts(visit: OperatorVisit): Promise<Response> {
   const one = await findOne(visit, sought)
   if (one !== undefined) return redirect(`${path}/${one}`)
   const name = sought.slice(0, maxSoughtCharacters)
-  const found = await parts.console.accounts.searchAccounts({ limit: perPage + 1, among, name })
+  const found = await parts.desk.accounts.searchAccounts({ limit: perPage + 1, among, name })
   return showAccounts(visit, { sought, found })
 }
 

@@ -8,16 +8,16 @@ import type { OperatorVisit } from '../visit.ts'
 
 /** How the log stands: when it was last verified and signed, and doing either now. */
 export function auditCard(visit: OperatorVisit, entries: number, signed: Checkpoint | undefined): Html {
-  const { console, clock } = visit.parts
+  const { desk, clock } = visit.parts
   const nowMs = clock.nowMs()
   return html`<section class="card">
     <h2>Does it hold?</h2>
-    ${reviewLine(console.audit.last, nowMs)}
+    ${reviewLine(desk.audit.last, nowMs)}
     ${
-      console.audit.runningSinceMs === undefined
+      desk.audit.runningSinceMs === undefined
         ? ''
         : html`<p>
-            A verification is under way since ${writeAgo(console.audit.runningSinceMs, nowMs)}. Reload to see its end.
+            A verification is under way since ${writeAgo(desk.audit.runningSinceMs, nowMs)}. Reload to see its end.
           </p>`
     }
     <p class="faint">

@@ -48,7 +48,7 @@ function filterOf(query: URLSearchParams): Filter {
 
 async function showLog(visit: OperatorVisit, problem?: string): Promise<Response> {
   const { parts, query } = visit
-  const { audit } = parts.console
+  const { audit } = parts.desk
   const filter = filterOf(query)
   const head = await audit.store.auditHead()
   const before = Math.min(Number(/^\d{1,15}$/.exec(query.get('before') ?? '')?.[0] ?? Infinity), head.sequence + 1)
@@ -130,14 +130,14 @@ function paging(filter: Filter, isBehind: boolean, nextBefore: number | undefine
 }
 
 async function verify({ parts }: OperatorVisit): Promise<Response> {
-  await parts.console.audit.verify()
-  const isRunning = parts.console.audit.runningSinceMs !== undefined
+  await parts.desk.audit.verify()
+  const isRunning = parts.desk.audit.runningSinceMs !== undefined
   return redirect(withNotice(path, isRunning ? 'audit-verifying' : 'audit-verified'))
 }
 
 async function giveCheckpoint(visit: OperatorVisit): Promise<Response> {
   try {
-    const checkpoint = await visit.parts.console.audit.checkpoint()
+    const checkpoint = await visit.parts.desk.audit.checkpoint()
     if (checkpoint === undefined) return await showLog(visit, 'The log is empty: there is nothing to sign.')
     return download(`svc-router-checkpoint-${checkpoint.sequence}.json`, `${writeCheckpoint(checkpoint)}\n`)
   } catch (error) {
@@ -147,5 +147,5 @@ async function giveCheckpoint(visit: OperatorVisit): Promise<Response> {
 }
 
 function giveLog(visit: OperatorVisit): Response {
-  return download('svc-router-audit.jsonl', streamTexts(visit, visit.parts.console.audit.lines()))
+  return download('svc-router-audit.jsonl', streamTexts(visit, visit.parts.desk.audit.lines()))
 }

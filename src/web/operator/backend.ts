@@ -15,7 +15,7 @@ import { writeMinute } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
 import { hourWords, servesWords } from './backends.ts'
-import type { DeskBackend } from './desk.ts'
+import type { ConsoleBackend } from './console-desk.ts'
 import { standing, standingTag } from './state-words.ts'
 
 const path = '/operator/backends/:backendId'
@@ -71,7 +71,7 @@ function orderOf({ form }: OperatorVisit, step: BackendOrder['step'], backend: s
   return reason === undefined ? undefined : { step, backend, reason }
 }
 
-function found({ parts, params }: OperatorVisit): DeskBackend {
+function found({ parts, params }: OperatorVisit): ConsoleBackend {
   const backend = parts.desk.backends.find(({ id }) => id === params['backendId'])
   if (backend === undefined) throw new PageRefusal('not_found')
   return backend

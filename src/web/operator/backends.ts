@@ -6,7 +6,7 @@ import type { Route } from '../route.ts'
 import { writeNumber } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
-import type { DeskBackend } from './desk.ts'
+import type { ConsoleBackend } from './console-desk.ts'
 import { partOf } from './paging.ts'
 import { standing, standingTag } from './state-words.ts'
 
@@ -47,7 +47,7 @@ async function showBackends(visit: OperatorVisit): Promise<Response> {
   })
 }
 
-function row({ id, provider, model, simulated, serves }: DeskBackend, state: Html, hour: HourCount): Html {
+function row({ id, provider, model, simulated, serves }: ConsoleBackend, state: Html, hour: HourCount): Html {
   return html`<li>
     <div>
       <a href="/operator/backends/${id}"><strong>${id}</strong></a> ${state}
@@ -60,7 +60,7 @@ function row({ id, provider, model, simulated, serves }: DeskBackend, state: Htm
 }
 
 /** Whom a backend serves, in the words of the console. */
-export const servesWords: Readonly<Record<DeskBackend['serves'], string>> = {
+export const servesWords: Readonly<Record<ConsoleBackend['serves'], string>> = {
   everybody: 'every account',
   managed: 'accounts with managed access',
   'one account': 'one account, whose credential it has',

@@ -57,7 +57,7 @@ const attentions: readonly Attention[] = [
 async function showOverview(visit: OperatorVisit): Promise<Response> {
   const { parts } = visit
   const [latest, operators, ...counted] = await Promise.all([
-    parts.console.audit.store.listAudit({ limit: shownLatest }),
+    parts.desk.audit.store.listAudit({ limit: shownLatest }),
     parts.operators.store.listOperators(maxListedOperators),
     ...attentions.map(async (attention) => ({ ...attention, waiting: await attention.count(parts) })),
   ])
@@ -69,7 +69,7 @@ async function showOverview(visit: OperatorVisit): Promise<Response> {
         ${counted.map(attentionCard)}
         <section class="card">
           <h2>Audit log</h2>
-          ${reviewLine(parts.console.audit.last, parts.clock.nowMs())}
+          ${reviewLine(parts.desk.audit.last, parts.clock.nowMs())}
           <p><a href="/operator/audit">See the log</a></p>
         </section>
       </div>

@@ -4,7 +4,7 @@ import { findLink, findProof, maxTries, startProof, takeLink, tryCode } from '..
 import { maskEmailAddress, readEmailAddress, type SignInProof } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
 import { describeBrowser } from '../browser-name.ts'
-import { field } from '../field.ts'
+import { emailField, field } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
 import { outboxHint, mailFailed, tooOften } from '../pages/proof-forms.ts'
 import { networkOf } from '../rate-limiter.ts'
@@ -44,15 +44,7 @@ async function showDoor(visit: DoorVisit, problem?: string): Promise<Response> {
     lead: 'For the people who operate this service. We send a code to your email address.',
     problem,
     body: html`<form method="post" action="/operator/sign-in">
-        ${csrfInput(entered)} ${nextInput(visit)}
-        ${field({
-          name: 'email',
-          label: 'Email address',
-          type: 'email',
-          autocomplete: 'email',
-          value: form.text('email'),
-          problem,
-        })}
+        ${csrfInput(entered)} ${nextInput(visit)} ${emailField(form.text('email'), problem)}
         <button>Send the code</button>
       </form>
       <div class="side">

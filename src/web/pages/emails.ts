@@ -4,7 +4,7 @@ import { addProvenEmail, maxEmailsPerAccount, removeEmail } from '../../accounts
 import { readEmailAddress, type SignInProof } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
 import { identityOf } from '../control.ts'
-import { field } from '../field.ts'
+import { emailField, field } from '../field.ts'
 import { csrfInput, page } from '../layout.ts'
 import { withNotice } from '../notices.ts'
 import { networkOf } from '../rate-limiter.ts'
@@ -41,15 +41,7 @@ function askForAddress(visit: AccountVisit, problem?: string): Promise<Response>
     status: problem === undefined ? 200 : 422,
     problem: problem === undefined ? undefined : 'Please correct what is marked below.',
     body: html`<form method="post" action="/account/emails">
-        ${csrfInput(signedIn)}
-        ${field({
-          name: 'email',
-          label: 'Email address',
-          type: 'email',
-          autocomplete: 'email',
-          value: form.text('email'),
-          problem,
-        })}
+        ${csrfInput(signedIn)} ${emailField(form.text('email'), problem)}
         <p class="actions"><button>Send the code</button> <a href="/account">Back</a></p>
       </form>
       <div class="side">${outboxHint(visit)}</div>`,

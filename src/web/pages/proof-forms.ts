@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import { startProof, type StartedProof } from '../../accounts/proofs.ts'
 import { readEmailAddress, type AccountPurpose } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
-import { field } from '../field.ts'
+import { emailField } from '../field.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
 import { networkOf } from '../rate-limiter.ts'
 import { ownPath, redirect } from '../redirect.ts'
@@ -44,14 +44,7 @@ export function showAddressPage(visit: Visit, it: AddressPage, problem?: string)
     problem: problem === undefined ? undefined : 'Please correct what is marked below.',
     body: html`<form method="post" action="${it.path}">
         ${csrfInput(signedIn)} ${next === '' ? '' : html`<input type="hidden" name="next" value="${next}" />`}
-        ${field({
-          name: 'email',
-          label: 'Email address',
-          type: 'email',
-          autocomplete: 'email',
-          value: form.text('email'),
-          problem,
-        })}
+        ${emailField(form.text('email'), problem)}
         <button>${it.button}</button>
       </form>
       ${it.purpose === 'sign_in' ? passkeySignIn(visit, next) : ''}

@@ -1,0 +1,47 @@
+import { AuditDesk } from './accounts/audit-desk.ts'
+import { checkpointFailure } from './accounts/checkpoints.ts'
+import type { StatusBoard } from './accounts/status-board.ts'
+import type { BackendConfig, Config } from './config/config.ts'
+import { sealingKeys } from './config/sealing-keys.ts'
+import { checkpointKeys } from './domain/checkpoint.ts'
+import type { Clock } from './domain/clock.ts'
+import type { EventLog } from './domain/events.ts'
+import type { BackendsHealth } from './gateway/routing/health.ts'
+import type { Providers } from './open-providers.ts'
+import { openRoutePlanner } from './open-routing.ts'
+import type { Storage } from './open-storage.ts'
+import type { ConsoleBackend, ConsoleDesk } from './web/operator/console-desk.ts'
+
+export interface ConsoleNeeds {
+  readonly storage: Pick<Storage, 'store'>
+  readonly providers: Providers
+  readonly status: Pick<StatusBoard, 'lastHour' | 'forget'>
+  readonly health: BackendsHealth
+  readonly clock: Clock
+  readonly log: EventLog
+}
+
+/** What the console finds things by, and steers the running service with. */
+export function openConsoleDesk(config: Config, needs: ConsoleNeeds): ConsoleDesk {
+  const { providers, status, health, clock, log } = needs
+  const { store } = needs.storage
+  const keys = checkpointKeys(sealingKeys(config.secrets))
+  const onFailed = (error: unknown): void => log({ event: 'audit_failing', reason: checkpointFailure(error) })
+  return {
+    accounts: store,
+    audit: new AuditDesk({ store, keys, clock, onFailed }),
+    backends: config.backends.map(consoleBackend),
+    controls: store,
+    condition: (id) => health.condition(id),
+    lastHour: (id) => status.lastHour(id),
+    planRoute: openRoutePlanner(config, providers, health),
+    incidents: store,
+    tickets: store,
+    forgetStatus: () => status.forget(),
+  }
+}
+
+function consoleBackend({ id, provider, model, simulated, managed, credential }: BackendConfig): ConsoleBackend {
+  const serves = managed ? 'managed' : credential === undefined ? 'everybody' : 'one account'
+  return { id, provider: provider.name, model, format: provider.format, simulated, serves }
+}
