@@ -4,19 +4,23 @@ import { writeTable } from './table.ts'
 
 /** The help of the whole program. */
 export function writeOverview(commands: readonly Command[]): string {
-  const rows = commands.map((command) => [`  ${usageOf(command)}`, command.summary])
   return [
     'svc-router routes model requests over several providers behind one base URL.',
     '',
     `Usage: ${program} COMMAND [ARGUMENTS] [OPTIONS]`,
     '',
-    writeTable(rows),
+    writeCommands(commands),
     '',
     'Every command takes:',
     writeOptions(commonOptions),
     '',
     `More about one: ${program} help COMMAND`,
   ].join('\n')
+}
+
+/** The help of commands that begin with the same word. */
+export function writeGroup(commands: readonly Command[]): string {
+  return [writeCommands(commands), '', `More about one: ${program} help COMMAND`].join('\n')
 }
 
 /** The help of one command. */
@@ -30,6 +34,10 @@ export function writeHelp(command: Command): string {
     '',
     `Example: ${program} ${command.example}`,
   ].join('\n')
+}
+
+function writeCommands(commands: readonly Command[]): string {
+  return writeTable(commands.map((command) => [`  ${usageOf(command)}`, command.summary]))
 }
 
 function usageOf(command: Command): string {

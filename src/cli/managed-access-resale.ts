@@ -30,7 +30,7 @@ export const managedAccessResale: Command = {
         throw new CommandError(
           exitCodes.failure,
           'the configuration has no provider of that name',
-          suggest(provider, known),
+          known.length === 0 ? 'add it to "providers" there, with a backend that is managed' : suggest(provider, known),
         )
       if (note === undefined) await revokeResale(managed, provider)
       else await recordResale(managed, provider, note)

@@ -18,7 +18,7 @@ export const request: Command = {
         throw new CommandError(
           exitCodes.failure,
           'there is no record of that request',
-          `see the latest: ${invocation.command('requests')}`,
+          `see the latest: ${invocation.command('requests')}. What was refused at once has no record: its error says why`,
         )
       return { text: writeRecord(record), json: record, talk: [`Next: ${invocation.command('requests')}`] }
     })

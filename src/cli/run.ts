@@ -5,7 +5,7 @@ import { commonOptions, ownArguments, readCommandLine } from './command-line.ts'
 import { Invocation, program, type Command } from './command.ts'
 import { commands } from './commands.ts'
 import { CommandError, exitCodes, explain, type ExitCode, type Failure } from './failures.ts'
-import { writeHelp, writeOverview } from './help.ts'
+import { writeGroup, writeHelp, writeOverview } from './help.ts'
 import type { CliPorts, Terminal } from './ports.ts'
 
 /** Runs one command line and gives its exit code. Throws only bugs: every expected failure is told here. */
@@ -15,9 +15,9 @@ export async function run(args: readonly string[], terminal: Terminal, ports: Cl
   const tell = own.includes('--no-color') ? { ...terminal, colors: false } : terminal
   let invocation: Invocation | undefined
   try {
-    const { command, rest, help } = findCommand(args)
+    const { command, rest, help, group } = findCommand(args)
     if (command === undefined) {
-      tell.out(writeOverview(commands))
+      tell.out(group === undefined ? writeOverview(commands) : writeGroup(group))
       return exitCodes.ok
     }
     const options = [...command.options, ...commonOptions]
@@ -46,12 +46,17 @@ export async function run(args: readonly string[], terminal: Terminal, ports: Cl
   }
 }
 
+/** What a command line asks for. */
+interface Found {
+  readonly command: Command | undefined
+  readonly rest: readonly string[]
+  readonly help: boolean
+  /** Where help is asked for the first word of several commands: these. */
+  readonly group?: readonly Command[]
+}
+
 /** The command that the first one or two words name; none for an empty line, `help` and `--help`. */
-function findCommand(args: readonly string[]): {
-  command: Command | undefined
-  rest: readonly string[]
-  help: boolean
-} {
+function findCommand(args: readonly string[]): Found {
   const [first, ...others] = args
   if (first === undefined || first === '--help' || first === '-h') return { command: undefined, rest: [], help: true }
   if (first === '--version')
@@ -59,11 +64,24 @@ function findCommand(args: readonly string[]): {
   if (first === 'help') {
     const end = others.findIndex((word) => word.startsWith('-'))
     const words = end < 0 ? others : others.slice(0, end)
-    return words.length === 0
-      ? { command: undefined, rest: [], help: true }
-      : { ...findNamed(words), rest: [], help: true }
+    if (words.length === 0) return { command: undefined, rest: [], help: true }
+    return groupHelp(words) ?? { ...findNamed(words), rest: [], help: true }
+  }
+  if (others[0] === '--help' || others[0] === '-h') {
+    const found = groupHelp([first])
+    if (found !== undefined) return found
   }
   return { ...findNamed(args), help: false }
+}
+
+function groupHelp([word, ...others]: readonly string[]): Found | undefined {
+  const group = groupOf(word)
+  return others.length > 0 || group.length === 0 ? undefined : { command: undefined, rest: [], help: true, group }
+}
+
+/** The commands that begin with this word and have another one behind it. */
+function groupOf(word: string | undefined): readonly Command[] {
+  return commands.filter(({ name }) => name.startsWith(`${word} `))
 }
 
 function findNamed(words: readonly string[]): { command: Command; rest: readonly string[] } {
@@ -73,7 +91,7 @@ function findNamed(words: readonly string[]): { command: Command; rest: readonly
     if (command !== undefined) return { command, rest: words.slice(count) }
   }
   const typed = words.slice(0, 2).filter((word) => !word.startsWith('-'))
-  const group = commands.filter((known) => known.name.startsWith(`${typed[0]} `))
+  const group = groupOf(typed[0])
   const names = (group.length > 0 ? group : commands).map((known) => known.name)
   const near = nearest(typed.join(' '), names) ?? nearest(typed[0] ?? '', names)
   const all = group.length > 0 ? `one of: ${names.join(', ')}` : `see all commands: ${program} help`

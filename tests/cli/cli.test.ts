@@ -47,6 +47,15 @@ describe('every command', () => {
     },
   )
 
+  test.each([[['keys', '--help']], [['help', 'keys']]])(
+    'the first word of several commands explains those alone: %j',
+    async (args) => {
+      const said = await cli.say(...args)
+      const names = said.out.split('\n').flatMap((line) => /^ {2}(\w+ \w+)/.exec(line)?.[1] ?? [])
+      expect(names).toEqual(['keys create', 'keys list', 'keys limit', 'keys rotate', 'keys revoke'])
+    },
+  )
+
   test.each([[[]], [['help']], [['--help']]])('without a command there is an overview of all: %j', async (args) => {
     const { code, out } = await cli.say(...args)
     expect(code).toBe(0)

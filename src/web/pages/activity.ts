@@ -77,7 +77,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
   const isFiltered = Object.keys(filter).length > 0
   return page(visit, {
     title: 'Activity',
-    lead: 'Every request with what became of it. What was said in it is not kept here.',
+    lead: 'Every request that was let through, and what became of it. No text is kept, and nothing of what was refused at once: its error says why.',
     body: html`<section class="card">
         ${filterForm(
           filter,
