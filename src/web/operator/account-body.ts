@@ -5,6 +5,7 @@ import type { Account, StoredKey } from '../../domain/accounts.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
 import { choices } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
+import { partOf } from '../paging.ts'
 import { quotaBar } from '../quota-bar.ts'
 import { writeAgo, writeDay, writeNumber } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
@@ -106,8 +107,8 @@ function keyCard(
   const nowMs = visit.parts.clock.nowMs()
   const isRevoked = (key: StoredKey): boolean => effectiveState(key, nowMs) === 'revoked'
   const kept = keys.filter((key) => !isRevoked(key))
-  const asked = Number(/^\d{1,4}$/.exec(visit.query.get('keys') ?? '')?.[0] ?? 0)
-  const from = asked < kept.length ? asked : 0
+  const path = `/operator/accounts/${account.id}`
+  const { shown, nav } = partOf(kept, { path, query: visit.query, name: 'keys', perPage: keysPerPage })
   const revoked = keys.filter(isRevoked)
   return html`<section class="card">
     <h2>Keys</h2>
@@ -115,11 +116,10 @@ function keyCard(
       kept.length === 0
         ? html`<p class="empty">No key of it works now.</p>`
         : html`<ul class="rows">
-            ${kept.slice(from, from + keysPerPage).map((key) => keyRow(visit, account, key, uses.get(key.id)))}
+            ${shown.map((key) => keyRow(visit, account, key, uses.get(key.id)))}
           </ul>`
     }
-    ${keyPaging(account, kept.length, from)}
-    ${kept.length < 2 || !may(visit, 'revokeKeys') ? '' : revokeAllForm(visit, account, kept.length)}
+    ${nav} ${kept.length < 2 || !may(visit, 'revokeKeys') ? '' : revokeAllForm(visit, account, kept.length)}
     ${
       revoked.length === 0
         ? ''
@@ -137,16 +137,6 @@ function keyCard(
           </details>`
     }
   </section>`
-}
-
-function keyPaging({ id }: Account, count: number, from: number): Html | '' {
-  if (count <= keysPerPage) return ''
-  const next = from + keysPerPage
-  return html`<nav class="actions" aria-label="More keys">
-    <span class="faint">${from + 1} to ${Math.min(next, count)} of ${writeNumber(count)}</span>
-    ${from === 0 ? '' : html`<a class="button secondary" href="/operator/accounts/${id}">Newest</a>`}
-    ${next >= count ? '' : html`<a class="button secondary" rel="next" href="/operator/accounts/${id}?keys=${next}">Older</a>`}
-  </nav>`
 }
 
 function keyRow(visit: OperatorVisit, account: Account, key: StoredKey, usedAtMs: number | undefined): Html {

@@ -4,6 +4,7 @@ import type { Account } from '../../domain/accounts.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import { field } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
+import { paging } from '../paging.ts'
 import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
 import { writeDay, writeNumber } from '../time.ts'
@@ -65,7 +66,7 @@ async function showAccounts(visit: OperatorVisit, search?: Search): Promise<Resp
               ${shown.map((account) => row(account, visit))}
             </ul>`
       }
-      ${search === undefined ? paging(last, query.has('before')) : searchNote(last !== undefined)}
+      ${search === undefined ? accountPaging(last, query.has('before')) : searchNote(last !== undefined)}
     </section>`,
   })
 }
@@ -100,12 +101,9 @@ function row({ id, name, planId, suspended, createdAtMs }: Account, { parts }: O
   </li>`
 }
 
-function paging(last: Account | undefined, isBehind: boolean): Html | '' {
-  if (last === undefined && !isBehind) return ''
-  return html`<nav class="actions" aria-label="More of the list">
-    ${isBehind ? html`<a class="button secondary" href="${path}">Newest</a>` : ''}
-    ${last === undefined ? '' : html`<a class="button secondary" rel="next" href="${path}?before=${last.id}">Older</a>`}
-  </nav>`
+function accountPaging(last: Account | undefined, isBehind: boolean): Html | '' {
+  const next = last === undefined ? undefined : `${path}?before=${last.id}`
+  return paging({ label: 'More of the list', start: isBehind ? path : undefined, next })
 }
 
 function searchNote(hasMore: boolean): Html {

@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
 import { AuditBroken } from '../../accounts/audit.ts'
-import { maxListedOperators } from '../../accounts/operators.ts'
 import { auditEvents, type AuditEntry } from '../../domain/audit.ts'
 import { writeCheckpoint } from '../../domain/checkpoint.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import { download } from '../download.ts'
 import { select } from '../field.ts'
 import type { Html } from '../layout.ts'
+import { paging } from '../paging.ts'
 import { withNotice } from '../notices.ts'
 import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
@@ -16,6 +16,7 @@ import type { OperatorVisit } from '../visit.ts'
 import { auditCard } from './audit-card.ts'
 import { auditRows } from './audit-row.ts'
 import { consolePage } from './console-page.ts'
+import { operatorEmails } from './operator-emails.ts'
 
 const path = '/operator/audit'
 /** Entries on one page: no page is larger than 30 KB. */
@@ -53,12 +54,11 @@ async function showLog(visit: OperatorVisit, problem?: string): Promise<Response
   const head = await audit.store.auditHead()
   const before = Math.min(Number(/^\d{1,15}$/.exec(query.get('before') ?? '')?.[0] ?? Infinity), head.sequence + 1)
   const fromSequence = Math.max(1, before - among)
-  const [found, checkpoints, operators] = await Promise.all([
+  const [found, checkpoints, emails] = await Promise.all([
     audit.store.listAudit({ limit: perPage + 1, beforeSequence: before, fromSequence, ...filter }),
     audit.store.listCheckpoints(1),
-    parts.operators.store.listOperators(maxListedOperators),
+    operatorEmails(parts),
   ])
-  const emails = new Map(operators.map(({ id, email }) => [id, email]))
   const shown = found.slice(0, perPage)
   const isFiltered = Object.keys(filter).length > 0
   // Where fewer came than fit, everything down to `fromSequence` was looked through.
@@ -72,7 +72,7 @@ async function showLog(visit: OperatorVisit, problem?: string): Promise<Response
       <section class="card">
         <h2>Entries</h2>
         ${filterForm(filter)} ${entryList(shown, emails, isFiltered)}
-        ${paging(filter, query.has('before'), nextBefore > 1 ? nextBefore : undefined)}
+        ${logPaging(filter, query.has('before'), nextBefore > 1 ? nextBefore : undefined)}
         ${
           found.length <= perPage && fromSequence > 1
             ? html`<p class="faint">
@@ -111,22 +111,18 @@ function filterForm({ accountId, type }: Filter): Html {
   </form>`
 }
 
-function paging(filter: Filter, isBehind: boolean, nextBefore: number | undefined): Html | '' {
-  if (!isBehind && nextBefore === undefined) return ''
+function logPaging(filter: Filter, isBehind: boolean, nextBefore: number | undefined): Html | '' {
   const query = new URLSearchParams({
     ...(filter.accountId === undefined ? {} : { account: filter.accountId }),
     ...(filter.type === undefined ? {} : { event: filter.type }),
   })
   const older = new URLSearchParams(query)
   if (nextBefore !== undefined) older.set('before', String(nextBefore))
-  return html`<nav class="actions" aria-label="More of the log">
-    ${isBehind ? html`<a class="button secondary" href="${path}?${query.toString()}">Newest</a>` : ''}
-    ${
-      nextBefore === undefined
-        ? ''
-        : html`<a class="button secondary" rel="next" href="${path}?${older.toString()}">Older</a>`
-    }
-  </nav>`
+  return paging({
+    label: 'More of the log',
+    start: isBehind ? `${path}?${query.toString()}` : undefined,
+    next: nextBefore === undefined ? undefined : `${path}?${older.toString()}`,
+  })
 }
 
 async function verify({ parts }: OperatorVisit): Promise<Response> {

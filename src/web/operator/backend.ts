@@ -13,7 +13,9 @@ import { PageRefusal } from '../refusals.ts'
 import type { OperatorRoute, Route } from '../route.ts'
 import { writeMinute } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
+import { trail } from '../trail.ts'
 import { consolePage } from './console-page.ts'
+import { operatorEmails } from './operator-emails.ts'
 import { hourWords, servesWords } from './backends.ts'
 import type { ConsoleBackend } from './console-desk.ts'
 import { standing, standingTag } from './state-words.ts'
@@ -80,19 +82,20 @@ function found({ parts, params }: OperatorVisit): ConsoleBackend {
 async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
   const backend = found(visit)
   const { desk, profiles } = visit.parts
-  const controls = (await desk.controls.listBackendControls()).filter(({ backendId }) => backendId === backend.id)
+  const [all, emails] = await Promise.all([desk.controls.listBackendControls(), operatorEmails(visit.parts)])
+  const controls = all.filter(({ backendId }) => backendId === backend.id)
   const condition = standing(desk.condition(backend.id), controls)
   const serving = profiles.filter(({ backends }) => backends.includes(backend.id)).map(({ id }) => id)
   return consolePage(visit, {
     title: backend.id,
-    above: html`<nav class="trail" aria-label="Where you are"><a href="/operator/backends">Backends</a></nav>`,
+    above: trail({ path: '/operator/backends', name: 'Backends' }),
     lead: html`${standingTag(condition)} ${backend.simulated ? html`<span class="tag">simulated</span>` : ''}`,
     status: problem === undefined ? 200 : 422,
     problem,
     body: html`<section class="card">
         <h2>How it stands</h2>
         <dl class="facts">
-          ${facts(condition, controls).map(([name, value]) => fact(name, value))}
+          ${facts(condition, controls, emails).map(([name, value]) => fact(name, value))}
           ${fact('Last hour', hourWords(desk.lastHour(backend.id)))}
         </dl>
         <p class="faint">As this server sees it. What it left alone by itself begins anew when it is restarted.</p>
@@ -116,6 +119,7 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
 function facts(
   condition: BackendCondition,
   controls: readonly BackendControl[],
+  emails: ReadonlyMap<string, string>,
 ): readonly (readonly [string, string | Html])[] {
   const { state, reason, sinceMs, untilMs, failures, lastFailure } = condition
   const holds = controls.filter(({ kind }) => kind !== 'released')
@@ -124,7 +128,8 @@ function facts(
       ({ kind, atMs, by, reason: why }) =>
         [
           kind === 'drained' ? 'Drained' : 'Quarantined',
-          html`since ${writeMinute(atMs)} by <code>${by}</code>: ${why === null ? '' : reasonWords[why]}`,
+          html`since ${writeMinute(atMs)} by ${by === 'cli' ? 'the command line' : (emails.get(by) ?? by)}:
+          ${why === null ? '' : reasonWords[why]}`,
         ] as const,
     ),
     ...(holds.length > 0 || state === 'usable' || sinceMs === undefined || untilMs === undefined

@@ -7,7 +7,7 @@ import { writeNumber } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
 import type { ConsoleBackend } from './console-desk.ts'
-import { partOf } from './paging.ts'
+import { partOf } from '../paging.ts'
 import { standing, standingTag } from './state-words.ts'
 
 const path = '/operator/backends'

@@ -10,6 +10,7 @@ import { field, select } from '../field.ts'
 import type { Html } from '../layout.ts'
 import type { Route } from '../route.ts'
 import type { OperatorVisit } from '../visit.ts'
+import { trail } from '../trail.ts'
 import { consolePage } from './console-page.ts'
 
 const formats = [...clientFormatIds, embeddingsFormatId] as const
@@ -26,7 +27,7 @@ async function showDryRun(visit: OperatorVisit): Promise<Response> {
   const answer = query.has('tokens') ? await answerOf(visit) : undefined
   return consolePage(visit, {
     title: 'Where would a request go?',
-    above: html`<nav class="trail" aria-label="Where you are"><a href="/operator/profiles">Profiles</a></nav>`,
+    above: trail({ path: '/operator/profiles', name: 'Profiles' }),
     lead: 'Found with the very code that sends requests, as things stand now. Nobody is asked, and nothing is counted.',
     status: typeof answer === 'string' ? 422 : 200,
     problem: typeof answer === 'string' ? answer : undefined,

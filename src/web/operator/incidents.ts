@@ -14,7 +14,7 @@ import { toneOf } from '../status-dot.ts'
 import { writeMinute } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
-import { partOf } from './paging.ts'
+import { partOf } from '../paging.ts'
 
 const path = '/operator/incidents'
 const maxListed = 100

@@ -10,7 +10,7 @@ import { field } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
 import { writeMinute } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
-import { partOf } from './paging.ts'
+import { partOf } from '../paging.ts'
 
 const path = '/operator/managed-access'
 /** Requests of one kind on one page. */

@@ -1,5 +1,4 @@
 import { html } from 'hono/html'
-import { maxListedOperators } from '../../accounts/operators.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import type { Html } from '../layout.ts'
 import type { Route } from '../route.ts'
@@ -9,6 +8,7 @@ import type { WebParts } from '../web-parts.ts'
 import { reviewLine } from './audit-card.ts'
 import { auditRows } from './audit-row.ts'
 import { consolePage } from './console-page.ts'
+import { operatorEmails } from './operator-emails.ts'
 
 /** What needs somebody's attention. */
 export const overviewRoutes: readonly Route[] = [
@@ -56,9 +56,9 @@ const attentions: readonly Attention[] = [
 
 async function showOverview(visit: OperatorVisit): Promise<Response> {
   const { parts } = visit
-  const [latest, operators, ...counted] = await Promise.all([
+  const [latest, emails, ...counted] = await Promise.all([
     parts.desk.audit.store.listAudit({ limit: shownLatest }),
-    parts.operators.store.listOperators(maxListedOperators),
+    operatorEmails(parts),
     ...attentions.map(async (attention) => ({ ...attention, waiting: await attention.count(parts) })),
   ])
   const isQuiet = counted.every(({ waiting }) => waiting === 0)
@@ -75,7 +75,7 @@ async function showOverview(visit: OperatorVisit): Promise<Response> {
       </div>
       <section class="card">
         <h2>Lately</h2>
-        ${auditRows(latest, new Map(operators.map(({ id, email }) => [id, email])))}
+        ${auditRows(latest, emails)}
       </section>`,
   })
 }

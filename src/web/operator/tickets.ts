@@ -11,7 +11,8 @@ import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
 import { writeAgo, writeMinute } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
-import { partOf } from './paging.ts'
+import { partOf } from '../paging.ts'
+import { trail } from '../trail.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/tickets'
@@ -84,7 +85,7 @@ async function showTicket(visit: OperatorVisit, problem?: string): Promise<Respo
   const action = isOpen ? 'close' : 'reopen'
   return consolePage(visit, {
     title: 'Ticket',
-    above: html`<nav class="trail" aria-label="Where you are"><a href="${path}">Tickets</a></nav>`,
+    above: trail({ path, name: 'Tickets' }),
     lead: html`<span class="tag ${isOpen ? 'warn' : 'good'}">${isOpen ? 'open' : 'closed'}</span>`,
     status: problem === undefined ? 200 : 422,
     problem,

@@ -7,6 +7,7 @@ import type { RequestRecord } from '../../domain/requests.ts'
 import { download, writeCsv } from '../download.ts'
 import { select } from '../field.ts'
 import { page, type Html } from '../layout.ts'
+import { paging } from '../paging.ts'
 import { namesOf, playgroundName, type Names } from '../names.ts'
 import { stateTag, writeMs } from '../request-line.ts'
 import type { Route } from '../route.ts'
@@ -91,7 +92,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
                 ${shown.map((record) => row(record, namesOf(keys, upstreams)))}
               </ul>`
         }
-        ${paging(filter, query.has('before'), last?.id)}
+        ${activityPaging(filter, query.has('before'), last?.id)}
         ${
           isFiltered && last === undefined
             ? html`<p class="faint">
@@ -108,18 +109,12 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
   })
 }
 
-function paging(filter: Filter, isBehind: boolean, lastId: string | undefined): Html | '' {
-  if (!isBehind && lastId === undefined) return ''
-  return html`<nav class="actions" aria-label="More of the list">
-    ${isBehind ? html`<a class="button secondary" href="/activity${queryOf(filter)}">Newest</a>` : ''}
-    ${
-      lastId === undefined
-        ? ''
-        : html`<a class="button secondary" rel="next" href="/activity${queryOf({ ...filter, before: lastId })}"
-            >Older</a
-          >`
-    }
-  </nav>`
+function activityPaging(filter: Filter, isBehind: boolean, lastId: string | undefined): Html | '' {
+  return paging({
+    label: 'More of the list',
+    start: isBehind ? `/activity${queryOf(filter)}` : undefined,
+    next: lastId === undefined ? undefined : `/activity${queryOf({ ...filter, before: lastId })}`,
+  })
 }
 
 function emptyNote(isFiltered: boolean): Html {

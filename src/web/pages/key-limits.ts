@@ -9,6 +9,7 @@ import { withNotice } from '../notices.ts'
 import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
 import type { AccountVisit } from '../visit.ts'
+import { trail } from '../trail.ts'
 
 export const keyLimitRoutes: readonly Route[] = [
   { method: 'GET', path: '/account/keys/:keyId/limits', access: 'account', handle: show },
@@ -22,7 +23,7 @@ async function show(visit: AccountVisit): Promise<Response> {
 async function showLimits(visit: AccountVisit, key: StoredKey, refusal?: AccountsRefusal): Promise<Response> {
   return page(visit, {
     title: `Limits of ${key.name}`,
-    above: html`<nav class="trail" aria-label="Where you are"><a href="/account/keys">Keys</a></nav>`,
+    above: trail({ path: '/account/keys', name: 'Keys' }),
     lead: html`<code>${key.hint}</code> keeps to them within a second of a change, and so does the key that it is
       rotated into.`,
     status: refusal === undefined ? 200 : 422,

@@ -1,0 +1,8 @@
+import { maxListedOperators } from '../../accounts/operators.ts'
+import type { WebParts } from '../web-parts.ts'
+
+/** The addresses of operators by their ids, the removed ones included: what is kept of what they did names them by id. */
+export async function operatorEmails({ operators }: WebParts): Promise<ReadonlyMap<string, string>> {
+  const listed = await operators.store.listOperators(maxListedOperators)
+  return new Map(listed.map(({ id, email }) => [id, email]))
+}
