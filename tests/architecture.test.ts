@@ -92,7 +92,7 @@ const roots = [
   'open-models.ts',
   'open-billing.ts',
   'open-examples.ts',
-  'open-desks.ts',
+  'open-leaks.ts',
   'open-status.ts',
   'open-routing.ts',
   'open-console-desk.ts',

@@ -5,6 +5,8 @@ import type { AuditStore, ManagedAccessStore } from './ports.ts'
 
 /** A proof that takes longer is none. */
 const proofMs = 500
+/** The checks write to the disk: however many look at a page, they are made once in this time. */
+const recentMs = 5_000
 
 /** What the live checks of contract 7 are made with. */
 export interface ReadinessNeeds {
@@ -27,6 +29,22 @@ export async function checkReadiness(needs: ReadinessNeeds, when: 'always' | 'wh
   const durableAudit = await holds(clock, store.proveAudit(record))
   const durableQuotas = await holds(clock, proveQuotas())
   return { switchedOn, providers, durableQuotas, durableAudit }
+}
+
+/** The switch and the three checks as they stood a few seconds ago at most. */
+export function recentReadiness(needs: ReadinessNeeds): () => Promise<ManagedReadiness> {
+  let last: { readonly found: Promise<ManagedReadiness>; readonly atMs: number } | undefined
+  return () => {
+    const nowMs = needs.clock.nowMs()
+    if (last === undefined || nowMs - last.atMs >= recentMs) {
+      const found = checkReadiness(needs, 'always')
+      found.catch(() => {
+        last = undefined
+      })
+      last = { found, atMs: nowMs }
+    }
+    return last.found
+  }
 }
 
 function holds(clock: Clock, proof: Promise<unknown>): Promise<boolean> {

@@ -1,8 +1,8 @@
-import { BoundedMap } from '../domain/bounded-map.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { minuteMs } from '../domain/minute-log.ts'
+import { WindowCounts } from '../domain/window-counts.ts'
 
-/** Names counted at once; the one counted longest ago is forgotten first. */
+/** Names counted at once. */
 const maxNames = 50_000
 
 /** Counts what the plan does not: at most so many a minute for one name, in fixed minutes (contract 4.3, last row). */
@@ -10,7 +10,7 @@ export class AttemptLimiter {
   readonly #perMinute: number
   readonly #whom: string
   readonly #nowMs: () => number
-  readonly #counts = new BoundedMap<string, { minute: number; count: number }>(maxNames)
+  readonly #counts = new WindowCounts(minuteMs, maxNames)
 
   /** `whom` completes the sentence "… a minute are allowed on" for the person who reads the refusal. */
   constructor(perMinute: number, whom: string, nowMs: () => number) {
@@ -22,12 +22,9 @@ export class AttemptLimiter {
   /** Counts one. @throws ServiceError `rate_limit_exceeded` where there were too many */
   take(name: string): void {
     const nowMs = this.#nowMs()
-    const minute = Math.floor(nowMs / minuteMs)
-    const known = this.#counts.get(name)
-    const count = known?.minute === minute ? known.count + 1 : 1
-    this.#counts.setLast(name, { minute, count })
+    const { count, endsAtMs } = this.#counts.add(name, nowMs)
     if (count <= this.#perMinute) return
-    const seconds = Math.min(60, Math.max(1, Math.ceil(((minute + 1) * minuteMs - nowMs) / 1000)))
+    const seconds = Math.min(60, Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000)))
     const words = { limit: this.#perMinute, plan: this.#whom, seconds }
     throw new ServiceError('rate_limit_exceeded', { retryAfterSeconds: seconds, words })
   }

@@ -1,30 +1,25 @@
-import { BoundedMap } from '../domain/bounded-map.ts'
 import type { Clock } from '../domain/clock.ts'
+import { WindowCounts } from '../domain/window-counts.ts'
 import { PageRefusal } from './refusals.ts'
 
-/** Addresses counted at once; the one counted longest ago is forgotten first. */
+/** Addresses counted at once. */
 const maxAddresses = 20_000
 
 /** Counts what one address does, in fixed windows. */
 export class RateLimiter {
   readonly #most: number
-  readonly #windowMs: number
   readonly #clock: Pick<Clock, 'nowMs'>
-  readonly #counts = new BoundedMap<string, { window: number; count: number }>(maxAddresses)
+  readonly #counts: WindowCounts
 
   constructor(most: number, windowMs: number, clock: Pick<Clock, 'nowMs'>) {
     this.#most = most
-    this.#windowMs = windowMs
+    this.#counts = new WindowCounts(windowMs, maxAddresses)
     this.#clock = clock
   }
 
   /** Counts one. @throws PageRefusal `too_many` */
   take(address: string): void {
-    const name = networkOf(address)
-    const window = Math.floor(this.#clock.nowMs() / this.#windowMs)
-    const known = this.#counts.get(name)
-    const count = known?.window === window ? known.count + 1 : 1
-    this.#counts.setLast(name, { window, count })
+    const { count } = this.#counts.add(networkOf(address), this.#clock.nowMs())
     if (count > this.#most) throw new PageRefusal('too_many')
   }
 }

@@ -2,38 +2,18 @@ import type { LeakedKeysNeeds } from './accounts/leaked-keys.ts'
 import { createReportTaker, type TakeScanningReport } from './accounts/scanning-report.ts'
 import { Scanner } from './accounts/scanning-keys.ts'
 import { writeLeakMail } from './accounts/mails.ts'
-import { checkReadiness, type ReadinessNeeds } from './accounts/managed-readiness.ts'
 import type { SendMail } from './accounts/ports.ts'
 import type { Config } from './config/config.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
-import type { ManagedReadiness } from './domain/managed-access.ts'
 import type { RandomBytes } from './domain/random.ts'
 import { readScanningKeys } from './domain/secret-scanning.ts'
 import { UpstreamError } from './domain/upstream.ts'
 import type { Providers } from './open-providers.ts'
 import type { Storage } from './open-storage.ts'
 
-/** The checks write to the disk: however many look at the page, they are made once in this time. */
-const readinessMs = 5_000
 /** Whoever reports a key waits no longer than this for the letters to its owner; they are sent all the same. */
 const lettersMs = 5_000
-
-/** The switch and the three checks as they stood a few seconds ago at most. */
-export function recentReadiness(needs: ReadinessNeeds): () => Promise<ManagedReadiness> {
-  let last: { readonly found: Promise<ManagedReadiness>; readonly atMs: number } | undefined
-  return () => {
-    const nowMs = needs.clock.nowMs()
-    if (last === undefined || nowMs - last.atMs >= readinessMs) {
-      const found = checkReadiness(needs, 'always')
-      found.catch(() => {
-        last = undefined
-      })
-      last = { found, atMs: nowMs }
-    }
-    return last.found
-  }
-}
 
 interface LeakNeeds {
   readonly storage: Storage
