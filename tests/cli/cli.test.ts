@@ -74,6 +74,12 @@ describe('every command', () => {
   })
 })
 
+test('resale of a provider where the configuration has none says where to add it', async () => {
+  const said = await cli.say('managed-access', 'resale', 'openai', '--note', 'N-1')
+  expect(said).toMatchObject({ code: 1, out: '' })
+  expect(said.err).toContain('add it to "providers" there')
+})
+
 describe('a mistake in the line ends with 2 and the next command', () => {
   test.each([
     [['stort'], 'did you mean "npx svc-router start"?'],
