@@ -15,7 +15,7 @@ import { writeMinute } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { trail } from '../trail.ts'
 import { consolePage } from './console-page.ts'
-import { operatorEmails } from './operator-emails.ts'
+import { nameOperator, operatorEmails } from './operator-emails.ts'
 import { hourWords, servesWords } from './backends.ts'
 import type { ConsoleBackend } from './console-desk.ts'
 import { standing, standingTag } from './state-words.ts'
@@ -128,8 +128,7 @@ function facts(
       ({ kind, atMs, by, reason: why }) =>
         [
           kind === 'drained' ? 'Drained' : 'Quarantined',
-          html`since ${writeMinute(atMs)} by ${by === 'cli' ? 'the command line' : (emails.get(by) ?? by)}:
-          ${why === null ? '' : reasonWords[why]}`,
+          html`since ${writeMinute(atMs)} by ${nameOperator(by, emails)}: ${why === null ? '' : reasonWords[why]}`,
         ] as const,
     ),
     ...(holds.length > 0 || state === 'usable' || sinceMs === undefined || untilMs === undefined

@@ -18,6 +18,7 @@ import type { OperatorRoute, Route } from '../route.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
 import { agreements, checks, history, queue } from './managed-cards.ts'
+import { operatorEmails } from './operator-emails.ts'
 
 const path = '/operator/managed-access'
 const { see, switchManagedAccess: maySwitch, recordResale: mayRecord, reviewManagedAccess } = operatorActions
@@ -91,10 +92,11 @@ function configured({ parts, params }: OperatorVisit): string {
 
 async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
   const { managed, desk } = visit.parts
-  const [readiness, state, requests] = await Promise.all([
+  const [readiness, state, requests, emails] = await Promise.all([
     managed.readiness(),
     managed.store.managedAccess(),
     managed.store.listManagedRequests({ limit: maxListedRequests }),
+    operatorEmails(visit.parts),
   ])
   const isManaged = (provider: string): boolean =>
     desk.backends.some((backend) => backend.provider === provider && backend.serves === 'managed')
@@ -116,7 +118,7 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
           : `It is on for ${serving.join(', ')}.`,
     status: problem === undefined ? 200 : 422,
     problem,
-    body: html`${queue(visit, requests)} ${checks(visit, now)} ${agreements(visit, providers, state.controls)}
+    body: html`${queue(visit, requests)} ${checks(visit, now)} ${agreements(visit, providers, state.controls, emails)}
     ${history(visit, requests)}`,
   })
 }

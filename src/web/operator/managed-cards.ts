@@ -11,6 +11,7 @@ import { csrfInput, type Html } from '../layout.ts'
 import { writeMinute } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { partOf } from '../paging.ts'
+import { nameOperator } from './operator-emails.ts'
 
 const path = '/operator/managed-access'
 /** Requests of one kind on one page. */
@@ -143,6 +144,7 @@ export function agreements(
   visit: OperatorVisit,
   providers: readonly string[],
   controls: readonly ResaleControl[],
+  emails: ReadonlyMap<string, string>,
 ): Html {
   // One that the configuration has dropped can still be taken back.
   const recorded = controls.filter(({ revokedAtMs }) => revokedAtMs === null)
@@ -152,17 +154,19 @@ export function agreements(
     <h2>Resale agreements</h2>
     <ul class="rows">
       ${names.map((provider) =>
-        agreement(
-          visit,
-          provider,
-          recorded.find((control) => control.provider === provider),
-        ),
+        agreement(visit, { provider, control: recorded.find((one) => one.provider === provider), emails }),
       )}
     </ul>
   </section>`
 }
 
-function agreement(visit: OperatorVisit, provider: string, control: ResaleControl | undefined): Html {
+interface Agreement {
+  readonly provider: string
+  readonly control: ResaleControl | undefined
+  readonly emails: ReadonlyMap<string, string>
+}
+
+function agreement(visit: OperatorVisit, { provider, control, emails }: Agreement): Html {
   const action = `${path}/resale/${encodeURIComponent(provider)}`
   return html`<li>
     <div>
@@ -171,7 +175,7 @@ function agreement(visit: OperatorVisit, provider: string, control: ResaleContro
         control === undefined
           ? html`<span class="tag bad">none recorded</span>`
           : html`<span class="tag good">recorded</span><br /><span class="faint"
-                ><code>${control.noteId}</code>, by <code>${control.recordedBy}</code> on
+                ><code>${control.noteId}</code>, by ${nameOperator(control.recordedBy, emails)} on
                 ${writeMinute(control.recordedAtMs)}</span
               >`
       }

@@ -6,3 +6,8 @@ export async function operatorEmails({ operators }: WebParts): Promise<ReadonlyM
   const listed = await operators.store.listOperators(maxListedOperators)
   return new Map(listed.map(({ id, email }) => [id, email]))
 }
+
+/** Who did something, as it is kept: `cli`, or an operator's id. */
+export function nameOperator(by: string, emails: ReadonlyMap<string, string>): string {
+  return by === 'cli' ? 'the command line' : (emails.get(by) ?? by)
+}
