@@ -30,7 +30,7 @@ export interface OperatorDesk {
   /** Where a request would go; an empty account id stands for one that has nothing of its own. */
   planRoute(asker: { readonly accountId: string; readonly plan: Plan }, question: RouteQuestion): Promise<RoutePlan>
   readonly incidents: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate' | 'listIncidents'>
-  readonly tickets: Pick<SupportStore, 'listTickets' | 'findTicket' | 'closeTicket'>
+  readonly tickets: Pick<SupportStore, 'listTickets' | 'countTickets' | 'findTicket' | 'closeTicket'>
   /** The page that everybody sees is read anew: something on it was changed. */
   forgetStatus(): void
 }

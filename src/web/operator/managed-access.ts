@@ -8,7 +8,7 @@ import {
   type ManagedPlane,
 } from '../../accounts/managed-access.ts'
 import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
-import { isManagedOn } from '../../domain/managed-access.ts'
+import { isManagedOn, managedRequestStates } from '../../domain/managed-access.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import { operatorControlOf } from '../control.ts'
 import { withNotice, type Notice } from '../notices.ts'
@@ -91,11 +91,13 @@ function configured({ parts, params }: OperatorVisit): string {
 
 async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
   const { managed, desk } = visit.parts
-  const [readiness, state, requests] = await Promise.all([
+  const [readiness, state, ...ofStates] = await Promise.all([
     managed.readiness(),
     managed.store.managedAccess(),
-    managed.store.listManagedRequests({ limit: maxListedRequests }),
+    // Each state by itself: those who ask again and again push nobody out of sight.
+    ...managedRequestStates.map((one) => managed.store.listManagedRequests({ limit: maxListedRequests, state: one })),
   ])
+  const requests = ofStates.flat()
   const isManaged = (provider: string): boolean =>
     desk.backends.some((backend) => backend.provider === provider && backend.serves === 'managed')
   const providers = [...new Set(desk.backends.map(({ provider }) => provider))].filter(isManaged)

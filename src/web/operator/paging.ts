@@ -7,23 +7,35 @@ interface Part<Item> {
   readonly nav: Html | ''
 }
 
-/** The part of a list that the page's address names by `name`, so that no page grows with what is kept. */
-export function partOf<Item>(
-  items: readonly Item[],
-  of: { readonly path: string; readonly query: URLSearchParams; readonly name: string; readonly perPage: number },
-): Part<Item> {
-  const { path, query, name, perPage } = of
+/** Which list of a page it is: `name` says in the page's address how many of it are passed over. */
+interface Paged {
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly name: string
+  readonly perPage: number
+}
+
+/** The part of a list that the page's address names, so that no page grows with what is kept. */
+export function partOf<Item>(items: readonly Item[], of: Paged): Part<Item> {
+  const { from, nav } = placeIn(items.length, of)
+  return { shown: items.slice(from, from + of.perPage), nav }
+}
+
+/** The same for a list of which only that part is read. */
+export function placeIn(
+  count: number,
+  { path, query, name, perPage }: Paged,
+): { readonly from: number; readonly nav: Html | '' } {
   const asked = Number(/^\d{1,6}$/.exec(query.get(name) ?? '')?.[0] ?? 0)
-  const from = asked < items.length ? asked : 0
-  const shown = items.slice(from, from + perPage)
-  if (items.length <= perPage) return { shown, nav: '' }
+  const from = asked < count ? asked : 0
+  if (count <= perPage) return { from, nav: '' }
   const next = from + perPage
   return {
-    shown,
+    from,
     nav: html`<nav class="actions" aria-label="More of these: ${name}">
-      <span class="faint">${from + 1} to ${Math.min(next, items.length)} of ${items.length}</span>
+      <span class="faint">${from + 1} to ${Math.min(next, count)} of ${count}</span>
       ${from === 0 ? '' : html`<a class="button secondary" href="${path}">From the start</a>`}
-      ${next >= items.length ? '' : html`<a class="button secondary" rel="next" href="${path}?${name}=${next}">Next</a>`}
+      ${next >= count ? '' : html`<a class="button secondary" rel="next" href="${path}?${name}=${next}">Next</a>`}
     </nav>`,
   }
 }
