@@ -1,5 +1,6 @@
 import type { StatusBoard } from './accounts/status-board.ts'
 import type { BackendConfig, Config } from './config/config.ts'
+import type { ManagedAccess } from './gateway/ports.ts'
 import type { BackendsHealth } from './gateway/routing/health.ts'
 import type { Providers } from './open-providers.ts'
 import { openRoutePlanner } from './open-routing.ts'
@@ -11,10 +12,14 @@ export interface DeskNeeds {
   readonly providers: Providers
   readonly status: Pick<StatusBoard, 'lastHour' | 'forget'>
   readonly health: BackendsHealth
+  readonly managed: ManagedAccess
 }
 
 /** What the console steers the running service with. */
-export function openOperatorDesk(config: Config, { storage, providers, status, health }: DeskNeeds): OperatorDesk {
+export function openOperatorDesk(
+  config: Config,
+  { storage, providers, status, health, managed }: DeskNeeds,
+): OperatorDesk {
   const { store } = storage
   return {
     backends: config.backends.map(deskBackend),
@@ -22,6 +27,7 @@ export function openOperatorDesk(config: Config, { storage, providers, status, h
     condition: (id) => health.condition(id),
     lastHour: (id) => status.lastHour(id),
     planRoute: openRoutePlanner(config, providers, health),
+    servesManaged: (provider) => managed.isOn(provider),
     incidents: store,
     tickets: store,
     forgetStatus: () => status.forget(),

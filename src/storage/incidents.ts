@@ -42,7 +42,7 @@ export function addIncidentUpdate(
       .where('incident_id', '=', incidentId)
       .executeTakeFirstOrThrow()
     // The latest word stays the latest, also in the same millisecond and where a clock went back.
-    const atMs = Math.max(update.atMs, Number(last ?? 0) + 1)
+    const atMs = Math.max(update.atMs, (last ?? 0) + 1)
     await transaction
       .insertInto('incident_updates')
       .values(updateRow(incidentId, { ...update, atMs }))

@@ -53,7 +53,7 @@ export async function countTickets(db: Kysely<Tables>): Promise<{ readonly open:
       .select(({ fn }) => fn.countAll<number>().as('tickets'))
       .where('closed_at_ms', is, null)
       .executeTakeFirstOrThrow()
-    return Number(tickets)
+    return tickets
   }
   return { open: await count('is'), closed: await count('is not') }
 }

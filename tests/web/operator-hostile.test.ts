@@ -8,7 +8,7 @@ import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
-import { atTheDoor, enterAs, linkToken, operatorsPlane } from './operator.ts'
+import { atTheDoor, enterAs, linkToken, operatorsPlane, upgradesPlane } from './operator.ts'
 
 let service: Service
 let admin: Visitor
@@ -37,8 +37,7 @@ async function someOfEach(): Promise<
 > {
   const { account, stored } = await service.addAccount(`each-${Math.random()}`, 'free')
   const { account: other } = await service.addAccount(`other-${Math.random()}`, 'free')
-  const billing = { accounts: service.store, store: service.store.billing, plans: service.config.plans }
-  const upgrades = { ...service.plane, ...billing, defaultPlan: 'free', graceMs: 0 }
+  const upgrades = upgradesPlane(service)
   const [yes, no] = [await requestUpgrade(upgrades, account.id, 'pro'), await requestUpgrade(upgrades, other.id, 'pro')]
   const [in1, in2] = [await requestManagedAccess(plane(), account.id), await requestManagedAccess(plane(), other.id)]
   const incident = await openIncident(plane(), { title: 'Slow', impact: 'minor', text: 'We look.' })
@@ -95,6 +94,22 @@ async function renameHead(from: string, to: string): Promise<void> {
   await db.schema.alterTable(from).renameTo(to).execute()
   await db.destroy()
 }
+
+test('the page says whether managed access serves at this moment, not what was checked some seconds ago', async () => {
+  const lead = (): Promise<string> => read('/operator/managed-access')
+  await admin.post('/operator/managed-access/resale/beta', { note: 'CONTRACT-18' })
+  await admin.post('/operator/managed-access/on')
+  await expect.poll(lead, { timeout: 3_000 }).toContain('It is on for beta.')
+  await renameHead('audit_head', 'audit_head_away')
+  const gone = performance.now()
+  await expect.poll(lead, { timeout: 3_000, interval: 20 }).toContain('It is off: nobody is served')
+  const tookMs = performance.now() - gone
+  await renameHead('audit_head_away', 'audit_head')
+  // A second, and what a busy machine takes for a page.
+  expect(tookMs).toBeLessThan(1_500)
+  await admin.post('/operator/managed-access/resale/beta/revoke')
+  await admin.post('/operator/managed-access/off')
+})
 
 describe('every change of the console', () => {
   test('is one of these', async () => {

@@ -7,7 +7,7 @@ import type { Operator } from '../../src/domain/operators.ts'
 import type { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
-import { enterAs, operatorsPlane } from './operator.ts'
+import { enterAs, operatorsPlane, upgradesPlane } from './operator.ts'
 
 const clock = new SkippingClock()
 let service: Service
@@ -111,8 +111,7 @@ describe('at once', () => {
   })
 
   test('an upgrade request is decided once, whoever decides', async () => {
-    const parts = { accounts: service.store, store: service.store.billing, plans: service.config.plans }
-    const plane = { ...service.plane, ...parts, defaultPlan: 'free', graceMs: 0 }
+    const plane = upgradesPlane(service)
     for (let round = 0; round < 6; round++) {
       const { account } = await service.addAccount(`upgrade-${round}`, 'free')
       const { id } = await requestUpgrade(plane, account.id, 'pro')
@@ -153,14 +152,9 @@ describe('at once', () => {
 
   test('what was asked by an account that is gone cannot be approved', async () => {
     const plane = { ...service.plane, store: service.store }
-    const parts = { accounts: service.store, store: service.store.billing, plans: service.config.plans }
     const { account } = await service.addAccount('soon gone', 'free')
     const managed = await requestManagedAccess(plane, account.id)
-    const upgrade = await requestUpgrade(
-      { ...service.plane, ...parts, defaultPlan: 'free', graceMs: 0 },
-      account.id,
-      'pro',
-    )
+    const upgrade = await requestUpgrade(upgradesPlane(service), account.id, 'pro')
     const record = {
       actor: { kind: 'cli' },
       atMs: 1,
@@ -183,7 +177,7 @@ describe('at once', () => {
     const letters = await (await fetch(`${service.config.appUrl}/dev/outbox`)).text()
     const code = /\b(\d{6})\b/.exec(letters)![1]!
     const answers = await Promise.all(Array.from({ length: 4 }, () => visitor.post(path!, { code })))
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([303, 422, 422, 422])
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([303, 422, 422, 422])
     expect((await visitor.post('/operator/backends/alpha/drain', { reason: 'asked' })).headers.get('location')).toBe(
       '/operator/backends/alpha?done=backend-drained',
     )

@@ -29,6 +29,8 @@ export interface OperatorDesk {
   lastHour(backendId: string): HourCount
   /** Where a request would go; an empty account id stands for one that has nothing of its own. */
   planRoute(asker: { readonly accountId: string; readonly plan: Plan }, question: RouteQuestion): Promise<RoutePlan>
+  /** Whether managed backends of a provider serve at this moment. */
+  servesManaged(provider: string): boolean
   readonly incidents: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate' | 'listIncidents'>
   readonly tickets: Pick<SupportStore, 'listTickets' | 'countTickets' | 'findTicket' | 'closeTicket'>
   /** The page that everybody sees is read anew: something on it was changed. */

@@ -39,6 +39,9 @@ export const managedRoutes: readonly Route[] = [
   ),
 ]
 
+/** What was found some seconds ago may hold no more, and a check that has failed shuts it for ten. */
+const opensSoon = 'It opens within a second, or once every check has held for ten.'
+
 /** Refusals that the page itself explains. */
 const problems: Partial<Record<AccountsRefusal, string>> = {
   managed_stands_so: 'The switch stands so already.',
@@ -107,14 +110,15 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
     switchedOn: state.switchedOn,
     providers: state.controls.filter(({ revokedAtMs }) => revokedAtMs === null).map(({ provider }) => provider),
   }
-  const serving = providers.filter((provider) => isManagedOn(now, provider))
+  const ready = providers.filter((provider) => isManagedOn(now, provider))
+  const serving = ready.filter((provider) => desk.servesManaged(provider))
   return consolePage(visit, {
     title: 'Managed access',
     lead:
       providers.length === 0
         ? 'No backend of the configuration is managed, so it serves nobody, whatever is decided here.'
         : serving.length === 0
-          ? 'It is off: nobody is served through your credentials.'
+          ? `It is off: nobody is served through your credentials. ${ready.length === 0 ? '' : opensSoon}`
           : `It is on for ${serving.join(', ')}.`,
     status: problem === undefined ? 200 : 422,
     problem,
