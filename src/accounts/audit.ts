@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { accountOf, type AuditEntry } from '../domain/audit.ts'
 import { type ChainBreak, ChainFollower, type ChainPosition, chainStart } from '../domain/audit-chain.ts'
 import { checkCheckpoint, type Checkpoint, type CheckpointKeys, signCheckpoint } from '../domain/checkpoint.ts'
@@ -103,7 +102,9 @@ export async function* readAll(store: AuditStore, fromSequence = 0): AsyncGenera
     const last = page.at(-1)
     if (last === undefined) return
     after = last.sequence
-    await nextTurn()
+    await new Promise<void>((resolve) => {
+      setImmediate(resolve)
+    })
   }
 }
 
