@@ -101,7 +101,8 @@ export async function startApp(
   const listening = await listen(given, withPort, { gatewayFor, stored, readiness, clock, random, log })
   const { api } = listening
   const config = withPort(listening.port)
-  const webNeeds = { storage, stored, api, sales, providers, status, health, clock, random, log }
+  const { managed } = guard
+  const webNeeds = { storage, stored, api, sales, providers, managed, status, health, clock, random, log }
   web.serve(parts.use(openWeb(config, webNeeds)).fetch)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 

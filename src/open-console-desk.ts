@@ -6,6 +6,7 @@ import { sealingKeys } from './config/sealing-keys.ts'
 import { checkpointKeys } from './domain/checkpoint.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
+import type { ManagedAccess } from './gateway/ports.ts'
 import type { BackendsHealth } from './gateway/routing/health.ts'
 import type { Providers } from './open-providers.ts'
 import { openRoutePlanner } from './open-routing.ts'
@@ -17,13 +18,14 @@ export interface ConsoleNeeds {
   readonly providers: Providers
   readonly status: Pick<StatusBoard, 'lastHour' | 'forget'>
   readonly health: BackendsHealth
+  readonly managed: ManagedAccess
   readonly clock: Clock
   readonly log: EventLog
 }
 
 /** What the console finds things by, and steers the running service with. */
 export function openConsoleDesk(config: Config, needs: ConsoleNeeds): ConsoleDesk {
-  const { providers, status, health, clock, log } = needs
+  const { providers, status, health, managed, clock, log } = needs
   const { store } = needs.storage
   const keys = checkpointKeys(sealingKeys(config.secrets))
   const onFailed = (error: unknown): void => log({ event: 'audit_failing', reason: checkpointFailure(error) })
@@ -35,6 +37,7 @@ export function openConsoleDesk(config: Config, needs: ConsoleNeeds): ConsoleDes
     condition: (id) => health.condition(id),
     lastHour: (id) => status.lastHour(id),
     planRoute: openRoutePlanner(config, providers, health),
+    servesManaged: (provider) => managed.isOn(provider),
     incidents: store,
     tickets: store,
     forgetStatus: () => status.forget(),

@@ -14,6 +14,7 @@ import type { RandomBytes } from './domain/random.ts'
 import { formatById } from './formats/formats.ts'
 import type { StoredResponses } from './gateway/stored-responses.ts'
 import type { Api } from './http/api.ts'
+import type { ManagedAccess } from './gateway/ports.ts'
 import type { BackendsHealth } from './gateway/routing/health.ts'
 import { openOutbox } from './mail/outbox.ts'
 import { openSmtp } from './mail/smtp.ts'
@@ -43,6 +44,7 @@ export interface WebNeeds {
   readonly sales: PlanSales
   readonly status: StatusBoard
   readonly health: BackendsHealth
+  readonly managed: ManagedAccess
   readonly providers: Providers
   readonly clock: Clock
   readonly random: RandomBytes

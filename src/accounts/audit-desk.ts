@@ -8,6 +8,8 @@ import type { AuditStore } from './ports.ts'
 const waitMs = 5_000
 /** One that began so lately is not made again. */
 const againAfterMs = 5_000
+/** The log is handed out in pieces of at least this length. */
+const pieceCharacters = 65_536
 
 /** The last verification: what it found and when, or that it could not be made. */
 export interface AuditReview {
@@ -68,9 +70,16 @@ export class AuditDesk {
     return takeCheckpoint(store, keys, clock.nowMs())
   }
 
-  /** The whole log, one line for each entry, as `audit verify --file` reads it. */
+  /** The whole log in pieces of many lines, one for each entry, as `audit verify --file` reads it. */
   async *lines(): AsyncGenerator<string, undefined> {
-    for await (const link of readAll(this.#needs.store)) yield `${writeLink(link)}\n`
+    let piece = ''
+    for await (const link of readAll(this.#needs.store)) {
+      piece += `${writeLink(link)}\n`
+      if (piece.length < pieceCharacters) continue
+      yield piece
+      piece = ''
+    }
+    yield piece
     return undefined
   }
 

@@ -3,8 +3,8 @@ import { type ChainBreak, ChainFollower, type ChainPosition, chainStart } from '
 import { checkCheckpoint, type Checkpoint, type CheckpointKeys, signCheckpoint } from '../domain/checkpoint.ts'
 import type { AuditStore, StoredLink } from './ports.ts'
 
-/** Entries read at once. */
-const pageEntries = 500
+/** Entries read at once; between two reads the event loop goes round, because SQLite answers without waiting. */
+const pageEntries = 250
 /** The newest checkpoints that a verification looks at: the newest alone proves everything before it. */
 const maxCheckpoints = 1000
 
@@ -102,6 +102,9 @@ export async function* readAll(store: AuditStore, fromSequence = 0): AsyncGenera
     const last = page.at(-1)
     if (last === undefined) return
     after = last.sequence
+    await new Promise<void>((resolve) => {
+      setImmediate(resolve)
+    })
   }
 }
 

@@ -11,8 +11,7 @@ export const ticketsList: Command = {
   example: 'tickets list',
   run: (invocation) =>
     invocation.withStore(async ({ tickets }) => {
-      const latest = await tickets.listTickets(maxListed)
-      const all = invocation.line.flag('open') ? latest.filter(({ closedAtMs }) => closedAtMs === null) : latest
+      const all = await tickets.listTickets(maxListed, invocation.line.flag('open') ? { state: 'open' } : {})
       const texts = all.map(({ id, replyTo, accountId, requestId, text, createdAtMs, closedAtMs }) =>
         [
           `${id}  ${writeTime(createdAtMs)}  ${closedAtMs === null ? 'open' : 'closed'}  ${replyTo}`,

@@ -1,5 +1,6 @@
 /** Where an account's request for managed access stands. Nothing but a person who reviews it approves one (spec 5.7). */
-export type ManagedRequestState = 'requested' | 'withdrawn' | 'approved' | 'rejected'
+export const managedRequestStates = ['requested', 'withdrawn', 'approved', 'rejected'] as const
+export type ManagedRequestState = (typeof managedRequestStates)[number]
 
 /** From which states each step may be taken: an account withdraws, an operator approves or rejects. */
 export const managedSteps = {

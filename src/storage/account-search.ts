@@ -1,26 +1,43 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import type { AccountSelection } from '../accounts/operator-ports.ts'
 import type { Account } from '../domain/accounts.ts'
 import { readAccount } from './accounts.ts'
 import type { Tables } from './schema.ts'
 
+/** Accounts read at once; between two reads the event loop goes round, because SQLite answers without waiting. */
+const strideAccounts = 1_000
+
 /** Accounts, newest first; see `AccountSearchStore.searchAccounts`. */
 export async function searchAccounts(
   db: Kysely<Tables>,
   { name, beforeId, limit, among }: AccountSelection,
 ): Promise<readonly Account[]> {
-  let latest = db.selectFrom('accounts').selectAll()
+  const sought = name?.toLowerCase() ?? ''
+  const found: Account[] = []
+  let before = beforeId
+  for (let left = among; left > 0;) {
+    const atOnce = Math.min(left, sought === '' ? limit : strideAccounts)
+    const rows = await readBefore(db, before, atOnce)
+    found.push(...rows.filter((account) => account.name.toLowerCase().includes(sought)))
+    if (found.length >= limit || rows.length < atOnce) break
+    before = rows.at(-1)?.id
+    left -= rows.length
+    await nextTurn()
+  }
+  return found.slice(0, limit)
+}
+
+async function readBefore(
+  db: Kysely<Tables>,
+  beforeId: string | undefined,
+  limit: number,
+): Promise<readonly Account[]> {
+  let query = db.selectFrom('accounts').selectAll()
   if (beforeId !== undefined)
-    latest = latest.where(
+    query = query.where(
       sql<boolean>`(created_at_ms, id) < (select created_at_ms, id from accounts where id = ${beforeId})`,
     )
-  let query = db
-    .selectFrom(latest.orderBy('created_at_ms', 'desc').orderBy('id', 'desc').limit(among).as('latest'))
-    .selectAll()
-  if (name !== undefined) {
-    const pattern = `%${name.toLowerCase().replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
-    query = query.where(sql<boolean>`lower(name) like ${pattern} escape '\\'`)
-  }
   const rows = await query.orderBy('created_at_ms', 'desc').orderBy('id', 'desc').limit(limit).execute()
   return rows.map(readAccount)
 }

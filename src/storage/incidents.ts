@@ -36,7 +36,17 @@ export function addIncidentUpdate(
       .where('id', '=', incidentId)
       .executeTakeFirstOrThrow()
     if (changed.numUpdatedRows === 0n) return false
-    await transaction.insertInto('incident_updates').values(updateRow(incidentId, update)).execute()
+    const { last } = await transaction
+      .selectFrom('incident_updates')
+      .select(({ fn }) => fn.max('at_ms').as('last'))
+      .where('incident_id', '=', incidentId)
+      .executeTakeFirstOrThrow()
+    // The latest word stays the latest, also in the same millisecond and where a clock went back.
+    const atMs = Math.max(update.atMs, (last ?? 0) + 1)
+    await transaction
+      .insertInto('incident_updates')
+      .values(updateRow(incidentId, { ...update, atMs }))
+      .execute()
     await appendEntry(transaction, record)
     return true
   })

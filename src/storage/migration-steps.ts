@@ -268,4 +268,9 @@ export const migrations: readonly Migration[] = [
     ],
   },
   backendControlsMigration,
+  {
+    name: '013-tickets-by-state',
+    // Without it every text is read to say how many are open.
+    statements: [`create index tickets_by_state on tickets (closed_at_ms, id)`],
+  },
 ]

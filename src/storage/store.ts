@@ -49,7 +49,7 @@ import {
 import { readRevision } from './revision.ts'
 import type { Tables } from './schema.ts'
 import { addSession, findSession, listSessions, removeSession, removeSessions, touchSession } from './sessions.ts'
-import { addTicket, closeTicket, findTicket, listTickets } from './tickets.ts'
+import { addTicket, closeTicket, countTickets, findTicket, listTickets } from './tickets.ts'
 import { addUptime, listUptime } from './uptime.ts'
 import { addUpstream, listUpstreams, removeUpstream } from './upstreams.ts'
 
@@ -157,7 +157,8 @@ export function createStore(db: Kysely<Tables>): Store {
     billing: createBillingStore(db),
     operators: createOperatorStore(db),
     addTicket: (ticket, forgetBeforeMs, maxKept) => addTicket(db, ticket, forgetBeforeMs, maxKept),
-    listTickets: (limit) => listTickets(db, limit),
+    listTickets: (limit, among) => listTickets(db, limit, among),
+    countTickets: () => countTickets(db),
     findTicket: (id) => findTicket(db, id),
     closeTicket: (id, closedAtMs, record) => closeTicket(db, id, closedAtMs, record),
     listBackendControls: () => listBackendControls(db),

@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely'
+import type { TicketSelection } from '../accounts/support-ports.ts'
 import type { AuditRecord } from '../domain/audit.ts'
 import type { NewTicket, Ticket } from '../domain/tickets.ts'
 import { appendEntry } from './audit.ts'
@@ -34,9 +35,27 @@ export async function addTicket(
 }
 
 /** Newest first: ids sort by time. */
-export async function listTickets(db: Kysely<Tables>, limit: number): Promise<readonly Ticket[]> {
-  const rows = await db.selectFrom('tickets').selectAll().orderBy('id', 'desc').limit(limit).execute()
-  return rows.map(readTicket)
+export async function listTickets(
+  db: Kysely<Tables>,
+  limit: number,
+  { state, from = 0 }: TicketSelection = {},
+): Promise<readonly Ticket[]> {
+  let query = db.selectFrom('tickets').selectAll().orderBy('id', 'desc').limit(limit).offset(from)
+  if (state !== undefined) query = query.where('closed_at_ms', state === 'open' ? 'is' : 'is not', null)
+  return (await query.execute()).map(readTicket)
+}
+
+/** How many there are; an index answers, so that no text is read. */
+export async function countTickets(db: Kysely<Tables>): Promise<{ readonly open: number; readonly closed: number }> {
+  const count = async (is: 'is' | 'is not'): Promise<number> => {
+    const { tickets } = await db
+      .selectFrom('tickets')
+      .select(({ fn }) => fn.countAll<number>().as('tickets'))
+      .where('closed_at_ms', is, null)
+      .executeTakeFirstOrThrow()
+    return tickets
+  }
+  return { open: await count('is'), closed: await count('is not') }
 }
 
 /** The ticket of that id, if any. */

@@ -27,20 +27,33 @@ interface Part<Item> {
   readonly nav: Html | ''
 }
 
-/** The part of a list that the page's address names by `name`, so that no page grows with what is kept. */
-export function partOf<Item>(
-  items: readonly Item[],
-  of: { readonly path: string; readonly query: URLSearchParams; readonly name: string; readonly perPage: number },
-): Part<Item> {
-  const { path, query, name, perPage } = of
+/** Which list of a page it is: `name` says in the page's address how many of it are passed over. */
+interface Paged {
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly name: string
+  readonly perPage: number
+}
+
+/** The part of a list that the page's address names, so that no page grows with what is kept. */
+export function partOf<Item>(items: readonly Item[], of: Paged): Part<Item> {
+  const { from, nav } = placeIn(items.length, of)
+  return { shown: items.slice(from, from + of.perPage), nav }
+}
+
+/** The same for a list of which only that part is read: where it begins. */
+export function placeIn(
+  count: number,
+  { path, query, name, perPage }: Paged,
+): { readonly from: number; readonly nav: Html | '' } {
   const asked = Number(/^\d{1,6}$/.exec(query.get(name) ?? '')?.[0] ?? 0)
-  const from = asked < items.length ? asked : 0
-  const end = Math.min(from + perPage, items.length)
+  const from = asked < count ? asked : 0
+  const end = Math.min(from + perPage, count)
   const nav = paging({
     label: `More of these: ${name}`,
     start: from === 0 ? undefined : path,
-    next: end === items.length ? undefined : `${path}?${name}=${end}`,
-    shown: html`<span class="faint">${from + 1} to ${end} of ${items.length}</span>`,
+    next: end === count ? undefined : `${path}?${name}=${end}`,
+    shown: html`<span class="faint">${from + 1} to ${end} of ${count}</span>`,
   })
-  return { shown: items.slice(from, end), nav }
+  return { from, nav }
 }

@@ -139,7 +139,15 @@ export class Harness {
               ),
           },
           incidents: this.incidents,
-          tickets: this.real ?? { ...none, listTickets: (limit) => Promise.resolve(this.tickets.slice(0, limit)) },
+          tickets: this.real ?? {
+            ...none,
+            listTickets: (limit, { state } = {}) =>
+              Promise.resolve(
+                this.tickets
+                  .filter(({ closedAtMs }) => state === undefined || (closedAtMs === null) === (state === 'open'))
+                  .slice(0, limit),
+              ),
+          },
           proofs: {
             addProof: (proof, digests) => {
               this.proofs.push({ ...proof, digests })

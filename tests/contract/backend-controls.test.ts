@@ -98,6 +98,7 @@ describe.each(enginesFor('What operators do with backends and tickets'))('on %s'
     await expect(markTicket(tickets, 'tic_1', 'closed')).rejects.toMatchObject({ code: 'ticket_stands_so' })
     await expect(markTicket(tickets, 'tic_2', 'closed')).rejects.toMatchObject({ code: 'ticket_unknown' })
     expect(await store.listTickets(10)).toEqual([{ ...ticket, closedAtMs: 1_000 }])
+    expect(await store.countTickets()).toEqual({ open: 0, closed: 1 })
     await markTicket(tickets, 'tic_1', 'reopened')
     expect((await store.findTicket('tic_1'))?.closedAtMs).toBeNull()
     await expect(markTicket({ ...tickets, actor: { kind: 'system' } }, 'tic_1', 'closed')).rejects.toMatchObject({
@@ -107,5 +108,18 @@ describe.each(enginesFor('What operators do with backends and tickets'))('on %s'
       [operator, { type: 'ticket.closed', ticketId: 'tic_1' }],
       [operator, { type: 'ticket.reopened', ticketId: 'tic_1' }],
     ])
+  })
+
+  test('open tickets are found behind any number of closed ones', async () => {
+    const of = { accountId: null, replyTo: 'a@example.com', requestId: null, text: 'x', createdAtMs: 1 }
+    for (const id of ['tic_1', 'tic_2', 'tic_3', 'tic_4', 'tic_5']) await store.addTicket({ ...of, id }, 0, 10)
+    for (const id of ['tic_3', 'tic_4', 'tic_5']) await markTicket({ ...plane, store }, id, 'closed')
+    const ids = async (...given: Parameters<Store['listTickets']>): Promise<string[]> =>
+      (await store.listTickets(...given)).map(({ id }) => id)
+    expect(await ids(2)).toEqual(['tic_5', 'tic_4'])
+    expect(await ids(2, { state: 'open' })).toEqual(['tic_2', 'tic_1'])
+    expect(await ids(2, { state: 'open', from: 1 })).toEqual(['tic_1'])
+    expect(await ids(2, { state: 'closed', from: 1 })).toEqual(['tic_4', 'tic_3'])
+    expect(await store.countTickets()).toEqual({ open: 2, closed: 3 })
   })
 })

@@ -141,6 +141,18 @@ describe.each(enginesFor('Who operates the service'))('on %s', (_, engine) => {
       expect(await found({ beforeId: 'acc_none' })).toEqual([])
     })
 
+    test('are looked through in turns of the event loop, all of them', async () => {
+      for (let n = 0; n < 1_100; n++) {
+        const account = { id: `acc_z${n}`, name: `Ünder ${n}`, planId: 'free', suspended: false, createdAtMs: 10 + n }
+        await store.addAccount(account, record({ type: 'account.created', accountId: account.id, planId: 'free' }))
+      }
+      let turns = 0
+      setImmediate(() => turns++)
+      expect(await found({ name: 'alpha', among: 9_000 })).toEqual(['acc_2', 'acc_0'])
+      expect(turns).toBe(1)
+      expect(await found({ name: 'üNDER 1099', among: 9_000 })).toEqual(['acc_z1099'])
+    }, 60_000)
+
     test('are found by a part of the name, in which nothing has a meaning of its own', async () => {
       expect(await found({ name: 'ALPHA' })).toEqual(['acc_2', 'acc_0'])
       expect(await found({ name: '%' })).toEqual(['acc_1'])

@@ -66,4 +66,13 @@ describe.each(enginesFor('What the status page shows'))('on %s', (_, engine) => 
     expect(listed[1]).toEqual(incident('inc_2', 200))
     expect((await store.listIncidents(0, 2)).map(({ id }) => id)).toEqual(['inc_3', 'inc_2'])
   })
+
+  test('the latest update is the latest, in the same millisecond and where a clock went back', async () => {
+    await store.addIncident(incident('inc_1', 100), someRecord())
+    await store.addIncidentUpdate('inc_1', update('u9', 'identified', 100), someRecord())
+    await store.addIncidentUpdate('inc_1', update('u5', 'monitoring', 100), someRecord())
+    await store.addIncidentUpdate('inc_1', update('u1', 'resolved', 40), someRecord())
+    const [listed] = await store.listIncidents(0, 1)
+    expect(listed!.updates.map(({ state }) => state)).toEqual(['resolved', 'monitoring', 'identified', 'investigating'])
+  })
 })

@@ -1,5 +1,7 @@
+import type { UpgradesPlane } from '../../src/accounts/billing/billing-plane.ts'
 import { createOperatorLink } from '../../src/accounts/proofs.ts'
 import { createOperator, type OperatorsPlane } from '../../src/accounts/operators.ts'
+import { systemClock } from '../../src/domain/clock.ts'
 import type { Operator, OperatorRole } from '../../src/domain/operators.ts'
 import type { Service } from '../service.ts'
 import { Visitor } from './browser-less.ts'
@@ -7,6 +9,20 @@ import { Visitor } from './browser-less.ts'
 /** What changes operators in tests, as the command line would. */
 export function operatorsPlane(service: Service): OperatorsPlane {
   return { ...service.plane, store: service.store.operators }
+}
+
+/** What asks for another plan in tests, as an account's page would. */
+export function upgradesPlane(service: Service): UpgradesPlane {
+  const { plane, store, config } = service
+  return {
+    ...plane,
+    clock: systemClock(),
+    accounts: store,
+    store: store.billing,
+    plans: config.plans,
+    defaultPlan: config.defaultPlan,
+    graceMs: 0,
+  }
 }
 
 /** The token of a link that signs an operator in, once. */

@@ -1,5 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { html } from 'hono/html'
 import { AuditBroken } from '../../accounts/audit.ts'
+import type { AuditStore } from '../../accounts/ports.ts'
 import { auditEvents, type AuditEntry } from '../../domain/audit.ts'
 import { writeCheckpoint } from '../../domain/checkpoint.ts'
 import { operatorActions } from '../../domain/operators.ts'
@@ -23,6 +25,8 @@ const path = '/operator/audit'
 const perPage = 40
 /** What is seldom is not looked for in the whole log at once: so many entries are looked through for one page. */
 const among = 20_000
+/** And so many in one piece, between two turns of the event loop. */
+const atOnce = 2_500
 const { see } = operatorActions
 
 /** The audit log: read, verified and taken along. */
@@ -55,7 +59,7 @@ async function showLog(visit: OperatorVisit, problem?: string): Promise<Response
   const before = Math.min(Number(/^\d{1,15}$/.exec(query.get('before') ?? '')?.[0] ?? Infinity), head.sequence + 1)
   const fromSequence = Math.max(1, before - among)
   const [found, checkpoints, emails] = await Promise.all([
-    audit.store.listAudit({ limit: perPage + 1, beforeSequence: before, fromSequence, ...filter }),
+    findEntries(audit.store, filter, { before, fromSequence }),
     audit.store.listCheckpoints(1),
     operatorEmails(parts),
   ])
@@ -82,6 +86,22 @@ async function showLog(visit: OperatorVisit, problem?: string): Promise<Response
         }
       </section>`,
   })
+}
+
+/** The newest entries of a range, one more than fit. Piece by piece, because SQLite answers without waiting. */
+async function findEntries(
+  store: Pick<AuditStore, 'listAudit'>,
+  filter: Filter,
+  { before, fromSequence }: { readonly before: number; readonly fromSequence: number },
+): Promise<readonly AuditEntry[]> {
+  const found: AuditEntry[] = []
+  for (let end = before; end > fromSequence && found.length <= perPage; end -= atOnce) {
+    const limit = perPage + 1 - found.length
+    const range = { beforeSequence: end, fromSequence: Math.max(fromSequence, end - atOnce) }
+    found.push(...(await store.listAudit({ limit, ...range, ...filter })))
+    await nextTurn()
+  }
+  return found
 }
 
 function entryList(shown: readonly AuditEntry[], emails: ReadonlyMap<string, string>, isFiltered: boolean): Html {

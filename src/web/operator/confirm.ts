@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { confirmOperatorSession } from '../../accounts/operator-sessions.ts'
+import { confirmOperatorSession, isConfirmed } from '../../accounts/operator-sessions.ts'
 import { findProof, maxTries, startConfirming, tryCode } from '../../accounts/proofs.ts'
 import { maskEmailAddress, type SignInProof } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
@@ -13,7 +13,7 @@ import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
-import { consolePath, consolePathWith } from './ways-in.ts'
+import { consolePath, consolePathWith, pathToConfirm } from './ways-in.ts'
 
 /** Where operators prove that it is still them, before what does harm in the wrong hands (step-up). */
 export const confirmRoutes: readonly Route[] = [
@@ -28,6 +28,15 @@ export const confirmRoutes: readonly Route[] = [
   { method: 'GET', path: '/operator/confirm/:proofId', access: 'operator', ...operatorActions.see, handle: showCode },
   { method: 'POST', path: '/operator/confirm/:proofId', access: 'operator', ...operatorActions.see, handle: takeCode },
 ]
+
+/** Said above what is to be typed in where a proof is due, so that it need not be typed in twice. */
+export function confirmFirst({ session, parts }: OperatorVisit, path: string): Html | '' {
+  if (isConfirmed(session, parts.clock.nowMs())) return ''
+  return html`<p class="notice">
+    This needs a proof that is not older than ten minutes.
+    <a href="${pathToConfirm(path)}">Confirm that it is you first</a>
+  </p>`
+}
 
 const title = 'Confirm that it is you'
 

@@ -32,8 +32,10 @@ export interface ConsoleDesk {
   lastHour(backendId: string): HourCount
   /** Where a request would go. */
   planRoute(asker: RouteAsker, question: RouteQuestion): Promise<RoutePlan>
+  /** Whether managed backends of a provider serve at this moment. */
+  servesManaged(provider: string): boolean
   readonly incidents: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate' | 'listIncidents'>
-  readonly tickets: Pick<SupportStore, 'listTickets' | 'findTicket' | 'closeTicket'>
+  readonly tickets: Pick<SupportStore, 'listTickets' | 'countTickets' | 'findTicket' | 'closeTicket'>
   /** The page that everybody sees is read anew: something on it was changed. */
   forgetStatus(): void
 }

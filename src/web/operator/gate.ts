@@ -27,7 +27,10 @@ export async function serveConsole(
       })
     const form = await readOwnForm(visit, request, entered)
     if (route.access === 'door') return await route.handle({ ...visit, form, signedIn: undefined, entered })
-    return await serveOperator({ ...visit, ...entered!, form, signedIn: undefined }, route)
+    // A form may take half a minute to come: who was removed or given another role meanwhile is that already.
+    const still = route.method === 'GET' ? entered : await readEntered(visit.parts, token)
+    if (still === undefined) return redirect(pathToSignIn(undefined))
+    return await serveOperator({ ...visit, ...still, form, signedIn: undefined }, route)
   } catch (error) {
     return consoleRefusal(visit, entered, error)
   }

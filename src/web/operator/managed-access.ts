@@ -8,7 +8,7 @@ import {
   type ManagedPlane,
 } from '../../accounts/managed-access.ts'
 import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
-import { isManagedOn } from '../../domain/managed-access.ts'
+import { isManagedOn, managedRequestStates } from '../../domain/managed-access.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import { operatorControlOf } from '../control.ts'
 import { withNotice, type Notice } from '../notices.ts'
@@ -39,6 +39,9 @@ export const managedRoutes: readonly Route[] = [
     reviewManagedRequest(plane, params['managedId'] ?? '', 'rejected'),
   ),
 ]
+
+/** What was found some seconds ago may hold no more, and a check that has failed shuts it for ten. */
+const opensSoon = 'It opens within a second, or once every check has held for ten.'
 
 /** Refusals that the page itself explains. */
 const problems: Partial<Record<AccountsRefusal, string>> = {
@@ -92,12 +95,14 @@ function configured({ parts, params }: OperatorVisit): string {
 
 async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
   const { managed, desk } = visit.parts
-  const [readiness, state, requests, emails] = await Promise.all([
+  const [readiness, state, emails, ...ofStates] = await Promise.all([
     managed.readiness(),
     managed.store.managedAccess(),
-    managed.store.listManagedRequests({ limit: maxListedRequests }),
     operatorEmails(visit.parts),
+    // Each state by itself: those who ask again and again push nobody out of sight.
+    ...managedRequestStates.map((one) => managed.store.listManagedRequests({ limit: maxListedRequests, state: one })),
   ])
+  const requests = ofStates.flat()
   const isManaged = (provider: string): boolean =>
     desk.backends.some((backend) => backend.provider === provider && backend.serves === 'managed')
   const providers = [...new Set(desk.backends.map(({ provider }) => provider))].filter(isManaged)
@@ -107,14 +112,15 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
     switchedOn: state.switchedOn,
     providers: state.controls.filter(({ revokedAtMs }) => revokedAtMs === null).map(({ provider }) => provider),
   }
-  const serving = providers.filter((provider) => isManagedOn(now, provider))
+  const ready = providers.filter((provider) => isManagedOn(now, provider))
+  const serving = ready.filter((provider) => desk.servesManaged(provider))
   return consolePage(visit, {
     title: 'Managed access',
     lead:
       providers.length === 0
         ? 'No backend of the configuration is managed, so it serves nobody, whatever is decided here.'
         : serving.length === 0
-          ? 'It is off: nobody is served through your credentials.'
+          ? `It is off: nobody is served through your credentials. ${ready.length === 0 ? '' : opensSoon}`
           : `It is on for ${serving.join(', ')}.`,
     status: problem === undefined ? 200 : 422,
     problem,

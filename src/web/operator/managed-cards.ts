@@ -11,6 +11,7 @@ import { csrfInput, type Html } from '../layout.ts'
 import { writeMinute } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 import { partOf } from '../paging.ts'
+import { confirmFirst } from './confirm.ts'
 import { nameOperator } from './operator-emails.ts'
 
 const path = '/operator/managed-access'
@@ -62,7 +63,9 @@ export function queue(visit: OperatorVisit, requests: readonly ManagedRequest[])
 
 /** Requests that are over. */
 export function history(visit: OperatorVisit, requests: readonly ManagedRequest[]): Html | '' {
-  const over = requests.filter(({ state }) => state === 'rejected' || state === 'withdrawn')
+  const over = requests
+    .filter(({ state }) => state === 'rejected' || state === 'withdrawn')
+    .toSorted((a, b) => b.createdAtMs - a.createdAtMs)
   if (over.length === 0) return ''
   const { shown, nav } = partOf(over, { path, query: visit.query, name: 'over', perPage })
   return html`<details ${visit.query.has('over') ? 'open' : ''}>
@@ -187,7 +190,7 @@ function agreement(visit: OperatorVisit, { provider, control, emails }: Agreemen
           ? html`<details>
               <summary>Record one<span class="unseen"> of ${provider}</span></summary>
               <form class="panel" method="post" action="${action}">
-                ${csrfInput(visit)}
+                ${csrfInput(visit)} ${confirmFirst(visit, path)}
                 ${field({
                   name: 'note',
                   label: 'Where you keep it',

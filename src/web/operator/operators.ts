@@ -1,6 +1,5 @@
 import { html } from 'hono/html'
 import { changeOperatorRole, createOperator, maxListedOperators, removeOperator } from '../../accounts/operators.ts'
-import { isConfirmed } from '../../accounts/operator-sessions.ts'
 import { AccountsError, type AccountsRefusal } from '../../accounts/refusals.ts'
 import { operatorActions, operatorRoles, type Operator } from '../../domain/operators.ts'
 import { operatorsOf } from '../control.ts'
@@ -11,8 +10,8 @@ import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
 import { writeDay } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
+import { confirmFirst } from './confirm.ts'
 import { consolePage } from './console-page.ts'
-import { pathToConfirm } from './ways-in.ts'
 
 const path = '/operator/operators'
 const { see, changeOperators } = operatorActions
@@ -30,12 +29,6 @@ const roleChoices: readonly Choice[] = [
   { value: 'support', label: 'Support', hint: 'Also helps accounts: plans, upgrades, keys, suspension, tickets.' },
   { value: 'admin', label: 'Admin', hint: 'Also decides about managed access, backends and operators.' },
 ]
-
-/** Said above what is to be typed in, so that it need not be typed in twice. */
-const confirmFirst = html`<p class="notice">
-  This needs a proof that is not older than ten minutes.
-  <a href="${pathToConfirm(path)}">Confirm that it is you first</a>
-</p>`
 
 /** Refusals that the page itself explains. */
 const problems: Partial<Record<AccountsRefusal, string>> = {
@@ -70,7 +63,7 @@ async function showOperators(visit: OperatorVisit, problem?: { field?: string; w
         mayChange
           ? html`<section class="card">
               <h2>Add an operator</h2>
-              ${isConfirmed(visit.session, parts.clock.nowMs()) ? '' : confirmFirst}
+              ${confirmFirst(visit, path)}
               <form method="post" action="${path}">
                 ${csrfInput(visit)}
                 ${field({

@@ -49,8 +49,7 @@ const attentions: readonly Attention[] = [
     name: 'Tickets',
     none: 'Nobody waits for an answer.',
     path: '/operator/tickets',
-    count: async ({ desk }) =>
-      (await desk.tickets.listTickets(maxCounted)).filter(({ closedAtMs }) => closedAtMs === null).length,
+    count: async ({ desk }) => (await desk.tickets.countTickets()).open,
   },
 ]
 

@@ -11,12 +11,11 @@ import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
 import { writeAgo, writeMinute } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
-import { partOf } from '../paging.ts'
+import { placeIn } from '../paging.ts'
 import { trail } from '../trail.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/tickets'
-const maxListed = 10_000
 /** On one page, open and closed ones each. */
 const perPage = 30
 /** Of a text in the list. */
@@ -33,11 +32,10 @@ export const ticketsRoutes: readonly Route[] = [
 
 async function showTickets(visit: OperatorVisit): Promise<Response> {
   const { desk, clock } = visit.parts
-  const all = await desk.tickets.listTickets(maxListed)
-  const open = all.filter(({ closedAtMs }) => closedAtMs === null)
-  const closed = all.filter(({ closedAtMs }) => closedAtMs !== null)
-  const rows = (name: string, tickets: readonly Ticket[]): Html => {
-    const { shown, nav } = partOf(tickets, { path, query: visit.query, name, perPage })
+  const { open, closed } = await desk.tickets.countTickets()
+  const rows = async (state: 'open' | 'closed', count: number): Promise<Html> => {
+    const { from, nav } = placeIn(count, { path, query: visit.query, name: state, perPage })
+    const shown = await desk.tickets.listTickets(perPage, { state, from })
     return html`<ul class="rows">
         ${shown.map((ticket) => row(ticket, clock.nowMs()))}
       </ul>
@@ -48,14 +46,14 @@ async function showTickets(visit: OperatorVisit): Promise<Response> {
     lead: 'What people wrote to support. They are answered by mail, and kept for half a year.',
     body: html`<section class="card">
         <h2>Open</h2>
-        ${open.length === 0 ? html`<p class="empty">Nobody waits for an answer.</p>` : rows('open', open)}
+        ${open === 0 ? html`<p class="empty">Nobody waits for an answer.</p>` : await rows('open', open)}
       </section>
       ${
-        closed.length === 0
+        closed === 0
           ? ''
           : html`<section class="card">
               <h2>Closed</h2>
-              ${rows('closed', closed)}
+              ${await rows('closed', closed)}
             </section>`
       }`,
   })
@@ -97,7 +95,7 @@ async function showTicket(visit: OperatorVisit, problem?: string): Promise<Respo
         <h2>By whom</h2>
         <dl class="facts">
           <dt>Answer to</dt>
-          <dd><a href="mailto:${replyTo}">${replyTo}</a></dd>
+          <dd><a href="mailto:${encodeURIComponent(replyTo)}">${replyTo}</a></dd>
           <dt>Account</dt>
           <dd>
             ${accountId === null ? 'not signed in' : html`<a href="/operator/accounts/${accountId}"><code>${accountId}</code></a>`}

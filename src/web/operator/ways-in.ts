@@ -6,7 +6,9 @@ const start = '/operator'
 /** A page of the console to go on to, as an address or a form named it; the overview where it is none. */
 export function consolePath(text: string | null): string {
   const path = ownPath(text, start)
-  return path === start || path.startsWith(`${start}/`) || path.startsWith(`${start}?`) ? path : start
+  // As browsers read it: `/operator/../account` is no page of the console.
+  const { pathname } = new URL(path, 'http://console.invalid')
+  return pathname === start || pathname.startsWith(`${start}/`) ? path : start
 }
 
 /** To the console's door, and on to where somebody wanted to go. */

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest'
+import { verifyAudit } from '../../src/accounts/audit.ts'
+import type { AuditStore, StoredLink } from '../../src/accounts/ports.ts'
+import { accountOf, writeEntry, type AuditRecord } from '../../src/domain/audit.ts'
+import { chainHash } from '../../src/domain/audit-chain.ts'
+import { AuditDesk } from '../../src/accounts/audit-desk.ts'
+import { systemClock } from '../../src/domain/clock.ts'
+import { madeUpKeys } from '../domain/audit-log.ts'
+
+/** A log of so many entries in a store that, as SQLite does, answers without waiting. */
+function logOf(entries: number): AuditStore {
+  const links: StoredLink[] = []
+  const record: AuditRecord = { actor: { kind: 'cli' }, atMs: 1, event: { type: 'managed.switched_on' } }
+  for (let sequence = 1; sequence <= entries; sequence++) {
+    const entry = writeEntry({ sequence, ...record })
+    const hash = chainHash(links.at(-1)?.hash ?? '', entry)
+    links.push({ sequence, accountId: accountOf(record.event), entry, hash })
+  }
+  return {
+    listCheckpoints: () => Promise.resolve([]),
+    auditHead: () => Promise.resolve({ sequence: entries, hash: links.at(-1)!.hash }),
+    readAudit: (after: number, limit: number) => Promise.resolve(links.slice(after, after + limit)),
+  } as unknown as AuditStore
+}
+
+/** How often the event loop goes round while something is done. */
+async function turnsOf(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0
+  let isOver = false
+  const count = (): void => {
+    turns++
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  await work()
+  isOver = true
+  return turns
+}
+
+test('a long log is verified in many turns of the event loop: others are served meanwhile', async () => {
+  const store = logOf(20_000)
+  const keys = madeUpKeys()
+  expect(await turnsOf(() => verifyAudit(store, { keys }))).toBeGreaterThanOrEqual(20_000 / 500)
+})
+
+test('it is handed out so, too, in pieces of many lines', async () => {
+  const desk = new AuditDesk({
+    store: logOf(20_000),
+    keys: madeUpKeys(),
+    clock: systemClock(),
+    onFailed: () => undefined,
+  })
+  const pieces: string[] = []
+  const turns = await turnsOf(async () => {
+    for await (const piece of desk.lines()) pieces.push(piece)
+  })
+  expect(turns).toBeGreaterThanOrEqual(20_000 / 500)
+  expect(pieces.join('').trimEnd().split('\n').length).toBe(20_000)
+  expect(Math.max(...pieces.map((piece) => piece.length))).toBeLessThan(70_000)
+})

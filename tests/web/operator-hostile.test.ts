@@ -1,0 +1,258 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
+import { openIncident } from '../../src/accounts/incidents.ts'
+import { requestManagedAccess } from '../../src/accounts/managed-access.ts'
+import { createOperator } from '../../src/accounts/operators.ts'
+import { fileTicket } from '../../src/accounts/support.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import { routes } from '../../src/web/routes.ts'
+import type { Service } from '../service.ts'
+import { startWeb, type Visitor } from './browser-less.ts'
+import { atTheDoor, enterAs, linkToken, operatorsPlane, upgradesPlane } from './operator.ts'
+
+let service: Service
+let admin: Visitor
+beforeAll(async () => {
+  ;({ service } = await startWeb({
+    facts: { beta: { managed: true, credential_env: 'BETA_KEY' } },
+    env: { BETA_KEY: 'made-up-credential' },
+  }))
+  ;({ visitor: admin } = await enterAs(service, 'admin', 'ada@example.com'))
+})
+afterAll(() => service.stop())
+
+const plane = () => ({ ...service.plane, store: service.store })
+const read = async (path: string): Promise<string> => (await admin.get(path)).text()
+
+async function ticketOf(text: string, email = 'asker@example.com'): Promise<string> {
+  const desk = { ...plane(), mailTo: undefined, sendMail: undefined }
+  const filed = await fileTicket(desk, { accountId: null, email, requestId: '', text })
+  if (!('id' in filed)) throw new Error(`refused: ${JSON.stringify(filed)}`)
+  return filed.id
+}
+
+/** One of everything that the console changes, each as it is before its change. */
+async function someOfEach(): Promise<
+  readonly (readonly [path: string, fields: Record<string, string>, event: string])[]
+> {
+  const { account, stored } = await service.addAccount(`each-${Math.random()}`, 'free')
+  const { account: other } = await service.addAccount(`other-${Math.random()}`, 'free')
+  const upgrades = upgradesPlane(service)
+  const [yes, no] = [await requestUpgrade(upgrades, account.id, 'pro'), await requestUpgrade(upgrades, other.id, 'pro')]
+  const [in1, in2] = [await requestManagedAccess(plane(), account.id), await requestManagedAccess(plane(), other.id)]
+  const incident = await openIncident(plane(), { title: 'Slow', impact: 'minor', text: 'We look.' })
+  const ticket = await ticketOf('Every request fails.')
+  const helper = await createOperator(operatorsPlane(service), `h${Math.random()}@example.com`, 'viewer')
+  const of = `/operator/accounts/${account.id}`
+  return [
+    [`${of}/plan`, { plan: 'max' }, 'account.plan_changed'],
+    [`${of}/suspend`, {}, 'account.suspended'],
+    [`${of}/resume`, {}, 'account.resumed'],
+    [`${of}/keys/${stored.id}/revoke`, {}, 'key.revoked'],
+    [`/operator/accounts/${other.id}/keys/revoke-all`, {}, 'key.revoked'],
+    [`/operator/requests/${yes.id}/approve`, {}, 'upgrade.approved'],
+    [`/operator/requests/${no.id}/reject`, {}, 'upgrade.rejected'],
+    [`/operator/managed-access/${in1.id}/approve`, {}, 'managed.approved'],
+    [`/operator/managed-access/${in2.id}/reject`, {}, 'managed.rejected'],
+    ['/operator/managed-access/on', {}, 'managed.switched_on'],
+    ['/operator/managed-access/resale/beta', { note: 'CONTRACT-17' }, 'managed.resale_recorded'],
+    ['/operator/managed-access/resale/beta/revoke', {}, 'managed.resale_revoked'],
+    ['/operator/managed-access/off', {}, 'managed.switched_off'],
+    ['/operator/backends/alpha/drain', { reason: 'cost' }, 'backend.drained'],
+    ['/operator/backends/alpha/undrain', {}, 'backend.undrained'],
+    ['/operator/backends/alpha/quarantine', { reason: 'credential' }, 'backend.quarantined'],
+    ['/operator/backends/alpha/release', {}, 'backend.released'],
+    ['/operator/incidents', { title: 'Down', impact: 'major', text: 'It is down.' }, 'incident.opened'],
+    [`/operator/incidents/${incident.id}`, { state: 'monitoring', text: 'Better.' }, 'incident.updated'],
+    [`/operator/incidents/${incident.id}`, { state: 'resolved', text: 'Over.' }, 'incident.resolved'],
+    [`/operator/tickets/${ticket}/close`, {}, 'ticket.closed'],
+    [`/operator/tickets/${ticket}/reopen`, {}, 'ticket.reopened'],
+    ['/operator/operators', { email: `n${Math.random()}@example.com`, role: 'viewer' }, 'operator.created'],
+    [`/operator/operators/${helper.id}/role`, { role: 'support' }, 'operator.role_changed'],
+    [`/operator/operators/${helper.id}/remove`, {}, 'operator.removed'],
+  ]
+}
+
+/** Everything that the console could change, without the log. */
+async function everything(): Promise<string> {
+  const { store } = service
+  return JSON.stringify([
+    await store.listAccounts(1_000),
+    await Promise.all((await store.listAccounts(1_000)).map(({ id }) => store.listKeys(id, 100))),
+    await store.operators.listOperators(100),
+    await store.billing.listUpgradeRequests({ limit: 100 }),
+    await store.managedAccess(),
+    await store.listManagedRequests({ limit: 100 }),
+    await store.listBackendControls(),
+    await store.listIncidents(0, 100),
+    await store.listTickets(100),
+  ])
+}
+
+async function renameHead(from: string, to: string): Promise<void> {
+  const db = await openSqlite(service.config.dataDir)
+  await db.schema.alterTable(from).renameTo(to).execute()
+  await db.destroy()
+}
+
+test('the page says whether managed access serves at this moment, not what was checked some seconds ago', async () => {
+  const lead = (): Promise<string> => read('/operator/managed-access')
+  await admin.post('/operator/managed-access/resale/beta', { note: 'CONTRACT-18' })
+  await admin.post('/operator/managed-access/on')
+  await expect.poll(lead, { timeout: 3_000 }).toContain('It is on for beta.')
+  await renameHead('audit_head', 'audit_head_away')
+  const gone = performance.now()
+  await expect.poll(lead, { timeout: 3_000, interval: 20 }).toContain('It is off: nobody is served')
+  const tookMs = performance.now() - gone
+  await renameHead('audit_head_away', 'audit_head')
+  // A second, and what a busy machine takes for a page.
+  expect(tookMs).toBeLessThan(1_500)
+  await admin.post('/operator/managed-access/resale/beta/revoke')
+  await admin.post('/operator/managed-access/off')
+})
+
+describe('every change of the console', () => {
+  test('is one of these', async () => {
+    const tried = new Set(
+      (await someOfEach()).map(([path]) => path.replaceAll(/(acc|key|upg|mar|inc|tic|opr)_\w+/g, ':')),
+    )
+    const known = routes.filter(({ method, access }) => method === 'POST' && access === 'operator')
+    const apart = /sign-out|confirm|\/accounts$|\/audit\//
+    for (const { path } of known.filter((route) => !apart.test(route.path))) {
+      const shape = path.replace(':backendId', 'alpha').replace(':provider', 'beta').replaceAll(/:\w+/g, ':')
+      expect([...tried], path).toContain(shape)
+    }
+  })
+
+  test('leaves exactly one event, of whoever made it', async () => {
+    for (const [path, fields, type] of await someOfEach()) {
+      const before = (await service.store.auditHead()).sequence
+      const response = await admin.post(path, fields)
+      expect(response.status, `${path} ${await response.text()}`).toBe(303)
+      const events = await service.store.listAudit({ limit: 9, fromSequence: before + 1 })
+      // The gate of managed access tells of itself, in the service's own name.
+      const own = events.filter(({ actor }) => actor.kind !== 'system')
+      expect(own.map(({ event, actor }) => [event.type, actor.kind])).toEqual([[type, 'operator']])
+    }
+  })
+
+  test('is not made where its event cannot be kept', async () => {
+    const each = await someOfEach()
+    const csrf = await admin.csrf()
+    const before = await everything()
+    await renameHead('audit_head', 'audit_head_away')
+    const made: string[] = []
+    // What is not so, such as resuming what works, is refused before anything is written.
+    for (const [path, fields] of each) if ((await admin.post(path, { ...fields, csrf })).status === 303) made.push(path)
+    const after = await everything()
+    await renameHead('audit_head_away', 'audit_head')
+    expect(after).toBe(before)
+    expect(made).toEqual([`/operator/accounts/${each[0]![0].split('/')[3]}/resume`])
+  })
+})
+
+const hostile = [
+  '<script>alert(1)</script>',
+  '"><img src=x onerror=alert(1)>',
+  '\u202Egnp.exe\u2066\u0000\u0007',
+  '[click](javascript:alert(1)) **b** `c`',
+  "'; drop table accounts; --",
+  '__proto__',
+  'x'.repeat(10_000),
+  '99999999999999999999',
+  '-1',
+  '1e9',
+  '%',
+  '\uD800',
+]
+
+describe('hostile text', () => {
+  test('in an address does no page harm', async () => {
+    const names = [
+      'before',
+      'account',
+      'event',
+      'next',
+      'done',
+      'open',
+      'closed',
+      'running',
+      'keys',
+      'from',
+      'requested',
+    ]
+    const more = ['over', 'profile', 'format', 'plan', 'tokens', 'stream', 'token', 'approved']
+    for (const { method, path, access } of routes) {
+      if (method !== 'GET' || (access !== 'operator' && access !== 'door')) continue
+      for (const text of hostile) {
+        const query = new URLSearchParams([...names, ...more].map((name) => [name, text.slice(0, 600)]))
+        const filled = path
+          .replace(':accountId', service.account.id)
+          .replace(':backendId', 'alpha')
+          .replaceAll(/:\w+/g, encodeURIComponent(text.slice(0, 200).toWellFormed()))
+        const response = await admin.get(`${filled}?${query.toString()}`)
+        const body = await response.text()
+        expect(response.status, `${path} ${text.slice(0, 20)}`).toBeLessThan(500)
+        expect(body, path).not.toMatch(/<script>alert|<img src=x|href="javascript:/)
+      }
+    }
+  }, 60_000)
+
+  test('of an incident is shown as it is written, to operators and to everybody', async () => {
+    for (const text of hostile.slice(0, 5))
+      expect(
+        (await admin.post('/operator/incidents', { title: text.slice(0, 100), impact: 'minor', text })).status,
+      ).toBe(303)
+    expect(
+      (await admin.post('/operator/incidents', { title: 'x', impact: 'minor', text: 'x'.repeat(10_000) })).status,
+    ).toBe(422)
+    for (const path of ['/operator/incidents', '/status']) {
+      const page = await read(path)
+      expect(page).not.toMatch(/<script>alert|<img src=x|href="javascript:/)
+    }
+    for (const path of ['/status.json', '/api/v2/summary.json'])
+      expect(JSON.stringify(await (await admin.get(path)).json())).toContain('<script>alert(1)</script>')
+  })
+
+  test('of a ticket is text, and its address leads to nobody else', async () => {
+    const id = await ticketOf(`${hostile[0]}\n${hostile[1]}\n${hostile[2]}`, 'all%40x.example?cc=evil@y.example')
+    for (const path of [`/operator/tickets/${id}`, '/operator/tickets'])
+      expect(await read(path)).not.toMatch(/<script>alert|<img src=x/)
+    expect(await read(`/operator/tickets/${id}`)).toContain('href="mailto:all%2540x.example%3Fcc%3Devil%40y.example"')
+  })
+
+  test('as a place to go on to leads nowhere else', async () => {
+    const { operator } = await enterAs(service, 'viewer', 'next@example.com')
+    for (const next of [
+      '//evil.example',
+      '/\\evil.example',
+      'https://evil.example',
+      '/operator/..//evil.example',
+      '/account',
+      '/operatorx',
+      '/operator\n/x',
+      'javascript:alert(1)',
+      '/operator/%2e%2e//evil.example',
+    ]) {
+      const visitor = atTheDoor(service)
+      const answer = await visitor.post('/operator/sign-in/link', {
+        token: await linkToken(service, operator.id),
+        next,
+      })
+      const to = new URL(answer.headers.get('location')!, service.config.appUrl)
+      expect([to.origin, to.pathname.startsWith('/operator')], next).toEqual([service.config.appUrl, true])
+    }
+  })
+})
+
+test('who asks for managed access again and again pushes nobody out of sight', async () => {
+  const { account } = await service.addAccount('served long ago', 'free')
+  const { id } = await requestManagedAccess(plane(), account.id)
+  await admin.post(`/operator/managed-access/${id}/approve`)
+  const db = await openSqlite(service.config.dataDir)
+  const over = { account_id: account.id, state: 'withdrawn', created_at_ms: Date.now() + 1_000, decided_at_ms: 1 }
+  const rows = Array.from({ length: 1_001 }, (_, n) => ({ ...over, id: `mar_${n}` }))
+  await db.insertInto('managed_requests').values(rows).execute()
+  await db.destroy()
+  expect(await read('/operator/managed-access?approved=0')).toContain(id)
+})
