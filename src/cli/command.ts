@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import type { BackendPlane } from '../accounts/backend-controls.ts'
 import type { UpgradesPlane } from '../accounts/billing/billing-plane.ts'
 import type { IncidentPlane } from '../accounts/incidents.ts'
@@ -107,7 +108,8 @@ export class Invocation {
     const path = this.line.option('config')
     this.config = loadConfig({
       path: path ?? defaultConfigPath,
-      explicit: path !== undefined,
+      // The default written out is still the default: help and README show commands with it.
+      explicit: path !== undefined && resolve(path) !== resolve(defaultConfigPath),
       overrides: {
         data: this.line.option('data'),
         host: this.line.option('host'),

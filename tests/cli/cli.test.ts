@@ -538,6 +538,16 @@ describe('configuration', () => {
       err: expect.stringContaining('there is no file') as string,
     })
   })
+
+  test('the default file written out need not be there, just as where it is left out', async () => {
+    const here = process.cwd()
+    process.chdir(cli.folder)
+    try {
+      expect(await cli.say('check', '--config', './svc-router.yaml')).toMatchObject({ code: 0 })
+    } finally {
+      process.chdir(here)
+    }
+  })
 })
 
 describe('a data folder without data', () => {
