@@ -195,10 +195,9 @@ test('a writer waits for its reader for longer than a reader waits for a writer'
   await start(scripted, { timeouts: { idle: '1s' } })
   const response = await service!.chat({ model, stream: true })
   const reader = response.body!.getReader()
-  await reader.read()
-  await new Promise((resolve) => setTimeout(resolve, 2_500))
-  let text = ''
   const decoder = new TextDecoder()
+  let text = decoder.decode((await reader.read()).value, { stream: true })
+  await new Promise((resolve) => setTimeout(resolve, 2_500))
   for (let next = await reader.read(); !next.done; next = await reader.read())
     text += decoder.decode(next.value, { stream: true })
   expect(saidIn(text)).toHaveLength(length)
