@@ -94,13 +94,18 @@ export async function takeCheckpoint(
   return checkpoint
 }
 
-/** The whole log in its order, page after page. */
-export async function* readAll(store: AuditStore, fromSequence = 0): AsyncGenerator<StoredLink> {
-  for (let after = fromSequence; ;) {
-    const page = await store.readAudit(after, pageEntries)
+/** The log in its order, page after page: what there is up to an entry, or without one until a page is not full any more. */
+export async function* readAll(
+  store: AuditStore,
+  fromSequence = 0,
+  toSequence = Number.MAX_SAFE_INTEGER,
+): AsyncGenerator<StoredLink> {
+  for (let after = fromSequence; after < toSequence;) {
+    const page = await store.readAudit(after, Math.min(pageEntries, toSequence - after))
     yield* page
     const last = page.at(-1)
-    if (last === undefined) return
+    // Others may append all the while: to wait for an empty page might be to wait for ever.
+    if (last === undefined || page.length < pageEntries) return
     after = last.sequence
     await new Promise<void>((resolve) => {
       setImmediate(resolve)
@@ -115,26 +120,21 @@ async function assertStands(store: AuditStore, { sequence, hash }: ChainPosition
   if (link.hash !== hash) throw new AuditBroken({ sequence, why: 'rewritten' })
 }
 
-/** Follows what is stored to the head that is kept beside it, and what is appended meanwhile too. */
+/** Follows what is stored to the head that is kept beside it, as it stands at the beginning: what is appended meanwhile is not waited for. */
 async function followToHead(store: AuditStore, follower: ChainFollower): Promise<ChainBreak | undefined> {
-  for (;;) {
-    const head = await store.auditHead()
-    const at = await followStored(store, follower)
-    if (at !== undefined) return at
-    const { sequence, hash } = follower.position
-    // The head was read first, so everything up to it was there to be read.
-    if (sequence < head.sequence) return { sequence: sequence + 1, why: 'cut' }
-    if (sequence === head.sequence) return hash === head.hash ? undefined : { sequence, why: 'head' }
-    if ((await store.auditHead()).sequence < sequence) return { sequence, why: 'head' }
-  }
-}
-
-async function followStored(store: AuditStore, follower: ChainFollower): Promise<ChainBreak | undefined> {
-  for await (const link of readAll(store, follower.position.sequence)) {
+  const head = await store.auditHead()
+  for await (const link of readAll(store, follower.position.sequence, head.sequence)) {
     const at = follower.follow(link) ?? misfiled(link)
     if (at !== undefined) return at
   }
-  return undefined
+  const { sequence, hash } = follower.position
+  // The head was read first, so everything up to it was there to be read.
+  if (sequence < head.sequence) return { sequence: sequence + 1, why: 'cut' }
+  const [beyond] = await store.readAudit(sequence, 1)
+  // An entry and its head come in one transaction: a head that is read later knows of it.
+  const isBehind = beyond !== undefined && (await store.auditHead()).sequence < beyond.sequence
+  if (isBehind) return { sequence: beyond.sequence, why: 'head' }
+  return sequence === head.sequence && hash === head.hash ? undefined : { sequence, why: 'head' }
 }
 
 /** A row is found by values that stand beside its entry: they must be the entry's. */

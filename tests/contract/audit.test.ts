@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { changePlan, createAccount, resumeAccount, suspendAccount } from '../../src/accounts/accounts.ts'
 import { AuditBroken, takeCheckpoint, verifyAudit } from '../../src/accounts/audit.ts'
@@ -157,7 +158,11 @@ describe.each(engines)('the audit log on %s', (name, engine) => {
     await append(1)
     const going = { on: true }
     const appending = (async () => {
-      for (let index = 0; going.on; index++) await other.appendAudit(recordAt(index))
+      for (let index = 0; going.on; index++) {
+        await other.appendAudit(recordAt(index))
+        // SQLite answers at once: without a turn nothing else of this process would ever have one.
+        await nextTurn()
+      }
     })()
     try {
       for (let round = 0; round < 10; round++) {
