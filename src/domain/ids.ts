@@ -1,27 +1,21 @@
 import type { RandomBytes } from './random.ts'
 
-const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const alphabet = Buffer.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz', 'latin1')
+/** Bytes from here on would make the first digits likelier than the last ones. */
+const unevenFrom = 248
 
 /** Writes `length` characters drawn evenly from the 62 letters and digits, by rejection sampling. */
 export function randomBase62(length: number, random: RandomBytes): string {
-  let text = ''
-  while (text.length < length) {
-    for (const byte of random(length - text.length)) {
-      if (byte < 248) text += alphabet[byte % 62]
-    }
-  }
-  return text
+  const text = Buffer.alloc(length)
+  writeRandom(text, 0, random)
+  return text.toString('latin1')
 }
 
 /** Writes a whole number in base62, padded with zeros to `width`, most significant digit first. */
 export function toBase62(value: number, width: number): string {
-  let text = ''
-  let rest = value
-  for (let digit = 0; digit < width; digit++) {
-    text = alphabet[rest % 62] + text
-    rest = Math.floor(rest / 62)
-  }
-  return text
+  const text = Buffer.alloc(width)
+  writeNumber(text, 0, width, value)
+  return text.toString('latin1')
 }
 
 const timeWidth = 8
@@ -31,10 +25,37 @@ const countLimit = 62 ** countWidth
 
 /** Mints ids that sort by time: prefix, 8 characters of milliseconds, 3 of a counter, 13 random (`req_01AbC…`, 28 characters). */
 export function idMinter(prefix: string, nowMs: () => number, random: RandomBytes): () => string {
+  const timeAt = prefix.length
+  const countAt = timeAt + timeWidth
+  const tailAt = countAt + countWidth
+  // One for all ids: joining them from single characters costs ten times as much.
+  const text = Buffer.alloc(tailAt + tailWidth)
+  text.write(prefix, 'latin1')
   let count = 0
   return () => {
     count = (count + 1) % countLimit
-    return `${prefix}${toBase62(Math.floor(nowMs()), timeWidth)}${toBase62(count, countWidth)}${randomBase62(tailWidth, random)}`
+    writeNumber(text, timeAt, timeWidth, Math.floor(nowMs()))
+    writeNumber(text, countAt, countWidth, count)
+    writeRandom(text, tailAt, random)
+    return text.toString('latin1')
+  }
+}
+
+/** Fills `into` to its end. */
+function writeRandom(into: Buffer, from: number, random: RandomBytes): void {
+  let at = from
+  while (at < into.length) {
+    for (const byte of random(into.length - at)) {
+      if (byte < unevenFrom) into[at++] = alphabet[byte % 62]!
+    }
+  }
+}
+
+function writeNumber(into: Buffer, from: number, width: number, value: number): void {
+  let rest = value
+  for (let at = from + width - 1; at >= from; at -= 1) {
+    into[at] = alphabet[rest % 62]!
+    rest = Math.floor(rest / 62)
   }
 }
 
