@@ -34,7 +34,7 @@ export class WholeLane implements Lane {
   push(chunk: Buffer): string {
     this.#length += chunk.length
     if (this.#length > maxAnswerBytes) throw new UpstreamError('broken')
-    this.#chunks.push(chunk)
+    this.#chunks.push(Buffer.from(chunk))
     return ''
   }
 
@@ -85,23 +85,36 @@ function withoutMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
 }
 
-/** The key of the model, wherever it stands. */
-const modelKey = /"model"\s*:\s*"/g
+const modelKey = Buffer.from('"model"')
+const space = 0x20
+const quote = 0x22
+const colon = 0x3a
+const backslash = 0x5c
 
 /** The same bytes with the profile in the model's place (contract 2.3). */
 function renameModel(bytes: Buffer, profile: string): Buffer {
-  const text = bytes.toString('latin1')
-  modelKey.lastIndex = 0
-  const found = modelKey.exec(text)
+  const name = JSON.stringify(profile)
+  const found = bytes.indexOf(modelKey)
+  const from = found < 0 ? -1 : valueAfter(bytes, found + modelKey.length)
   // Where the key stands once it is the answer's own, for an answer has one; otherwise the structure tells which it is.
-  if (found === null || modelKey.test(text)) return restate(bytes, { model: JSON.stringify(profile) })
-  const valueStart = found.index + found[0].length
-  const valueEnd = text.indexOf('"', valueStart)
-  const escape = text.indexOf('\\', valueStart)
-  if (escape >= 0 && escape < valueEnd) return restate(bytes, { model: JSON.stringify(profile) })
-  return Buffer.concat([
-    bytes.subarray(0, valueStart - 1),
-    Buffer.from(JSON.stringify(profile)),
-    bytes.subarray(valueEnd + 1),
-  ])
+  if (bytes[from] !== quote || bytes.includes(modelKey, from)) return restate(bytes, { model: name })
+  const to = bytes.indexOf(quote, from + 1) + 1
+  const escape = bytes.indexOf(backslash, from)
+  if (to === 0 || (escape >= 0 && escape < to)) return restate(bytes, { model: name })
+  const nameBytes = Buffer.byteLength(name)
+  const out = Buffer.allocUnsafe(from + nameBytes + bytes.length - to)
+  bytes.copy(out, 0, 0, from)
+  out.write(name, from)
+  bytes.copy(out, from + nameBytes, to)
+  return out
+}
+
+/** Where the value begins whose key ends at `from`; -1 where no value follows. */
+function valueAfter(bytes: Buffer, from: number): number {
+  let at = from
+  while (bytes[at]! <= space) at += 1
+  if (bytes[at] !== colon) return -1
+  at += 1
+  while (bytes[at]! <= space) at += 1
+  return at
 }
