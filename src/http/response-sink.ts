@@ -69,25 +69,25 @@ export class ResponseSink implements AnswerSink {
     const response = this.#response
     if (response.destroyed) run()
     else
-      response.once('close', () => {
+      response.on('close', () => {
         if (!response.writableEnded) run()
       })
   }
 
   #writeHead(head: AnswerHead, length: number | undefined): void {
-    const headers = [
+    const isStream = length === undefined
+    const own = [
       'Content-Type',
-      length === undefined ? 'text/event-stream; charset=utf-8' : 'application/json; charset=utf-8',
+      isStream ? 'text/event-stream; charset=utf-8' : 'application/json; charset=utf-8',
       'X-Request-Id',
       this.#requestId,
       'Cache-Control',
       'no-store',
+      // Proxies in front hold streams back unless they are told not to.
+      isStream ? 'X-Accel-Buffering' : 'Content-Length',
+      isStream ? 'no' : String(length),
     ]
-    if (this.#idHeader !== undefined) headers.push(this.#idHeader, this.#requestId)
-    // Proxies in front hold streams back unless they are told not to.
-    if (length === undefined) headers.push('X-Accel-Buffering', 'no')
-    else headers.push('Content-Length', String(length))
-    headers.push(...reliabilityHeaders(head), ...usageHeaders(head.signals, this.#nowMs()))
-    this.#response.writeHead(200, headers)
+    if (this.#idHeader !== undefined) own.push(this.#idHeader, this.#requestId)
+    this.#response.writeHead(200, own.concat(reliabilityHeaders(head), usageHeaders(head.signals, this.#nowMs())))
   }
 }
