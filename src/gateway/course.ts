@@ -7,6 +7,7 @@ import { UpstreamError } from '../domain/upstream.ts'
 import type { AttemptRun } from './attempt.ts'
 import { relayFor, type WrittenBody } from './backend-body.ts'
 import type { CourseOf } from './course-of.ts'
+import type { CommitWait } from './commit-wait.ts'
 import { Delivery, type DeliveryEnd } from './delivery.ts'
 import { Failover, type FailoverParts } from './failover.ts'
 import type { FusedAnswer } from './fused-answer.ts'
@@ -17,20 +18,15 @@ import type { Backend } from './ports.ts'
 import { streamFailure } from './stream-failure.ts'
 import { usageOf } from './usage-of.ts'
 
-/**
- * A ledger that takes longer than this to write is as good as one that cannot. Above the limit that a ledger keeps
- * itself (see `Admission.durable`), because only the ledger can take the charge of a whole answer back.
- */
-const durableMs = 25_000
-
 export interface CourseParts extends FailoverParts {
+  readonly commits: CommitWait
   readonly clock: Clock
   readonly links: Links
   readonly keepAliveMs: number
 }
 
 /** How a request ended; `refusal` where nothing was written, so that it can be a whole response. */
-interface CourseEnd {
+export interface CourseEnd {
   readonly outcome: RequestOutcome
   readonly refusal?: ServiceError
 }
@@ -92,23 +88,25 @@ export class Course {
   }
 
   async #sendWhole(run: AttemptRun): Promise<RequestOutcome> {
-    const { sink, units, keeping } = this.#of
+    const { sink, units, keeping, admission } = this.#of
     const kept = keeping && (await keepWhole(run, keeping))
     const outcome = this.#outcome(units, this.#gone ? 'client_closed' : undefined)
     // Settled first, so that one record says it all; the mark of delivery follows with the first byte.
     this.#settle(outcome, this.#gone ? 'none' : 'due')
     if (this.#gone) return outcome
-    await this.#durable()
+    const written = admission.durable()
+    if (written !== undefined) await this.#parts.commits.of(written)
     const send = (answer: string | Buffer): void => this.#sendFirst(() => sink.end(kept ?? answer))
     run.flowTo({ write: send, ended: send, broke: () => {} })
     return outcome
   }
 
   async #stream(run: AttemptRun): Promise<RequestOutcome> {
-    const { sink, units, keeping, fused } = this.#of
-    const { clock } = this.#parts
+    const { sink, units, keeping, fused, admission } = this.#of
+    const { clock, commits } = this.#parts
     const { keepAliveMs } = fused ?? this.#parts
-    await this.#durable()
+    const written = admission.durable()
+    if (written !== undefined) await commits.of(written)
     if (this.#gone) throw new UpstreamError('cancelled')
     const { promise: delivered, resolve } = Promise.withResolvers<DeliveryEnd>()
     this.#sendFirst(() => run.flowTo(keptFlow(run, new Delivery(run, sink, clock, keepAliveMs, resolve), keeping)))
@@ -168,21 +166,6 @@ export class Course {
       retryCount: this.#failover.retryCount,
       signals: this.#of.admission.signals(),
     })
-  }
-
-  async #durable(): Promise<void> {
-    const written = this.#of.admission.durable()
-    if (written === undefined) return
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const timer = this.#parts.clock.after(durableMs, () => reject(new Error('the ledger did not write in time')))
-    written.then(resolve, reject)
-    try {
-      await promise
-    } catch (cause) {
-      throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
-    } finally {
-      timer.cancel()
-    }
   }
 
   /** Before any content: keeps the caller's stream alive in its own format (contract 5.3, 5.7). */

@@ -17,7 +17,8 @@ import { allowedProfile, profilesWithin } from './allowed-profile.ts'
 import { authenticate, principalOf, type AuthenticationParts } from './authenticate.ts'
 import { assertSayable, assertServed, translatedOnly } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
-import { Course, type CourseParts } from './course.ts'
+import { CommitWait } from './commit-wait.ts'
+import { Course, type CourseEnd, type CourseParts } from './course.ts'
 import { assertProfile } from './enforced-limits.ts'
 import type { FusedAnswerParts } from './fused-answer.ts'
 import { Fusing, isFusable, type FusedPlan, type FusionPool } from './fusing.ts'
@@ -85,7 +86,7 @@ export class Gateway {
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
-    this.#course = { ...parts, budget: new RetryBudget() }
+    this.#course = { ...parts, budget: new RetryBudget(), commits: new CommitWait(parts.clock) }
     this.#fusing = new Fusing({ ...parts, ...this.#course })
   }
 
@@ -160,7 +161,7 @@ export class Gateway {
     const previousResponseId = given.previousResponseId ?? read.hints.previousResponseId
     const turn = { profile, request, conversation, backends, keeping, previousResponseId }
     const mayFuse = isFusable(profile, conversation)
-    return mayFuse ? this.#answerFused(principal, turn, sink) : this.#serve(principal, turn, sink)
+    return await (mayFuse ? this.#answerFused(principal, turn, sink) : this.#serve(principal, turn, sink))
   }
 
   /** A turn in which several models may have a part. */
@@ -202,7 +203,13 @@ export class Gateway {
     const of = { request, context, backends, admission, units, sink, totalMs, keeping, fused }
     const course = new Course(this.#course, of, written)
     this.#running.add(course)
-    const { outcome, refusal } = await course.run().finally(() => this.#running.delete(course))
+    let end: CourseEnd
+    try {
+      end = await course.run()
+    } finally {
+      this.#running.delete(course)
+    }
+    const { outcome, refusal } = end
     log({
       event: 'request',
       requestId: id,
