@@ -80,9 +80,17 @@ export class Failover {
         refusal = error
         continue
       }
-      const run = await this.#attempt(backend, body)
-      if (run instanceof AttemptRun) return run
-      refusal = run
+      const run = this.#start(backend)
+      try {
+        const { stream } = this.#conversation
+        await run.open({ body, stream, requestId: this.#request.id, headers: headersFor(backend, this.#request) })
+      } catch (error) {
+        this.#end(run, error)
+        refusal = this.#refusalAfter(backend, error)
+        continue
+      }
+      this.#end(run)
+      return run
     }
   }
 
@@ -92,33 +100,28 @@ export class Failover {
     this.#tookBudget = false
   }
 
-  /** The attempt's run, or what to answer where no further backend is left. @throws what ends the request at once */
-  async #attempt(backend: Backend, body: Uint8Array | string): Promise<AttemptRun | ServiceError | undefined> {
-    const { health, clock } = this.#parts
-    const { stream } = this.#conversation
-    const run = new AttemptRun(backend, this.#laneFor(backend), stream, clock)
+  #start(backend: Backend): AttemptRun {
+    const run = new AttemptRun(backend, this.#laneFor(backend), this.#conversation.stream, this.#parts.clock)
     this.current = run
     this.#started += 1
-    health.attempted(backend.id)
-    try {
-      await run.open({ body, stream, requestId: this.#request.id, headers: headersFor(backend, this.#request) })
-    } catch (error) {
-      this.#end(run, error)
-      if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') throw error
-      if (error.outcome === 'rejected_content') throw this.#contentRejected(backend, error)
-      if (error.outcome === 'context_too_long') {
-        this.#candidates.keepLargerThan(backend)
-        return new ServiceError('context_length_exceeded', {
-          upstream: backend.id,
-          retryCount: this.retryCount,
-          words: { profile: this.#conversation.profile },
-        })
-      }
-      this.#candidates.failed(backend)
-      return undefined
-    }
-    this.#end(run)
+    this.#parts.health.attempted(backend.id)
     return run
+  }
+
+  /** What to answer where no further backend is left behind one that failed. @throws what ends the request at once */
+  #refusalAfter(backend: Backend, error: unknown): ServiceError | undefined {
+    if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') throw error
+    if (error.outcome === 'rejected_content') throw this.#contentRejected(backend, error)
+    if (error.outcome === 'context_too_long') {
+      this.#candidates.keepLargerThan(backend)
+      return new ServiceError('context_length_exceeded', {
+        upstream: backend.id,
+        retryCount: this.retryCount,
+        words: { profile: this.#conversation.profile },
+      })
+    }
+    this.#candidates.failed(backend)
+    return undefined
   }
 
   #mayGoOn(): boolean {
