@@ -20,7 +20,7 @@ import type { Catalog } from './catalog.ts'
 import { discardRest } from './discard-rest.ts'
 import { passEdgeGate } from './edge-gate.ts'
 import { baseUrlFor, isModelPath, mannersAt, modelNameOf, pathOf } from './paths.ts'
-import { readJsonBody } from './read-body.ts'
+import { readJsonBody, type BodyLimits } from './read-body.ts'
 import { refusalBody, writeRefusal } from './refusals.ts'
 import { checkHeaders, statedIn } from './request-headers.ts'
 import { sendEmpty, sendJson, sendPublic } from './respond.ts'
@@ -63,7 +63,11 @@ export class Api {
   readonly #responses: ResponsesApi
   /** Connections that stay open for many answers. */
   readonly sockets: ResponsesSockets
+  readonly #bodyLimits: BodyLimits
   #open = 0
+  readonly #closed = (): void => {
+    this.#open -= 1
+  }
 
   readonly #routes: Readonly<Record<string, Route>> = {
     ...Object.fromEntries(
@@ -110,6 +114,8 @@ export class Api {
     )
     this.#streamProbes = new StreamProbes(parts.clock)
     this.#callers = new Callers(parts)
+    const { limits, clock } = parts
+    this.#bodyLimits = { maxBytes: limits.bodyBytes, timeoutMs: limits.bodyMs, clock }
     const shared = {
       ...parts,
       uncounted: this.#uncounted,
@@ -147,40 +153,39 @@ export class Api {
   /** Answers one request; `caller`, where the app knows who asks. Never throws: what is thrown inside becomes its response. */
   handle(request: IncomingMessage, response: ServerResponse, caller?: Account): void {
     this.#open += 1
-    response.once('close', () => {
-      this.#open -= 1
-    })
+    response.on('close', this.#closed)
     const exchange: Exchange = { request, response, requestId: this.#parts.mintRequestId(), principal: undefined }
-    this.#serve(exchange, caller)
-      .catch((error: unknown) => this.#refuse(exchange, error))
-      .catch((error: unknown) => this.#giveUp(exchange, error))
+    void this.#serve(exchange, caller)
   }
 
   /** Answers an upgrade: with a WebSocket, or as any other request. Never throws. */
   upgrade(request: IncomingMessage, response: ServerResponse, head: Buffer): void {
     const exchange: Exchange = { request, response, requestId: this.#parts.mintRequestId(), principal: undefined }
-    this.sockets
-      .accept(exchange, pathOf(request), head)
-      .catch((error: unknown) => this.#refuse(exchange, error))
-      .catch((error: unknown) => this.#giveUp(exchange, error))
+    this.sockets.accept(exchange, pathOf(request), head).catch((error: unknown) => this.#refuse(exchange, error))
   }
 
+  /** Never rejects. */
   async #serve(exchange: Exchange, caller: Account | undefined): Promise<void> {
     const { request } = exchange
-    const path = pathOf(request)
-    const route = this.#routeAt(path, request.method)
-    checkHeaders(request)
-    if ((route?.gated ?? true) && this.#parts.edgeGate) passEdgeGate(request.headers['user-agent'])
-    // Below /v1/ even what is not there asks for a key first (spec 5.4).
-    if (caller !== undefined) exchange.principal = this.#parts.gateway.principalOf(caller)
-    else if (route?.access === 'key' || path.startsWith('/v1/')) {
-      exchange.principal = await this.#callers.authenticate(request)
+    try {
+      const path = pathOf(request)
+      const route = this.#routeAt(path, request.method)
+      checkHeaders(request)
+      if ((route?.gated ?? true) && this.#parts.edgeGate) passEdgeGate(request.headers['user-agent'])
+      // Below /v1/ even what is not there asks for a key first (spec 5.4).
+      if (caller !== undefined) exchange.principal = this.#parts.gateway.principalOf(caller)
+      else if (route?.access === 'key' || path.startsWith('/v1/')) {
+        const principal = this.#callers.authenticate(request)
+        exchange.principal = principal instanceof Promise ? await principal : principal
+      }
+      if (route === undefined) {
+        throw new ServiceError('not_found', { words: { baseUrl: baseUrlFor(path, this.#parts.baseUrl) } })
+      }
+      this.#checkMethod(request, route)
+      await route.handle(exchange)
+    } catch (error) {
+      await this.#refuse(exchange, error)
     }
-    if (route === undefined) {
-      throw new ServiceError('not_found', { words: { baseUrl: baseUrlFor(path, this.#parts.baseUrl) } })
-    }
-    this.#checkMethod(request, route)
-    await route.handle(exchange)
   }
 
   #routeAt(path: string, method: string | undefined): Route | undefined {
@@ -206,12 +211,12 @@ export class Api {
     await gateway.answer(principal, request, sink)
   }
 
-  async #readRequest({ request, requestId }: Exchange, format: ClientFormatId): Promise<ModelRequest> {
-    const { limits, clock } = this.#parts
-    if (this.openRequests > limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
-    const body = await readJsonBody(request, { maxBytes: limits.bodyBytes, timeoutMs: limits.bodyMs, clock })
-    const stated = statedIn(request, relayById(format).passedHeaders)
-    return withStatedTool(request, { id: requestId, format, ...body, ...stated })
+  #readRequest({ request, requestId: id }: Exchange, format: ClientFormatId): Promise<ModelRequest> {
+    if (this.openRequests > this.#parts.limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
+    return readJsonBody(request, this.#bodyLimits).then(({ bytes, members, body }) => {
+      const { timeoutMs, passedHeaders, fusionDepth } = statedIn(request, relayById(format).passedHeaders)
+      return withStatedTool(request, { id, format, bytes, members, body, timeoutMs, passedHeaders, fusionDepth })
+    })
   }
 
   /** Not counted and not admitted (contract 4.3). Nobody is asked: it is an estimate, and says so. */
@@ -250,7 +255,18 @@ export class Api {
     return ['Cache-Control', 'no-store', ...usageHeaders(signals, this.#parts.nowMs())]
   }
 
+  /** Never rejects. */
   async #refuse(exchange: Exchange, thrown: unknown): Promise<void> {
+    try {
+      await this.#writeRefusal(exchange, thrown)
+    } catch (error) {
+      // The refusal itself could not be written.
+      this.#parts.log({ event: 'internal_error', requestId: exchange.requestId, ...describeBug(error) })
+      exchange.response.destroy()
+    }
+  }
+
+  async #writeRefusal(exchange: Exchange, thrown: unknown): Promise<void> {
     const { request, response, requestId, principal } = exchange
     const { log, links, nowMs } = this.#parts
     const error = thrown instanceof ServiceError ? thrown : new ServiceError('internal_error', { cause: thrown })
@@ -265,12 +281,6 @@ export class Api {
     const about = { manners: mannersAt(path), model: path.startsWith('/v1/') }
     writeRefusal(response, error, { requestId, links, nowMs: nowMs(), signals, close, ...about })
     if (!close) discardRest(request)
-  }
-
-  /** A refusal itself could not be written. */
-  #giveUp({ response, requestId }: Exchange, error: unknown): void {
-    this.#parts.log({ event: 'internal_error', requestId, ...describeBug(error) })
-    response.destroy()
   }
 
   async #signalsOf(principal: Principal): Promise<UsageSignals | undefined> {

@@ -26,19 +26,28 @@ export class Callers {
     this.#badKeys = new AttemptLimiter(badKeysPerMinute, 'an address that sends bad keys', parts.nowMs)
   }
 
-  /** @throws ServiceError as `Gateway.authenticate`, `key_address_not_allowed`, `rate_limit_exceeded` */
-  async authenticate(request: IncomingMessage): Promise<Principal> {
+  /** At once where the key is remembered. @throws ServiceError as `Gateway.authenticate`, `key_address_not_allowed`, `rate_limit_exceeded` */
+  authenticate(request: IncomingMessage): Principal | Promise<Principal> {
     try {
       const { authorization, 'x-api-key': apiKey } = request.headers
-      const principal = await this.#parts.gateway.authenticate(authorization, apiKey as string | undefined)
-      if (principal.limits !== undefined) assertAddress(principal.limits, this.#addressOf(request))
-      return principal
+      const found = this.#parts.gateway.authenticate(authorization, apiKey as string | undefined)
+      if (!(found instanceof Promise)) return this.#admit(request, found)
+      return found.then((principal) => this.#admit(request, principal)).catch((error: unknown) => this.#refuse(request, error))
     } catch (error) {
-      // Only keys that are no good here count: a good one behind the same address is not made to pay for them.
-      const isBadKey = error instanceof ServiceError && (error.status === 401 || error.status === 403)
-      if (isBadKey) this.#badKeys.take(this.#addressOf(request))
-      throw error
+      return this.#refuse(request, error)
     }
+  }
+
+  #admit(request: IncomingMessage, principal: Principal): Principal {
+    if (principal.limits !== undefined) assertAddress(principal.limits, this.#addressOf(request))
+    return principal
+  }
+
+  #refuse(request: IncomingMessage, error: unknown): never {
+    // Only keys that are no good here count: a good one behind the same address is not made to pay for them.
+    const isBadKey = error instanceof ServiceError && (error.status === 401 || error.status === 403)
+    if (isBadKey) this.#badKeys.take(this.#addressOf(request))
+    throw error
   }
 
   #addressOf({ socket, headers }: IncomingMessage): string {

@@ -34,7 +34,7 @@ export interface TurnsParts {
   readonly log: EventLog
   /** Counts the requests that the plan does not (contract 4.3). */
   readonly uncounted: AttemptLimiter
-  readonly authenticate: (request: IncomingMessage) => Promise<Principal>
+  readonly authenticate: (request: IncomingMessage) => Principal | Promise<Principal>
   readonly signalsOf: (principal: Principal) => Promise<UsageSignals | undefined>
   /** Answers that are under way, over HTTP too. */
   readonly openRequests: () => number
