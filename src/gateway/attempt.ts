@@ -145,8 +145,8 @@ export class AttemptRun implements UpstreamListener {
       this.stop(this.lane.fault)
       return
     }
-    if (this.#stream && this.#reject !== undefined) this.#earlyChunks.push(chunk)
     if (this.lane.hasContent) this.#ready()
+    else if (this.#stream && this.#reject !== undefined) this.#earlyChunks.push(Buffer.from(chunk))
     if (this.#held.length > maxHeldChars) this.#call?.pause()
   }
 
@@ -214,7 +214,7 @@ export class AttemptRun implements UpstreamListener {
   }
 
   #keepRefusal(refusal: { chunks: Buffer[]; length: number }, chunk: Buffer): void {
-    refusal.chunks.push(chunk)
+    refusal.chunks.push(Buffer.from(chunk))
     refusal.length += chunk.length
     if (refusal.length <= maxRefusalBytes) return
     this.#call?.abort()

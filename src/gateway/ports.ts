@@ -121,7 +121,7 @@ export interface UpstreamRequest {
 export interface UpstreamListener {
   /** Status and what we keep of the headers. Called once, before any data. */
   onHead(head: UpstreamHead): void
-  /** All that one read of the connection brought of the body. */
+  /** All that one read of the connection brought of the body. The bytes are there only until this returns: copy what is kept. */
   onData(chunk: Buffer): void
   onEnd(): void
   /** Connection trouble: `unreachable`, `reset` or `timeout` (connecting). */

@@ -30,7 +30,7 @@ export class HttpViolation extends Error {
 /** Told in this order: a head, any number of chunks, one end. */
 export interface AnswerListener {
   onAnswerHead(status: number, headers: UpstreamHeaders): void
-  /** A piece of the body, without its framing. */
+  /** A piece of the body, without its framing: it is there only until this returns. */
   onAnswerData(chunk: Buffer): void
   onAnswerEnd(): void
 }
@@ -81,7 +81,7 @@ export class AnswerParser {
     return true
   }
 
-  /** Takes what was read; may move bytes inside it. @throws HttpViolation */
+  /** Takes what was read; may move bytes inside it, and keeps none of it. @throws HttpViolation */
   push(read: Buffer): void {
     let at = 0
     let chunk = read
@@ -94,7 +94,7 @@ export class AnswerParser {
       if (end < 0) {
         // What is no HTTP may never come to the end of a head.
         if (!version.startsWith(chunk.toString('latin1', 0, version.length))) throw new HttpViolation('no HTTP')
-        this.#rest = chunk
+        this.#rest = Buffer.from(chunk)
         return
       }
       this.#rest = undefined

@@ -55,10 +55,13 @@ export class Connection implements AnswerListener {
     this.#call = call
     if (this.#socket !== undefined) this.#send(call, this.#socket)
     else {
-      this.#connect((opened) => {
-        if (typeof opened === 'string') this.#lose(opened)
-        else this.#adopt(opened)
-      })
+      this.#connect(
+        (bytes) => this.#read(bytes),
+        (opened) => {
+          if (typeof opened === 'string') this.#lose(opened)
+          else this.#adopt(opened)
+        },
+      )
     }
   }
 
@@ -124,7 +127,6 @@ export class Connection implements AnswerListener {
       return
     }
     this.#socket = socket
-    socket.on('data', (chunk: Buffer) => this.#read(chunk))
     socket.on('end', () => this.#hangUp())
     socket.on('close', () => this.#hangUp())
     if (this.#call === undefined) this.#owner.release(this)

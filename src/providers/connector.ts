@@ -31,8 +31,14 @@ class ForbiddenAddressError extends Error {
   }
 }
 
-/** Opens one connection, or says why there is none; calls back once, after it has returned. A socket's errors are listened to. */
-export type Connect = (callback: (opened: Socket | Loss) => void) => void
+/**
+ * Opens one connection, or says why there is none; calls back once, after it has returned. A socket's errors are listened
+ * to. What it reads goes to `onRead`, whose bytes are there only until it returns.
+ */
+export type Connect = (onRead: (bytes: Buffer) => void, callback: (opened: Socket | Loss) => void) => void
+
+/** What one plain connection reads at once. One for all: each read is handed over before the next one begins. */
+const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
 /** Opens the connections of one origin: plain or TLS, HTTP/1.1 only, within `connectMs`. */
 export function createConnector(origin: string, options: ConnectorOptions): Connect {
@@ -44,7 +50,7 @@ export function createConnector(origin: string, options: ConnectorOptions): Conn
   // One origin, so one session to resume.
   let session: Buffer | undefined
 
-  return (callback) => {
+  return (onRead, callback) => {
     let settled = false
     let socket: Socket | undefined
     const fail = (loss: Loss): void => {
@@ -68,6 +74,10 @@ export function createConnector(origin: string, options: ConnectorOptions): Conn
       queueMicrotask(() => fail('unreachable'))
       return
     }
+    const takeRead = (length: number): boolean => {
+      onRead(readBuffer.subarray(0, length))
+      return true
+    }
     const tcp = connectTcp({
       host: hostname,
       port: Number(target.port) || (secure ? 443 : 80),
@@ -75,6 +85,8 @@ export function createConnector(origin: string, options: ConnectorOptions): Conn
       keepAlive: true,
       keepAliveInitialDelay: tcpKeepAliveMs,
       ...(lookup === undefined ? undefined : { lookup }),
+      // Node would take new memory for each read, and far more than most of them need.
+      ...(secure ? undefined : { onread: { buffer: readBuffer, callback: takeRead } }),
     })
     socket = tcp
     tcp.on('error', failWith)
@@ -95,7 +107,10 @@ export function createConnector(origin: string, options: ConnectorOptions): Conn
           session = next
         })
         tls.on('error', failWith)
-        tls.once('secureConnect', () => succeed(tls))
+        tls.once('secureConnect', () => {
+          tls.on('data', onRead)
+          succeed(tls)
+        })
         // A peer that closes in the middle of the handshake gives no error.
         tls.once('close', () => fail('unreachable'))
       }

@@ -37,7 +37,7 @@ export function getText(url: string, pools: UpstreamPools, requestId: string): P
         onHead: ({ status }) => status === 200 || giveUp(new UpstreamError('server_error', { status })),
         onData(chunk) {
           bytes += chunk.length
-          if (bytes <= maxBytes) chunks.push(chunk)
+          if (bytes <= maxBytes) chunks.push(Buffer.from(chunk))
           else giveUp(new UpstreamError('broken'))
         },
         onEnd() {

@@ -50,7 +50,7 @@ export function testUpstream(backend: Backend, parts: { clock: Clock; requestId:
         },
         onData(chunk) {
           bytes += chunk.length
-          if (bytes <= maxAnswerBytes) chunks.push(chunk)
+          if (bytes <= maxAnswerBytes) chunks.push(Buffer.from(chunk))
           else {
             call.abort()
             finish('broken')

@@ -49,7 +49,7 @@ export class Recording {
 
   onData(chunk: Buffer): void {
     if (this.steps.at(-1) !== 'data') this.steps.push('data')
-    this.chunks.push(chunk)
+    this.chunks.push(Buffer.from(chunk))
     this.bytes += chunk.length
     this.#onFirst?.()
   }
