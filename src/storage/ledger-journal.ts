@@ -25,7 +25,7 @@ const flushLimitMs = 20_000
 /** The reason that is told where a batch hangs. */
 export const commitHangs = 'commit_hangs'
 /** Under load two commits begin at least this far apart, so that many requests share one. */
-const commitEveryMs = 10
+const commitEveryMs = 3
 /** A last batch of at least so many requests is load; below it nobody is made to wait for company. */
 const busyBatch = 8
 /** How often the place where recovery begins moves on. It stays one such step behind, see `#moveRecoverFrom`. */
