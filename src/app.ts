@@ -103,7 +103,7 @@ export async function startApp(
   const config = withPort(listening.port)
   const { managed } = guard
   const webNeeds = { storage, stored, api, sales, providers, managed, status, health, clock, random, log }
-  web.serve(parts.use(openWeb(config, webNeeds)).fetch)
+  web.serve(parts.use(await openWeb(config, webNeeds)).fetch)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
   const owned = parts.move()

@@ -17,7 +17,6 @@ import type { Api } from './http/api.ts'
 import type { ManagedAccess } from './gateway/ports.ts'
 import type { BackendsHealth } from './gateway/routing/health.ts'
 import { openOutbox } from './mail/outbox.ts'
-import { openSmtp } from './mail/smtp.ts'
 import { openConsoleDesk } from './open-console-desk.ts'
 import type { Providers } from './open-providers.ts'
 import type { Storage } from './open-storage.ts'
@@ -56,11 +55,11 @@ export interface Web extends Disposable {
   readonly fetch: ReturnType<typeof createWebApp>
 }
 
-export function openWeb(config: Config, needs: WebNeeds): Web {
+export async function openWeb(config: Config, needs: WebNeeds): Promise<Web> {
   const { storage, sales, providers, status, clock, random, log } = needs
   const { store } = storage
   const { pepper } = config.secrets
-  const { close, ...mail } = openMail(config, clock, log)
+  const { close, ...mail } = await openMail(config, clock, log)
   const { appUrl, baseUrl } = config
   const links = linksFor(appUrl)
   const leaks = openLeaks(config, { storage, clock, random, sendMail: mail.sendMail })
@@ -150,12 +149,14 @@ function keptAnswers(config: Config, { storage, stored, clock }: WebNeeds): WebP
 }
 
 /** The mail server; in local mode without one the outbox; in production without one nothing. */
-function openMail(
+async function openMail(
   config: Config,
   clock: Clock,
   log: EventLog,
-): Pick<WebParts, 'sendMail' | 'outbox'> & { close: () => void } {
+): Promise<Pick<WebParts, 'sendMail' | 'outbox'> & { close: () => void }> {
   if (config.mail !== undefined) {
+    // Read only where letters are sent: it takes memory that most have no use for.
+    const { openSmtp } = await import('./mail/smtp.ts')
     const smtp = openSmtp(config.mail, log)
     return { sendMail: smtp.send satisfies SendMail, outbox: undefined, close: () => smtp.close() }
   }

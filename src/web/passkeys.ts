@@ -1,9 +1,4 @@
-import {
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-  type AuthenticationResponseJSON,
-  type RegistrationResponseJSON,
-} from '@simplewebauthn/server'
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import { challengeLifeMs, mintChallenge, takeChallenge } from '../accounts/challenges.ts'
 import type { Account } from '../domain/accounts.ts'
 import type { Passkey } from '../domain/identity.ts'
@@ -15,6 +10,9 @@ const productName = 'svc-router'
 /** Ed25519, ECDSA with P-256, RSA (COSE). */
 const algorithms = [-8, -7, -257]
 const signInPurpose = 'sign in'
+
+/** Read when the first passkey comes: its 250 files and their certificates take 8 MB. */
+const loadLibrary = () => import('@simplewebauthn/server')
 
 /** For which site passkeys are made here; undefined where browsers allow none: an address is no site, nor is plain http. */
 export function passkeySite({ headers, parts }: Visit): { readonly id: string; readonly origin: string } | undefined {
@@ -57,6 +55,7 @@ export async function checkSignIn(visit: Visit, answer: string): Promise<Passkey
   if (site === undefined || typeof response?.id !== 'string') return undefined
   const passkey = await identity.store.findPasskey(response.id)
   if (passkey === undefined) return undefined
+  const { verifyAuthenticationResponse } = await loadLibrary()
   const verified = await orNothing(() =>
     verifyAuthenticationResponse({
       response,
@@ -86,6 +85,7 @@ export async function checkRegistration(
   const response = parseObject(answer) as RegistrationResponseJSON | undefined
   if (site === undefined || response === undefined) return undefined
   const { identity } = visit.parts
+  const { verifyRegistrationResponse } = await loadLibrary()
   const verified = await orNothing(() =>
     verifyRegistrationResponse({
       response,
