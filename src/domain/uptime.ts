@@ -27,28 +27,27 @@ export function shownDays(nowMs: number): readonly string[] {
   return Array.from({ length: uptimeDays }, (_, index) => dayOf(nowMs - (uptimeDays - 1 - index) * dayMs))
 }
 
+interface Counting {
+  readonly day: string
+  readonly kind: UptimeKind
+  readonly name: string
+  answered: number
+  failed: number
+}
+
 /** Counts in memory what happened since it was last taken. */
 export class UptimeTally {
-  #counts = new Map<string, { day: string; kind: UptimeKind; name: string; answered: number; failed: number }>()
-  /** The day that was counted last: every request asks for it, and it seldom changes. */
-  #day = ''
+  #counts = new Map<string, Counting>()
+  /** Those of the day that was counted last, by name: every request asks for two of them. */
+  #ofDay: Readonly<Record<UptimeKind, Map<string, Counting>>> = { profile: new Map(), backend: new Map() }
   #dayNumber = Number.NaN
 
   /** Counts one. */
   note(timeMs: number, kind: UptimeKind, name: string, isAnswered: boolean): void {
     const dayNumber = Math.floor(timeMs / dayMs)
-    if (dayNumber !== this.#dayNumber) {
-      this.#day = dayOf(timeMs)
-      this.#dayNumber = dayNumber
-    }
-    const day = this.#day
-    const key = `${day} ${kind} ${name}`
-    let count = this.#counts.get(key)
-    if (count === undefined) {
-      if (this.#counts.size >= maxCounts) return
-      count = { day, kind, name, answered: 0, failed: 0 }
-      this.#counts.set(key, count)
-    }
+    if (dayNumber !== this.#dayNumber) this.#beginDay(dayNumber)
+    const count = this.#ofDay[kind].get(name) ?? this.#countOf(timeMs, kind, name)
+    if (count === undefined) return
     if (isAnswered) count.answered += 1
     else count.failed += 1
   }
@@ -62,6 +61,7 @@ export class UptimeTally {
   take(): readonly UptimeCount[] {
     const taken = this.list()
     this.#counts = new Map()
+    this.#beginDay(this.#dayNumber)
     return taken
   }
 
@@ -76,6 +76,25 @@ export class UptimeTally {
         known.failed += failed
       }
     }
+  }
+
+  #beginDay(dayNumber: number): void {
+    this.#dayNumber = dayNumber
+    this.#ofDay = { profile: new Map(), backend: new Map() }
+  }
+
+  /** Undefined where there are too many names already. */
+  #countOf(timeMs: number, kind: UptimeKind, name: string): Counting | undefined {
+    const day = dayOf(timeMs)
+    const key = `${day} ${kind} ${name}`
+    let count = this.#counts.get(key)
+    if (count === undefined) {
+      if (this.#counts.size >= maxCounts) return undefined
+      count = { day, kind, name, answered: 0, failed: 0 }
+      this.#counts.set(key, count)
+    }
+    this.#ofDay[kind].set(name, count)
+    return count
   }
 }
 

@@ -32,7 +32,9 @@ export class Callers {
       const { authorization, 'x-api-key': apiKey } = request.headers
       const found = this.#parts.gateway.authenticate(authorization, apiKey as string | undefined)
       if (!(found instanceof Promise)) return this.#admit(request, found)
-      return found.then((principal) => this.#admit(request, principal)).catch((error: unknown) => this.#refuse(request, error))
+      return found
+        .then((principal) => this.#admit(request, principal))
+        .catch((error: unknown) => this.#refuse(request, error))
     } catch (error) {
       return this.#refuse(request, error)
     }

@@ -74,16 +74,16 @@ function createHttpServer(options: ServeOptions): Server {
 function attach(server: Server, api: Api, options: ServeOptions): void {
   /** The answer under way on each connection: what is no request any more must not be written into it. */
   const answers = new WeakMap<Socket, ServerResponse>()
+  const begin = (request: IncomingMessage, response: ServerResponse): void => {
+    answers.set(request.socket, response)
+    api.handle(request, response)
+  }
   const take = (request: IncomingMessage, response: ServerResponse): void => {
-    const begin = (): void => {
-      answers.set(request.socket, response)
-      api.handle(request, response)
-    }
-    response.once('prefinish', () => request.socket.setTimeout(slowReaderMs))
+    response.on('prefinish', expectReader)
     // Requests sent one behind the other without waiting: each begins when its turn to answer has come, so that what
     // is marked as delivered can leave at once (contract 4.4).
-    if (response.socket !== null) begin()
-    else response.once('socket', begin)
+    if (response.socket !== null) begin(request, response)
+    else response.once('socket', () => begin(request, response))
   }
   server.on('request', take)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
@@ -100,6 +100,11 @@ function attach(server: Server, api: Api, options: ServeOptions): void {
   // What else is expected may be passed over (RFC 9110, 10.1.1), and Node's own answer says nothing.
   server.on('checkExpectation', take)
   server.on('connect', (_request, socket) => socket.destroy())
+}
+
+/** From the end of an answer on its reader has so long to take it. */
+function expectReader(this: ServerResponse): void {
+  this.req.socket.setTimeout(slowReaderMs)
 }
 
 function listen(server: Server, { host, port }: ServeOptions): Promise<void> {
