@@ -2,6 +2,9 @@ import type { ServerResponse } from 'node:http'
 import type { AnswerHead, AnswerSink } from '../gateway/ports.ts'
 import { reliabilityHeaders, usageHeaders } from './signals.ts'
 
+/** Up to here a whole answer is joined with its headers. */
+const maxJoinedBytes = 12 * 1024
+
 /** Writes an answer to a caller's connection. */
 export class ResponseSink implements AnswerSink {
   readonly #response: ServerResponse
@@ -39,7 +42,7 @@ export class ResponseSink implements AnswerSink {
     if (!this.#response.headersSent && this.#head !== undefined) this.#writeHead(this.#head, last?.length ?? 0)
     if (this.#isHeld) {
       // Node would send at the end at once.
-      if (last !== undefined && last.length > 0) this.#response.write(last)
+      if (last !== undefined && last.length > 0) this.#writeWhole(last)
       this.#endsOnRelease = true
     } else if (last === undefined || last.length === 0) this.#response.end()
     else this.#response.end(last)
@@ -72,6 +75,12 @@ export class ResponseSink implements AnswerSink {
       response.on('close', () => {
         if (!response.writableEnded) run()
       })
+  }
+
+  /** Node sends a text in one piece with its headers, and bytes in a second one; a text is copied once more. */
+  #writeWhole(bytes: Uint8Array): void {
+    if (bytes.length > maxJoinedBytes || !Buffer.isBuffer(bytes)) this.#response.write(bytes)
+    else this.#response.write(bytes.toString('latin1'), 'latin1')
   }
 
   #writeHead(head: AnswerHead, length: number | undefined): void {
