@@ -88,7 +88,7 @@ export const compileCache = join(root, 'node_modules', '.cache', 'svc-router')
  * How Node runs the program. A young heap of half the usual size, and two of the C library's memory areas in place of one
  * for each thread, keep 20 MB from 1,000 open streams (decision 26). What the environment says already is left to it.
  */
-export const nodeFlags = ['--max-semi-space-size=16']
+export const nodeFlags = ['--max-semi-space-size=8', '--no-page-promotion']
 const nodeEnvironment = { NODE_COMPILE_CACHE: compileCache, MALLOC_ARENA_MAX: '2' }
 /** Names what was set here, so that src/main.ts does not hand it on to programs that it runs. */
 const setByBootEnv = 'SVC_ROUTER_SET_BY_BOOT'
