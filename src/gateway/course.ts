@@ -37,7 +37,8 @@ export class Course {
   readonly #of: CourseOf
   readonly #failover: Pick<Failover, 'attempts' | 'current' | 'retryCount' | 'firstContent' | 'release'>
   readonly #startedMs: number
-  readonly #timers: Timer[] = []
+  #deadline: Timer | undefined
+  #silence: Timer | undefined
   place = -1
   #gone = false
   #opened = false
@@ -62,7 +63,7 @@ export class Course {
     const { clock, budget } = this.#parts
     const { sink, totalMs, context, fused } = this.#of
     sink.onGone(() => this.#leave())
-    this.#timers.push(clock.after(totalMs, () => this.#passDeadline()))
+    this.#deadline = clock.after(totalMs, () => this.#passDeadline())
     if (fused !== undefined) fused.onProgress = () => this.#tellProgress(fused)
     if (context.conversation.stream) this.#watchSilence(fused?.silenceMs)
     budget.requestStarted()
@@ -77,7 +78,8 @@ export class Course {
     } finally {
       this.#failover.release()
       budget.requestEnded()
-      for (const timer of this.#timers) timer.cancel()
+      this.#deadline.cancel()
+      this.#silence?.cancel()
     }
   }
 
@@ -170,12 +172,11 @@ export class Course {
 
   /** Before any content: keeps the caller's stream alive in its own format (contract 5.3, 5.7). */
   #watchSilence(silentMs = (this.#of.fused ?? this.#parts).keepAliveMs): void {
-    const timer = this.#parts.clock.after(silentMs, () => {
+    this.#silence = this.#parts.clock.after(silentMs, () => {
       if (this.#firstContentMs !== undefined || this.#gone) return
       this.#beginEarly()
       this.#watchSilence()
     })
-    this.#timers.push(timer)
   }
 
   #beginEarly(): void {
