@@ -7,6 +7,8 @@ import type { ModelRequest } from '../gateway/ports.ts'
 const maxHeaders = 200
 /** Headers of which a second one could mean something else than the first. */
 const once = ['host', 'user-agent', 'content-type', 'authorization', 'x-api-key', 'content-length', attachedToolsHeader]
+/** Their places by the length of their names; no two are alike. */
+const placeByLength = new Map(once.map((name, place) => [name.length, place]))
 
 /** Refuses headers that two readers could understand differently. @throws ServiceError `duplicate_header`, `headers_too_large`, `invalid_request` */
 export function checkHeaders({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
@@ -35,8 +37,8 @@ export function checkHeaders({ rawHeaders, headers, httpVersion }: IncomingMessa
 
 /** A bit for each name of `once`, 0 for every other name. Told by length first, because it runs for every header. */
 function bitOf(name: string): number {
-  const place = once.findIndex((known) => known.length === name.length)
-  if (place < 0 || (name.charCodeAt(0) | 0x20) !== once[place]!.charCodeAt(0)) return 0
+  const place = placeByLength.get(name.length)
+  if (place === undefined || (name.charCodeAt(0) | 0x20) !== once[place]!.charCodeAt(0)) return 0
   return name.toLowerCase() === once[place] ? 1 << place : 0
 }
 
