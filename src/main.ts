@@ -10,6 +10,7 @@ import type { Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
 import { AuditBroken, takeCheckpoint } from './accounts/audit.ts'
 import type { AuditStore } from './accounts/ports.ts'
+import { failureName } from './domain/bugs.ts'
 import { checkpointKeys } from './domain/checkpoint.ts'
 import { systemClock } from './domain/clock.ts'
 import { idMinter } from './domain/ids.ts'
@@ -178,9 +179,8 @@ const terminal: Terminal = {
 }
 
 function tellBug(error: unknown): void {
-  const name = error instanceof Error ? error.name : 'unknown'
   terminal.err(
-    `error: something went wrong that should not have (${name})\n  = fix: run the command again with ${debugEnv}=1 and report what it prints`,
+    `error: something went wrong that should not have (${failureName(error)})\n  = fix: run the command again with ${debugEnv}=1 and report what it prints`,
   )
   if ((process.env[debugEnv] ?? '') !== '')
     terminal.err(error instanceof Error ? (error.stack ?? error.message) : String(error))

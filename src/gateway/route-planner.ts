@@ -42,12 +42,13 @@ export async function planRoute(
     assertServed(conversation)
     const panel = planPanel(parts, profile, { conversation, backends })
     if (panel === undefined) assertSayable(request, conversation, backends, parts)
+    const tokens = estimateTokens(conversation)
     const order = planOrder({
       backends,
       health: parts.health,
       write: (backend) => writeBody(backend, request, conversation, parts),
       laneOf: (backend) => (relayFor(backend, request, parts.relays) === undefined ? 'translation' : 'relay'),
-      doubtsOf: (backend) => doubtsOf(backend, question, conversation),
+      doubtsOf: (backend) => doubtsOf(backend, question, tokens),
     })
     return { refusal: undefined, panel, asked: order.asked, leftOut: [...order.leftOut, ...unserved] }
   } catch (error) {
@@ -78,10 +79,10 @@ function planPanel(
 function doubtsOf(
   { contextWindow, capabilities }: Backend,
   { images, tools }: RouteQuestion,
-  conversation: Conversation,
+  tokens: number,
 ): readonly RouteDoubt[] {
   const doubts: RouteDoubt[] = []
-  if (contextWindow !== undefined && estimateTokens(conversation) > contextWindow) doubts.push('window_small')
+  if (contextWindow !== undefined && tokens > contextWindow) doubts.push('window_small')
   if (images && capabilities?.image_input === false) doubts.push('no_images')
   if (tools && capabilities?.tools === false) doubts.push('no_tools')
   return doubts
