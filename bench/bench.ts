@@ -66,10 +66,10 @@ export class Bench {
     return this.options.gateways.filter((name) => among.includes(name) && !this.absent.has(name))
   }
 
-  /** The gateways that all CPU scenarios share; one that cannot be started is noted and left out for good. */
-  async shared(): Promise<Gateway[]> {
+  /** The gateways that all CPU scenarios share, and others; one that cannot be started is noted and left out for good. */
+  async shared(besides: readonly GatewayName[] = []): Promise<Gateway[]> {
     const gateways: Gateway[] = []
-    for (const name of this.names()) {
+    for (const name of [...this.names(), ...besides]) {
       const gateway = this.#shared.get(name) ?? (await this.#startShared(name))
       if (gateway !== undefined) gateways.push(gateway)
     }

@@ -7,7 +7,7 @@ import { clientHeaders, clientRequest, requestBytes } from './bodies.ts'
 import type { RequestKind } from './bodies.ts'
 import type { Child, Processes } from './processes.ts'
 import type { Listening, Target } from './protocol.ts'
-import { readFirstKey, svcRouterCommand, svcRouterEnvironment, whyNoSvcRouter } from './svc-router.ts'
+import { nodeFlags, readFirstKey, svcRouterCommand, svcRouterEnvironment, whyNoSvcRouter } from './svc-router.ts'
 
 const startTimeoutMs = 30_000
 const probeTimeoutMs = 10_000
@@ -16,7 +16,7 @@ const relayConnections = 512
 /** A made-up key of the right length, for gateways that do not look at it. */
 const nobodysKey = `sk_svc_${'0'.repeat(38)}`
 
-export type GatewayName = 'relay' | 'relay-again' | 'svc-router' | 'portkey'
+export type GatewayName = 'relay' | 'relay-again' | 'floor' | 'svc-router' | 'portkey'
 
 /** A running gateway that has answered once. */
 export interface Gateway {
@@ -49,6 +49,7 @@ export async function startGateway(name: GatewayName, options: StartOptions): Pr
   if (name === 'svc-router') return await startSvcRouter(options)
   if (name === 'portkey') return await startPortkey(options)
   const origin = `http://127.0.0.1:${options.upstreamPort}`
+  if (name === 'floor') return await startFloor(origin, options)
   const connections = String(options.connections ?? relayConnections)
   const args = [join(import.meta.dirname, 'relay.ts'), origin, connections]
   const child = options.processes.start(name, 'gateway', args, { talks: true })
@@ -68,6 +69,13 @@ async function startSvcRouter(options: StartOptions): Promise<Gateway> {
     const key = readFirstKey(folder)
     return key === undefined ? undefined : { authorization: `Bearer ${key}` }
   })
+}
+
+async function startFloor(origin: string, { processes, folder }: StartOptions): Promise<Gateway> {
+  const args = [...nodeFlags, join(import.meta.dirname, 'floor.ts'), origin, folder]
+  const child = processes.start('floor', 'gateway', args, { talks: true, environment: svcRouterEnvironment })
+  const { port } = await child.ask<Listening>(undefined, startTimeoutMs)
+  return await whenReady('floor', child, port, () => ({ authorization: `Bearer ${nobodysKey}` }))
 }
 
 async function startPortkey(options: StartOptions): Promise<Gateway> {

@@ -21,6 +21,8 @@ export interface Options {
   readonly rounds: number
   readonly scenarios: readonly ScenarioName[]
   readonly gateways: readonly GatewayName[]
+  /** Whether whole answers are measured of `floor.ts`, too. */
+  readonly floor: boolean
   readonly jsonFile: string | undefined
   readonly warmUpMs: number
   readonly runMs: number
@@ -33,12 +35,13 @@ export interface Options {
 
 const maxRounds = 50
 const maxLongRounds = 3
-export const usage = `usage: npm run bench -- [--quick] [--rounds N] [--only name,name] [--json FILE] [--control]
+export const usage = `usage: npm run bench -- [--quick] [--rounds N] [--only name,name] [--json FILE] [--control] [--floor]
   --quick     about a minute, fewer and shorter rounds: for a first look, not for a claim
   --rounds    rounds for each comparison (default 5, with --quick 2)
   --only      some of: ${scenarioNames.join(', ')}
   --json      also write every figure of every round to FILE
-  --control   measure a second relay too: how far its ratio is from 1.00 is the noise of this machine`
+  --control   measure a second relay too: how far its ratio is from 1.00 is the noise of this machine
+  --floor     measure whole answers of a gateway without all that could be left out, too`
 
 /** Reads the command line. @throws Error with one sentence that says what is wrong. */
 export function readOptions(argv: readonly string[]): Options {
@@ -50,6 +53,7 @@ export function readOptions(argv: readonly string[]): Options {
       only: { type: 'string' },
       json: { type: 'string' },
       control: { type: 'boolean', default: false },
+      floor: { type: 'boolean', default: false },
     },
   })
   const quick = values.quick
@@ -62,6 +66,7 @@ export function readOptions(argv: readonly string[]): Options {
     rounds,
     scenarios: readScenarios(values.only),
     gateways: ['relay', ...(values.control ? (['relay-again'] as const) : []), 'svc-router', 'portkey'],
+    floor: values.floor,
     jsonFile: values.json,
     warmUpMs: quick ? 500 : 5000,
     runMs: quick ? 700 : 1500,

@@ -103,7 +103,7 @@ async function enter(
   options: { readonly warm: boolean } = { warm: true },
 ): Promise<Contender[]> {
   const contenders: Contender[] = []
-  for (const gateway of await bench.shared()) {
+  for (const gateway of await bench.shared(kind === 'chat' && bench.options.floor ? ['floor'] : [])) {
     const entry = { label: gateway.name, gateway, kind, mode, warm: options.warm }
     const contender = await enterOne(bench, scenario, entry)
     if (contender !== undefined) contenders.push(contender)
