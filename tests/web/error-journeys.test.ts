@@ -3,7 +3,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { suspendAccount } from '../../src/accounts/accounts.ts'
 import { approveUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { addProvenEmail } from '../../src/accounts/sign-in.ts'
-import { systemClock } from '../../src/domain/clock.ts'
 import { errorCatalog, type ErrorCode } from '../../src/domain/errors.ts'
 import { linksFor, type LinkName } from '../../src/domain/links.ts'
 import { mintKey } from '../../src/domain/keys.ts'
@@ -12,6 +11,7 @@ import { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { hasChromium, startChromium } from './chromium.ts'
 import { Journey } from './journey.ts'
+import { upgradesPlane } from './operator.ts'
 
 const suite = hasChromium('The ways from errors to what mends them') ? describe : describe.skip
 /** Servers notice a change of keys and plans within a second. */
@@ -266,20 +266,12 @@ suite('where an operator decides about plans, and accounts bring their providers
     await journey.pressButton('Ask for Pro')
     await journey.page.getByText('waits for the operator').waitFor()
     expect(journey.clicks).toBe(1)
-    const { store, plane, config } = service
-    const [request] = await store.billing.listUpgradeRequests({ accountId: account.id, onlyOpen: true, limit: 1 })
-    await approveUpgrade(
-      {
-        ...plane,
-        clock: systemClock(),
-        accounts: store,
-        store: store.billing,
-        plans: config.plans,
-        defaultPlan: config.defaultPlan,
-        graceMs: 0,
-      },
-      request!.id,
-    )
+    const [request] = await service.store.billing.listUpgradeRequests({
+      accountId: account.id,
+      onlyOpen: true,
+      limit: 1,
+    })
+    await approveUpgrade(upgradesPlane(service), request!.id)
     await expect.poll(async () => (await ask()).status, noticedWithin).toBe(200)
   })
 })

@@ -2,12 +2,11 @@ import type { Page } from 'playwright-core'
 import { createOperator } from '../../src/accounts/operators.ts'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { createOperatorLink } from '../../src/accounts/proofs.ts'
-import { systemClock } from '../../src/domain/clock.ts'
 import type { OperatorRole } from '../../src/domain/operators.ts'
 import type { Service } from '../service.ts'
 import { everyDeskPage, fillDesks } from './every-desk-page.ts'
 import type { PageState } from './every-page.ts'
-import { operatorsPlane } from './operator.ts'
+import { operatorsPlane, upgradesPlane } from './operator.ts'
 
 const operator = (name: string, show: PageState['show']): PageState => ({
   name: `operator-${name}`,
@@ -121,11 +120,9 @@ export const everyConsolePage: readonly PageState[] = [
 
 /** Gives the console something to show. */
 export async function fillConsole(service: Service): Promise<void> {
-  const plane = { ...service.plane, clock: systemClock(), accounts: service.store, store: service.store.billing }
-  const plans = { plans: service.config.plans, defaultPlan: 'free', graceMs: 0 }
   for (const name of ['hopeful', 'a much longer name of an account that asks for more']) {
     const { account } = await service.addAccount(name, 'free')
-    await requestUpgrade({ ...plane, ...plans }, account.id, 'pro')
+    await requestUpgrade(upgradesPlane(service), account.id, 'pro')
   }
   await service.suspend((await service.addAccount('suspended & gone', 'free')).account.id)
   for (const role of ['support', 'viewer'] as const)

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { addPasskey } from '../../src/accounts/sign-in.ts'
 import { routes } from '../../src/web/routes.ts'
-import { systemClock } from '../../src/domain/clock.ts'
 import type { Service } from '../service.ts'
 import { signedInTo, startWeb, type Visitor } from './browser-less.ts'
+import { upgradesPlane } from './operator.ts'
 
 /** What a route's parameter names, for every route that there is: a new one is added here, or the test fails. */
 type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId' | 'recordId' | 'managedId'
@@ -19,19 +19,7 @@ beforeAll(async () => {
   intruder = await signedInTo(service, (await service.addAccount('intruder', 'max')).account.id)
   await service.connectOwn('sk-made-up-credential-of-the-owner')
   const asked = await owner.post('/account/emails', { email: 'owner@example.com' })
-  const request = await requestUpgrade(
-    {
-      ...service.plane,
-      clock: systemClock(),
-      accounts: service.store,
-      store: service.store.billing,
-      plans: service.config.plans,
-      defaultPlan: 'free',
-      graceMs: 0,
-    },
-    service.account.id,
-    'pro',
-  )
+  const request = await requestUpgrade(upgradesPlane(service), service.account.id, 'pro')
   const recordId = (await service.chat()).headers.get('x-request-id')!
   await vi.waitFor(async () => {
     expect(await service.store.findActivity(service.account.id, recordId)).toBeDefined()

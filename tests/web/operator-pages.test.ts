@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { verifyExport } from '../../src/accounts/audit-export.ts'
-import { systemClock } from '../../src/domain/clock.ts'
 import { readCheckpoint } from '../../src/domain/checkpoint.ts'
 import type { Operator } from '../../src/domain/operators.ts'
 import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
-import { enterAs } from './operator.ts'
+import { enterAs, upgradesPlane } from './operator.ts'
 
 let service: Service
 let visitor: Visitor
@@ -124,9 +123,7 @@ describe('accounts', () => {
 describe('upgrade requests', () => {
   const ask = async (name: string): Promise<{ id: string; accountId: string }> => {
     const { account } = await service.addAccount(name, 'free')
-    const plane = { ...service.plane, clock: systemClock(), accounts: service.store, store: service.store.billing }
-    const plans = { plans: service.config.plans, defaultPlan: 'free', graceMs: 0 }
-    return requestUpgrade({ ...plane, ...plans }, account.id, 'pro')
+    return requestUpgrade(upgradesPlane(service), account.id, 'pro')
   }
   const planOf = async (accountId: string): Promise<string | undefined> =>
     (await service.store.findAccount(accountId))?.planId

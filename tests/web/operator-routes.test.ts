@@ -4,14 +4,13 @@ import { openIncident } from '../../src/accounts/incidents.ts'
 import { requestManagedAccess } from '../../src/accounts/managed-access.ts'
 import { openSession } from '../../src/accounts/sessions.ts'
 import { fileTicket } from '../../src/accounts/support.ts'
-import { systemClock } from '../../src/domain/clock.ts'
 import { hasRole, operatorRoles, type OperatorRole } from '../../src/domain/operators.ts'
 import type { OperatorRoute } from '../../src/web/route.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, Visitor } from './browser-less.ts'
-import { enterAs } from './operator.ts'
+import { enterAs, upgradesPlane } from './operator.ts'
 
 /** What the parameters of the console's routes name: a new one is added here, or the test fails. */
 type Named =
@@ -45,9 +44,7 @@ beforeAll(async () => {
   for (const role of operatorRoles) operators[role] = (await enterAs(service, role)).visitor
   const { operator: other, visitor } = await enterAs(service, 'viewer', 'other@example.com')
   const asked = await visitor.post('/operator/confirm')
-  const plane = { ...service.plane, clock: systemClock(), accounts: service.store, store: service.store.billing }
-  const plans = { plans: service.config.plans, defaultPlan: 'free', graceMs: 0 }
-  const request = await requestUpgrade({ ...plane, ...plans }, service.account.id, 'pro')
+  const request = await requestUpgrade(upgradesPlane(service), service.account.id, 'pro')
   const [key] = await service.store.listKeys(service.account.id, 1)
   const desks = { ...service.plane, store: service.store }
   const managed = await requestManagedAccess(desks, service.account.id)
