@@ -25,6 +25,22 @@ export function upgradesPlane(service: Service): UpgradesPlane {
   }
 }
 
+/** Everything that the console could change, but the log of it: what is equal before and after was not changed. */
+export async function changeable({ store }: Service): Promise<string> {
+  const accounts = await store.listAccounts(1_000)
+  return JSON.stringify([
+    accounts,
+    await Promise.all(accounts.map(({ id }) => store.listKeys(id, 100))),
+    await store.operators.listOperators(100),
+    await store.billing.listUpgradeRequests({ limit: 100 }),
+    await store.managedAccess(),
+    await store.listManagedRequests({ limit: 100 }),
+    await store.listBackendControls(),
+    await store.listIncidents(0, 100),
+    await store.listTickets(100),
+  ])
+}
+
 /** The token of a link that signs an operator in, once. */
 export async function linkToken(service: Service, operatorId: string): Promise<string> {
   const link = await createOperatorLink({ ...service.plane, store: service.store }, operatorId, service.config.appUrl)
