@@ -1,15 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { AxeResults } from 'axe-core'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Service } from '../service.ts'
+import type { Page } from 'playwright-core'
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Service } from '../service.ts'
 import { Visitor } from './browser-less.ts'
-import { hasChromium, startChromium } from './chromium.ts'
+import { hasChromium } from './chromium.ts'
 import { beholders, byName, everyPage, fillAccount, lastLetter, signIn, signInAs } from './every-page.ts'
 import { focused, tabTo } from './keyboard.ts'
-
-const stepMs = 10_000
+import { WatchedPages } from './watched-pages.ts'
 
 /** What of a refusal these journeys follow. */
 interface Refused {
@@ -18,23 +17,12 @@ interface Refused {
 const suite = hasChromium('The web app') ? describe : describe.skip
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-let browser: Browser
+const pages = new WatchedPages()
 let service: Service
-let context: BrowserContext
 let page: Page
-/** What a page must never do: ask elsewhere, break its own policy, or fail. */
-let faults: string[] = []
 
-async function open(options: Parameters<Browser['newContext']>[0] = {}): Promise<void> {
-  context = await browser.newContext(options)
-  context.setDefaultTimeout(stepMs)
-  page = await context.newPage()
-  page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
-  page.on('pageerror', (error) => void faults.push(error.message))
-  page.on('request', (request) => {
-    if (new URL(request.url()).port !== new URL(service.config.appUrl).port)
-      faults.push(`asked elsewhere: ${request.url()}`)
-  })
+async function open(options: Parameters<WatchedPages['openAlone']>[0] = {}): Promise<void> {
+  page = await pages.openAlone(options)
 }
 
 const statusOf = async (key: string): Promise<number> =>
@@ -42,20 +30,9 @@ const statusOf = async (key: string): Promise<number> =>
 const shownKey = async (): Promise<string> => (await page.locator('#new-key').textContent())?.trim() ?? ''
 
 suite('in a browser', () => {
-  beforeAll(async () => {
-    browser = await startChromium()
-  })
-  afterAll(() => browser.close())
-  beforeEach(async () => {
-    service = await Service.start()
-    faults = []
-  })
-  afterEach(async () => {
-    await context.close()
-    await service.stop()
-    // Refusals of forms are said in the console by their status.
-    expect(faults.filter((fault) => !/status of 4(00|04|10|22)/.test(fault))).toEqual([])
-  })
+  // Refusals of forms are said in the console by their status.
+  pages.watch(/status of 4(00|04|10|22)/)
+  beforeEach(() => void ({ service } = pages))
 
   test('first key: from the link of an error to a working key, without an account before', async () => {
     await open()
@@ -63,9 +40,7 @@ suite('in a browser', () => {
     const { accountSetupUrl } = ((await refused.json()) as Refused).error
     await page.goto(accountSetupUrl)
     await page.getByLabel('Email address').fill('new@example.com')
-    await page.getByRole('button', { name: 'Send the code' }).click()
-    await page.getByLabel('Code').fill((await lastLetter(page, service.config.appUrl)).code)
-    await page.getByRole('button', { name: 'Go on' }).click()
+    await pages.proveByCode(page, 'Go on')
     await page.getByRole('heading', { name: 'Your first key' }).waitFor()
     expect(await statusOf(await shownKey())).toBe(200)
     await page.getByRole('link', { name: 'To your account' }).click()
@@ -83,9 +58,7 @@ suite('in a browser', () => {
     const { keyRecoveryUrl } = ((await refused.json()) as Refused).error
     await page.goto(keyRecoveryUrl)
     await page.getByLabel('Email address').fill('owner@example.com')
-    await page.getByRole('button', { name: 'Send the code' }).click()
-    await page.getByLabel('Code').fill((await lastLetter(page, service.config.appUrl)).code)
-    await page.getByRole('button', { name: 'Get a new key' }).click()
+    await pages.proveByCode(page, 'Get a new key')
     await page.getByRole('heading', { name: 'Your new key' }).waitFor()
     expect(await statusOf(await shownKey())).toBe(200)
   })
@@ -117,7 +90,7 @@ suite('in a browser', () => {
   test('a passkey is added, signs in without a letter, cannot be replayed, and is removed', async () => {
     await open()
     const origin = byName(service)
-    const devtools = await context.newCDPSession(page)
+    const devtools = await page.context().newCDPSession(page)
     await devtools.send('WebAuthn.enable')
     await devtools.send('WebAuthn.addVirtualAuthenticator', {
       options: {
@@ -159,9 +132,7 @@ suite('in a browser', () => {
     await open({ javaScriptEnabled: false })
     await page.goto(`${service.config.appUrl}/account/setup`)
     await page.getByLabel('Email address').fill('no-script@example.com')
-    await page.getByRole('button', { name: 'Send the code' }).click()
-    await page.getByLabel('Code').fill((await lastLetter(page, service.config.appUrl)).code)
-    await page.getByRole('button', { name: 'Go on' }).click()
+    await pages.proveByCode(page, 'Go on')
     expect(await statusOf(await shownKey())).toBe(200)
     expect(await page.getByRole('button', { name: 'Copy' }).count()).toBe(0)
     await page.getByRole('link', { name: 'All keys' }).click()

@@ -1,59 +1,27 @@
-import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Service } from '../service.ts'
-import { SkippingClock } from '../skipping-clock.ts'
-import { hasChromium, startChromium } from './chromium.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+import { hasChromium } from './chromium.ts'
 import { enterConsole } from './every-console-page.ts'
-import { lastLetter, signIn } from './every-page.ts'
+import { signIn } from './every-page.ts'
+import { WatchedPages } from './watched-pages.ts'
 
-const stepMs = 10_000
 const confirmedMs = 11 * 60_000
 const suite = hasChromium('The console’s desks') ? describe : describe.skip
-
-let browser: Browser
-let service: Service
-let clock: SkippingClock
-let contexts: BrowserContext[] = []
-let faults: string[] = []
-
-async function open(): Promise<Page> {
-  const context = await browser.newContext()
-  contexts.push(context)
-  context.setDefaultTimeout(stepMs)
-  const page = await context.newPage()
-  page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
-  page.on('pageerror', (error) => void faults.push(error.message))
-  return page
-}
+const pages = new WatchedPages()
 
 /** Proves again who sits there, as the console asks. */
 async function confirm(page: Page): Promise<void> {
-  await page.getByRole('button', { name: 'Send the code' }).click()
-  await page.getByLabel('Code').fill((await lastLetter(page, service.config.appUrl)).code)
-  await page.getByRole('button', { name: 'Confirm' }).click()
+  await pages.proveByCode(page, 'Confirm')
   await page.getByText('Nothing was changed yet').waitFor()
 }
 
 suite('in a browser', () => {
-  beforeAll(async () => {
-    browser = await startChromium()
-  })
-  afterAll(() => browser.close())
-  beforeEach(async () => {
-    clock = new SkippingClock()
-    service = await Service.start({ clock })
-    contexts = []
-    faults = []
-  })
-  afterEach(async () => {
-    await Promise.all(contexts.map((context) => context.close()))
-    await service.stop()
-    expect(faults).toEqual([])
-  })
+  pages.watch()
 
   test('intake: an account asks, an operator proves who they are and approves, and the account sees it', async () => {
+    const { service, clock } = pages
     const { appUrl } = service.config
-    const [theirs, ours] = [await open(), await open()]
+    const [theirs, ours] = [await pages.open(), await pages.open()]
     await signIn(theirs, service)
     await theirs.goto(`${appUrl}/account/managed-access`)
     await theirs.getByRole('button', { name: 'Ask for a review' }).click()
@@ -81,7 +49,8 @@ suite('in a browser', () => {
   })
 
   test('a backend is drained with a reason, the next request goes elsewhere, and the dry run says so', async () => {
-    const page = await open()
+    const { service } = pages
+    const page = await pages.open()
     await enterConsole(page, service)
     await page.getByRole('link', { name: 'Backends' }).click()
     await page.getByRole('link', { name: 'alpha' }).click()

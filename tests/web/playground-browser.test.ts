@@ -1,33 +1,22 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Service } from '../service.ts'
+import type { Page } from 'playwright-core'
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Service } from '../service.ts'
 import { pythonWithOpenai } from '../clients/python.ts'
-import { hasChromium, startChromium } from './chromium.ts'
+import { hasChromium } from './chromium.ts'
 import { signIn } from './every-page.ts'
+import { WatchedPages } from './watched-pages.ts'
 
 const stepMs = 10_000
 const run = promisify(execFile)
 const suite = hasChromium('The playground') ? describe : describe.skip
-
-let browser: Browser
+const pages = new WatchedPages()
 let service: Service
-let context: BrowserContext
 let page: Page
-/** What a page must never do: ask elsewhere, break its own policy, or fail. */
-let faults: string[] = []
 
-async function open(path = '/playground', options: Parameters<Browser['newContext']>[0] = {}): Promise<void> {
-  context = await browser.newContext(options)
-  context.setDefaultTimeout(stepMs)
-  page = await context.newPage()
-  page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
-  page.on('pageerror', (error) => void faults.push(error.message))
-  page.on('request', (request) => {
-    if (new URL(request.url()).port !== new URL(service.config.appUrl).port)
-      faults.push(`asked elsewhere: ${request.url()}`)
-  })
+async function open(path = '/playground', options: Parameters<WatchedPages['openAlone']>[0] = {}): Promise<void> {
+  page = await pages.openAlone(options)
   await signIn(page, service)
   await page.goto(`${service.config.appUrl}${path}`)
 }
@@ -65,20 +54,9 @@ const judged = JSON.stringify({
 })
 
 suite('the playground in a browser', () => {
-  beforeAll(async () => {
-    browser = await startChromium()
-  })
-  afterAll(() => browser.close())
-  beforeEach(async () => {
-    service = await Service.start()
-    faults = []
-  })
-  afterEach(async () => {
-    await context.close()
-    await service.stop()
-    // Refusals are said in the console by their status.
-    expect(faults.filter((fault) => !/status of (401|403|404|503)/.test(fault))).toEqual([])
-  })
+  // Refusals are said in the console by their status.
+  pages.watch(/status of (401|403|404|503)/)
+  beforeEach(() => void ({ service } = pages))
 
   test('streams: text appears in steps before the end, and is not shouted piece by piece', async () => {
     await open()
@@ -256,7 +234,7 @@ suite('the playground in a browser', () => {
 
   test('a session that has ended is said in words', async () => {
     await open()
-    await context.clearCookies()
+    await page.context().clearCookies()
     await send('Hello.')
     await page.getByRole('alert').getByText('You are signed out').waitFor()
   })

@@ -1,15 +1,15 @@
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { harmless, secrets } from '../domain/forbidden-samples.ts'
 import { Service } from '../service.ts'
 import { hasChromium, startChromium } from './chromium.ts'
 import { signIn } from './every-page.ts'
+import { openWatched } from './watched-pages.ts'
 
 const suite = hasChromium('The public pages') ? describe : describe.skip
 
 let browser: Browser
 let service: Service
-let context: BrowserContext
 let page: Page
 let faults: string[]
 
@@ -24,14 +24,10 @@ suite('public pages in a browser', () => {
   })
   beforeEach(async () => {
     faults = []
-    context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] })
-    context.setDefaultTimeout(10_000)
-    page = await context.newPage()
-    page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
-    page.on('pageerror', (error) => void faults.push(error.message))
+    page = await openWatched(browser, faults, { permissions: ['clipboard-read', 'clipboard-write'] })
   })
   afterEach(async () => {
-    await context.close()
+    await page.context().close()
     expect(faults).toEqual([])
   })
 

@@ -1,0 +1,71 @@
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { Service } from '../service.ts'
+import { SkippingClock } from '../skipping-clock.ts'
+import { startChromium } from './chromium.ts'
+import { lastLetter } from './every-page.ts'
+
+const stepMs = 10_000
+
+type ContextOptions = Parameters<Browser['newContext']>[0]
+
+/** Somebody's page in a browser of their own, which notes what no page may do: break its own policy, or fail. */
+export async function openWatched(browser: Browser, faults: string[], options: ContextOptions = {}): Promise<Page> {
+  const context = await browser.newContext(options)
+  context.setDefaultTimeout(stepMs)
+  const page = await context.newPage()
+  page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
+  page.on('pageerror', (error) => void faults.push(error.message))
+  return page
+}
+
+/** The pages of a suite: each of its tests has a service of its own, and fails where a page did what none may do. */
+export class WatchedPages {
+  clock!: SkippingClock
+  service!: Service
+  #browser!: Browser
+  #contexts: BrowserContext[] = []
+  #faults: string[] = []
+
+  /** Called at the top of the suite. Forgiven are faults that its tests provoke. */
+  watch(forgiven?: RegExp): void {
+    beforeAll(async () => {
+      this.#browser = await startChromium()
+    })
+    afterAll(() => this.#browser.close())
+    beforeEach(async () => {
+      this.clock = new SkippingClock()
+      this.service = await Service.start({ clock: this.clock })
+      this.#contexts = []
+      this.#faults = []
+    })
+    afterEach(async () => {
+      await Promise.all(this.#contexts.map((context) => context.close()))
+      await this.service.stop()
+      expect(this.#faults.filter((fault) => forgiven?.test(fault) !== true)).toEqual([])
+    })
+  }
+
+  async open(options?: ContextOptions): Promise<Page> {
+    const page = await openWatched(this.#browser, this.#faults, options)
+    this.#contexts.push(page.context())
+    return page
+  }
+
+  /** Opens a page to which asking anybody but the service is a fault, too. */
+  async openAlone(options?: ContextOptions): Promise<Page> {
+    const page = await this.open(options)
+    const { port } = new URL(this.service.config.appUrl)
+    page.on('request', (request) => {
+      if (new URL(request.url()).port !== port) this.#faults.push(`asked elsewhere: ${request.url()}`)
+    })
+    return page
+  }
+
+  /** Has a code sent to the address that stands there, types it and goes on with that button. */
+  async proveByCode(page: Page, button: string): Promise<void> {
+    await page.getByRole('button', { name: 'Send the code' }).click()
+    await page.getByLabel('Code').fill((await lastLetter(page, this.service.config.appUrl)).code)
+    await page.getByRole('button', { name: button }).click()
+  }
+}
