@@ -3,7 +3,8 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Service } from '../tests/service.ts'
 import { startChromium } from '../tests/web/chromium.ts'
-import { beholders, byName, everyPage, fillAccount, signInAs } from '../tests/web/every-page.ts'
+import { byName, everyPage, fillAccount, signInAs } from '../tests/web/every-page.ts'
+import { beholders } from '../tests/web/page-state.ts'
 
 const folder = process.argv[2] ?? '.cache/screenshots'
 const sizes = [

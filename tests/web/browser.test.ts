@@ -6,8 +6,9 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Service } from '../service.ts'
 import { Visitor } from './browser-less.ts'
 import { hasChromium } from './chromium.ts'
-import { beholders, byName, everyPage, fillAccount, lastLetter, signIn, signInAs } from './every-page.ts'
+import { byName, everyPage, fillAccount, lastLetter, signIn, signInAs } from './every-page.ts'
 import { focused, tabTo } from './keyboard.ts'
+import { beholders } from './page-state.ts'
 import { WatchedPages } from './watched-pages.ts'
 
 /** What of a refusal these journeys follow. */

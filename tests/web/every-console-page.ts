@@ -1,42 +1,23 @@
 import type { Page } from 'playwright-core'
+import { controlBackend } from '../../src/accounts/backend-controls.ts'
+import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
+import { recordResale, requestManagedAccess, reviewManagedRequest } from '../../src/accounts/managed-access.ts'
 import { createOperator } from '../../src/accounts/operators.ts'
 import { requestUpgrade } from '../../src/accounts/billing/upgrade-requests.ts'
 import { createOperatorLink } from '../../src/accounts/proofs.ts'
+import { fileTicket } from '../../src/accounts/support.ts'
+import { markTicket } from '../../src/accounts/tickets.ts'
 import type { OperatorRole } from '../../src/domain/operators.ts'
 import type { Service } from '../service.ts'
-import { everyDeskPage, fillDesks } from './every-desk-page.ts'
-import type { PageState } from './every-page.ts'
 import { operatorsPlane, upgradesPlane } from './operator.ts'
+import { askForCode, at, nobody, openAll, openSummaries, operator, type PageState } from './page-state.ts'
 
-const operator = (name: string, show: PageState['show']): PageState => ({
-  name: `operator-${name}`,
-  as: 'operator',
-  show,
-})
-const at =
-  (path: string): PageState['show'] =>
-  async (page, origin) =>
-    void (await page.goto(`${origin}${path}`))
-
-/** Shows a page and opens everything on it that opens. */
-const openAll =
-  (path: string): PageState['show'] =>
-  async (page, origin) => {
-    await page.goto(`${origin}${path}`)
-    for (const summary of await page.locator('summary').all()) await summary.click()
-  }
+const dryRun = (query: string): PageState['show'] => at(`/operator/dry-run?format=openai-chat&${query}`)
 
 async function toAccount(page: Page, origin: string, name: string): Promise<void> {
   await page.goto(`${origin}/operator/accounts`)
   await page.getByRole('link', { name, exact: true }).click()
   await page.getByRole('heading', { name: 'Keys' }).waitFor()
-}
-
-async function askForCode(page: Page, origin: string, email: string): Promise<void> {
-  await page.goto(`${origin}/operator/sign-in`)
-  await page.getByLabel('Email address').fill(email)
-  await page.getByRole('button', { name: 'Send the code' }).click()
-  await page.getByLabel('Code').waitFor()
 }
 
 async function askToConfirm(page: Page, origin: string): Promise<void> {
@@ -46,9 +27,7 @@ async function askToConfirm(page: Page, origin: string): Promise<void> {
 }
 
 /** The console as somebody sees it where nobody operates the service yet. */
-export const consoleForNobody: readonly PageState[] = [
-  { name: 'operator-first', as: 'nobody', show: at('/operator/sign-in') },
-]
+export const consoleForNobody: readonly PageState[] = [nobody('operator-first', at('/operator/sign-in'))]
 
 /** Every page of the console in every state that looks different; the last ones are seen from outside. */
 export const everyConsolePage: readonly PageState[] = [
@@ -64,7 +43,7 @@ export const everyConsolePage: readonly PageState[] = [
   operator('account', (page, origin) => toAccount(page, origin, 'tester')),
   operator('account-open', async (page, origin) => {
     await toAccount(page, origin, 'tester')
-    for (const summary of await page.locator('summary').all()) await summary.click()
+    await openSummaries(page)
   }),
   operator('account-suspended', (page, origin) => toAccount(page, origin, 'suspended & gone')),
   operator('requests', at('/operator/requests')),
@@ -88,7 +67,52 @@ export const everyConsolePage: readonly PageState[] = [
     await page.getByText('The log was verified').waitFor()
   }),
   operator('audit-none', at('/operator/audit?account=acc_nothing')),
-  ...everyDeskPage,
+  operator('backends', at('/operator/backends')),
+  operator('backend', at('/operator/backends/alpha')),
+  operator('backend-open', openAll('/operator/backends/beta')),
+  operator('backend-drained', at('/operator/backends/gamma?done=backend-drained')),
+  operator('backend-again', async (page, origin) => {
+    await page.goto(`${origin}/operator/backends/beta`)
+    await page.locator('summary', { hasText: 'Quarantine' }).click()
+    await page.getByRole('button', { name: 'Quarantine it' }).click()
+    await page.getByText('It is quarantined').waitFor()
+    await page.getByRole('button', { name: 'Release' }).click()
+    await page.getByText('It is released').waitFor()
+  }),
+  operator('profiles', at('/operator/profiles')),
+  operator('dry-run', at('/operator/dry-run?profile=svc-router/frontier')),
+  operator('dry-run-answer', dryRun('profile=svc-router/frontier&tokens=90000&plan=max&images=on')),
+  operator('dry-run-own', dryRun('profile=svc-router/frontier&tokens=500&account=tester')),
+  operator('dry-run-fusion', dryRun('profile=svc-router/fusion&tokens=500&plan=max')),
+  operator('dry-run-refused', dryRun('profile=svc-router/fusion&tokens=500&plan=free')),
+  operator('dry-run-wrong', dryRun('profile=svc-router/frontier&tokens=many')),
+  operator('managed-access', at('/operator/managed-access')),
+  operator('managed-access-on', async (page, origin) => {
+    await page.goto(`${origin}/operator/managed-access`)
+    await page.getByRole('button', { name: 'Switch it on' }).click()
+    await page.getByRole('button', { name: 'Switch it off' }).waitFor()
+    await openSummaries(page)
+  }),
+  operator('incidents', at('/operator/incidents')),
+  operator('incidents-open', openAll('/operator/incidents')),
+  operator('incidents-wrong', async (page, origin) => {
+    await page.goto(`${origin}/operator/incidents`)
+    await page.getByLabel('Title').fill('   ')
+    await page.getByLabel('What is known').fill('Nothing yet.')
+    await page.getByRole('button', { name: 'Put it on the status page' }).click()
+    await page.getByText('It needs a title').waitFor()
+  }),
+  operator('tickets', at('/operator/tickets')),
+  operator('ticket', async (page, origin) => {
+    await page.goto(`${origin}/operator/tickets`)
+    await page.getByRole('link', { name: /^Every request fails since noon, and/ }).click()
+    await page.getByRole('heading', { name: 'What was asked' }).waitFor()
+  }),
+  operator('ticket-closed', async (page, origin) => {
+    await page.goto(`${origin}/operator/tickets`)
+    await page.getByRole('link', { name: /^How do I/ }).click()
+    await page.getByRole('button', { name: 'Open it again' }).waitFor()
+  }),
   operator('confirm', at('/operator/confirm?next=/operator/operators')),
   operator('confirm-code', askToConfirm),
   operator('confirm-wrong', async (page, origin) => {
@@ -108,15 +132,41 @@ export const everyConsolePage: readonly PageState[] = [
     await page.getByRole('button', { name: 'Send the code' }).click()
     await page.getByText('That is not an email address').waitFor()
   }),
-  operator('code', (page, origin) => askForCode(page, origin, 'code@example.com')),
+  operator('code', (page, origin) => askForCode(page, origin, '/operator/sign-in', 'code@example.com')),
   operator('code-wrong', async (page, origin) => {
-    await askForCode(page, origin, 'wrong-code@example.com')
+    await askForCode(page, origin, '/operator/sign-in', 'wrong-code@example.com')
     await page.getByLabel('Code').fill('12')
     await page.getByRole('button', { name: 'Go on' }).click()
     await page.getByText('That is not the code').waitFor()
   }),
   operator('link-over', at('/operator/sign-in/link?token=none')),
 ]
+
+/** Gives the desks something to show. */
+async function fillDesks(service: Service): Promise<void> {
+  const plane = { ...service.plane, store: service.store }
+  await controlBackend(plane, { step: 'drained', backend: 'gamma', reason: 'maintenance' })
+  for (const [name, decision] of [
+    ['asks for managed access', undefined],
+    ['has managed access', 'approved'],
+    ['had no luck', 'rejected'],
+  ] as const) {
+    const { account } = await service.addAccount(name, 'max')
+    const { id } = await requestManagedAccess(plane, account.id)
+    if (decision !== undefined) await reviewManagedRequest(plane, id, decision)
+  }
+  await recordResale(plane, 'alpha', 'CONTRACT-17')
+  const told = await openIncident(plane, { title: 'Letters are late', impact: 'minor', text: 'We look into it.' })
+  await updateIncident(plane, told.id, 'identified', 'A mail server of ours was full.')
+  const support = { ...plane, mailTo: undefined, sendMail: undefined }
+  const ticket = { accountId: service.account.id, email: 'asker@example.com', requestId: '' }
+  await fileTicket(support, {
+    ...ticket,
+    text: 'Every request fails since noon, and nothing has changed at our side that we would know of.\nWhat do we do?',
+  })
+  const done = await fileTicket(support, { ...ticket, text: 'How do I change my address?' })
+  if ('id' in done) await markTicket(plane, done.id, 'closed')
+}
 
 /** Gives the console something to show. */
 export async function fillConsole(service: Service): Promise<void> {

@@ -10,31 +10,7 @@ import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import type { RequestRow } from '../../src/storage/schema.ts'
 import type { Service } from '../service.ts'
 import { consoleForNobody, enterConsole, everyConsolePage, fillConsole } from './every-console-page.ts'
-
-/** Who looks at pages. */
-export const beholders = ['nobody', 'account', 'operator'] as const
-
-/** A page in one of its states, and how a browser comes to see it. */
-export interface PageState {
-  readonly name: string
-  /** Who must be signed in: somebody with keys, providers and two addresses, or an operator. */
-  readonly as: (typeof beholders)[number]
-  show(page: Page, origin: string): Promise<void>
-}
-
-const nobody = (name: string, show: PageState['show']): PageState => ({ name, as: 'nobody', show })
-const somebody = (name: string, show: PageState['show']): PageState => ({ name, as: 'account', show })
-const at =
-  (path: string): PageState['show'] =>
-  async (page, origin) =>
-    void (await page.goto(`${origin}${path}`))
-
-async function askForCode(page: Page, origin: string, path: string, email = 'somebody@example.com'): Promise<void> {
-  await page.goto(`${origin}${path}`)
-  await page.getByLabel('Email address').fill(email)
-  await page.getByRole('button', { name: 'Send the code' }).click()
-  await page.getByLabel('Code').waitFor()
-}
+import { askForCode, at, nobody, openAll, somebody, type PageState } from './page-state.ts'
 
 /** The code and the link of the last letter. */
 export async function lastLetter(page: Page, origin: string): Promise<{ code: string; link: string }> {
@@ -182,10 +158,7 @@ export const everyPage: readonly PageState[] = [
     await page.goto(`${origin}/account/keys`)
     await page.locator('summary', { hasText: 'Rotate' }).first().click()
   }),
-  somebody('keys-all-open', async (page, origin) => {
-    await page.goto(`${origin}/account/keys`)
-    for (const summary of await page.locator('summary').all()) await summary.click()
-  }),
+  somebody('keys-all-open', openAll('/account/keys')),
   somebody('keys-nameless', async (page, origin) => {
     await page.goto(`${origin}/account/keys`)
     await page.getByLabel('Name').fill('   ')
