@@ -8,7 +8,8 @@ import { pathToFileURL } from 'node:url'
 import type { Browser, Page, Response } from 'playwright-core'
 import { Service } from '../tests/service.ts'
 import { startChromium } from '../tests/web/chromium.ts'
-import { everyPage, fillAccount, signInAs } from '../tests/web/every-page.ts'
+import { everyPage, signInAs } from '../tests/web/every-page.ts'
+import { fillAccount } from '../tests/web/fill-account.ts'
 import { beholders } from '../tests/web/page-state.ts'
 
 const goals = { performance: 98, accessibility: 100, 'best-practices': 100, seo: 100 } as const

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Service } from '../service.ts'
 import { hasChromium, startChromium } from './chromium.ts'
 import { faultsByKeyboard } from './keyboard.ts'
-import { byName, everyPage, fillAccount, signInAs } from './every-page.ts'
+import { byName, everyPage, signInAs } from './every-page.ts'
+import { fillAccount } from './fill-account.ts'
 import { beholders } from './page-state.ts'
 
 const suite = hasChromium('What holds for every page') ? describe : describe.skip

@@ -8,7 +8,7 @@ import { errorCatalog } from '../../src/domain/errors.ts'
 import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
-import { fillAccount } from './every-page.ts'
+import { fillAccount } from './fill-account.ts'
 
 const maxHtmlBytes = 30 * 1024
 const maxStyleBytes = 10 * 1024

@@ -1,0 +1,75 @@
+import { setTimeout } from 'node:timers/promises'
+import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
+import { idMinter } from '../../src/domain/ids.ts'
+import { systemRandom } from '../../src/domain/random.ts'
+import { periodAt } from '../../src/domain/usage.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import type { RequestRow } from '../../src/storage/schema.ts'
+import type { Service } from '../service.ts'
+
+/** A past month of requests, as the ledger would have left it. */
+async function fillPast({ config, account, store }: Service): Promise<void> {
+  const [key] = await store.listKeys(account.id, 1)
+  let admittedAtMs = 0
+  // Ids sort by time: what looks older than it is kept would be swept away.
+  const mintId = idMinter('req_', () => admittedAtMs, systemRandom())
+  const db = await openSqlite(config.dataDir)
+  try {
+    for (let ago = 1; ago < 28; ago++) {
+      for (let count = 0; count < (ago * 7) % 13; count++) {
+        const isFailed = (ago + count) % 6 === 0
+        admittedAtMs = Date.now() - ago * 86_400_000
+        const row: RequestRow = {
+          id: mintId(),
+          account_id: account.id,
+          key_id: key!.id,
+          profile: count % 3 === 0 ? 'svc-router/fusion' : 'svc-router/frontier',
+          format: 'openai-chat',
+          stream: 1,
+          units: 1,
+          period_id: periodAt(admittedAtMs).id,
+          admitted_at_ms: admittedAtMs,
+          state: 'done',
+          charged: isFailed ? 0 : 1,
+          due_mark: null,
+          attempts: JSON.stringify([{ backend: 'beta', outcome: isFailed ? 'timeout' : 'answered', ms: 1240 }]),
+          input_tokens: isFailed ? null : 900,
+          output_tokens: isFailed ? null : 210,
+          cached_tokens: 0,
+          reasoning_tokens: 0,
+          usage_source: isFailed ? null : 'counted',
+          error_code: isFailed ? 'upstream_timeout' : null,
+          first_content_ms: isFailed ? null : 320,
+          total_ms: 1250,
+          fusions: null,
+        }
+        await db.insertInto('requests').values(row).execute()
+      }
+    }
+  } finally {
+    await db.destroy()
+  }
+}
+
+/** Gives the service's account what makes its pages full, and a link that signs in to it. */
+export async function fillAccount(service: Service): Promise<void> {
+  for (const address of ['somebody@example.com', 'somebody.else@example.com']) await service.addEmail(address)
+  await service.connectOwn('sk-made-up-credential-of-a-test-9fQk')
+  const { stored } = await service.addNamedKey('billing-worker')
+  await service.rotateLater(stored.id)
+  const gone = await service.addNamedKey('old laptop')
+  await service.revoke(gone.stored.id)
+  const incidents = { ...service.plane, store: service.store }
+  await openIncident(incidents, { title: 'Slow answers', impact: 'minor', text: 'We look into it.' })
+  const { id } = await openIncident(incidents, { title: 'No sign-in', impact: 'major', text: 'Letters are late.' })
+  // What comes later is told first, by the millisecond.
+  await setTimeout(2)
+  await updateIncident(incidents, id, 'resolved', 'They arrive again.')
+  for (let request = 0; request < 3; request++) await service.chat()
+  await service.chat({ model: 'svc-router/fusion' })
+  const failing = Array.from({ length: 10 }, () => ({ do: 'status', status: 503 }) as const)
+  for (const provider of service.providers) provider.script(failing)
+  await service.chat()
+  for (const provider of service.providers) provider.script([])
+  await fillPast(service)
+}
