@@ -1,4 +1,4 @@
-import { expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import type { JsonObject } from '../../src/domain/conversation.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
@@ -12,12 +12,13 @@ const closedWithinMs = 100
 /** A simulated model's next answer. */
 export const answer = (text: string): ScriptStep => ({ do: 'answer', text })
 
-/** A service whose providers, one after the other, say these steps. */
+/** A service whose providers, one after the other, say these steps; it is stopped when the test is over. */
 export async function startScripted(
   scripts: readonly (readonly ScriptStep[])[],
   options?: ServiceOptions,
 ): Promise<Service> {
   const service = await Service.start(options)
+  onTestFinished(() => service.stop())
   for (const [index, steps] of scripts.entries()) service.providers[index]!.script(steps)
   return service
 }

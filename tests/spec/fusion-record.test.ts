@@ -1,8 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
-import { Service, type ServiceOptions } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { answer, leaveAmid, recordOf, saidIn, startScripted } from './fused-answers.ts'
 
@@ -10,26 +9,15 @@ const model = 'svc-router/fusion'
 const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 }, isMaterial: true })
 const down: ScriptStep = { do: 'status', status: 500, repeat: true }
 
-let service: Service | undefined
-afterEach(async () => {
-  await service?.stop()
-  service = undefined
-})
-
-async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
-  service = await startScripted(given, options)
-  return service
-}
-
 test('the trail of a deliberation stands in the record of its request, and its sub-calls add up', async () => {
-  const { providers } = await start([
+  const service = await startScripted([
     [answer('Alpha says forty.'), answer(judged), answer(judged), answer('Written.')],
     [answer('Beta says fifty.')],
     [down],
   ])
-  const response = await service!.chat({ model })
+  const response = await service.chat({ model })
   expect(response.status).toBe(200)
-  const { fusions, usage } = await recordOf(service!, response.headers.get('x-request-id'))
+  const { fusions, usage } = await recordOf(service, response.headers.get('x-request-id'))
   expect(fusions).toHaveLength(1)
   const [fusion] = fusions!
   expect(fusion).toMatchObject({
@@ -45,23 +33,23 @@ test('the trail of a deliberation stands in the record of its request, and its s
   })
   expect(fusion!.dropOuts[0]).toEqual({ member: 'gamma', why: 'server_error' })
   const { calls } = fusion!
-  expect(calls.length).toBe(providers.reduce((sum, provider) => sum + provider.counts().requests, 0))
+  expect(calls.length).toBe(service.providers.reduce((sum, provider) => sum + provider.counts().requests, 0))
   for (const name of ['inputTokens', 'outputTokens', 'cachedTokens', 'reasoningTokens'] as const)
     expect(calls.reduce((sum, call) => sum + (call.usage?.[name] ?? 0), 0)).toBe(usage![name])
 })
 
 test('a request that one model answers has no trail', async () => {
-  await start([])
-  const response = await service!.chat()
+  const service = await startScripted([])
+  const response = await service.chat()
   await response.text()
-  expect(await recordOf(service!, response.headers.get('x-request-id'))).not.toHaveProperty('fusions')
+  expect(await recordOf(service, response.headers.get('x-request-id'))).not.toHaveProperty('fusions')
 })
 
 test('what nobody answered has a trail that says so, and so has what its caller left', async () => {
-  await start([[down], [down], [down]])
-  const refused = await service!.chat({ model })
+  const failing = await startScripted([[down], [down], [down]])
+  const refused = await failing.chat({ model })
   expect(refused.status).toBe(503)
-  const { fusions } = await recordOf(service!, refused.headers.get('x-request-id'))
+  const { fusions } = await recordOf(failing, refused.headers.get('x-request-id'))
   expect(fusions![0]).toMatchObject({
     asked: 3,
     answered: 0,
@@ -69,12 +57,12 @@ test('what nobody answered has a trail that says so, and so has what its caller 
     degraded: ['member_lost', 'below_quorum', 'panel_failed'],
   })
   expect(fusions![0]).not.toHaveProperty('mode')
-  await service!.stop()
+  await failing.stop()
 
   const silence: ScriptStep[] = [{ do: 'silence', repeat: true }]
-  await start([silence, silence, silence])
-  const told = await leaveAmid(service!, { path: '/responses', body: { model, input: 'How many?' } })
-  const record = await recordOf(service!, told.requestId)
+  const silent = await startScripted([silence, silence, silence])
+  const told = await leaveAmid(silent, { path: '/responses', body: { model, input: 'How many?' } })
+  const record = await recordOf(silent, told.requestId)
   expect(record.errorCode).toBe('client_closed')
   expect(record.fusions![0]).toMatchObject({ asked: 3, answered: 0, errorCode: 'client_closed' })
   expect(record.fusions![0]!.calls.map(({ status }) => status)).toEqual(['cut', 'cut', 'cut'])
@@ -92,13 +80,13 @@ test.each([true, false])(
       'CANARY-WRITTEN',
       'CANARY-SCHEMA',
     ]
-    await start([
+    const service = await startScripted([
       [answer('CANARY-ALPHA forty.'), answer(judged), answer(judged), answer('CANARY-WRITTEN answer.')],
       [answer('CANARY-BETA fifty.')],
       [down],
     ])
     const parameters = { type: 'object', properties: { 'CANARY-SCHEMA': { type: 'string' } } }
-    const response = await service!.chat({
+    const response = await service.chat({
       model,
       stream,
       messages: [
@@ -108,10 +96,10 @@ test.each([true, false])(
       tools: [{ type: 'function', function: { name: 'look', parameters } }],
     })
     expect(saidIn(await response.text())).toContain('CANARY-WRITTEN')
-    const record = await recordOf(service!, response.headers.get('x-request-id'))
+    const record = await recordOf(service, response.headers.get('x-request-id'))
     expect(record.fusions![0]!.calls.length).toBeGreaterThan(3)
-    const seen = [JSON.stringify(record), JSON.stringify(service!.events)]
-    for (const name of readdirSync(service!.config.dataDir, { recursive: true, withFileTypes: true }))
+    const seen = [JSON.stringify(record), JSON.stringify(service.events)]
+    for (const name of readdirSync(service.config.dataDir, { recursive: true, withFileTypes: true }))
       if (name.isFile()) seen.push(readFileSync(join(name.parentPath, name.name), 'latin1'))
     for (const canary of canaries) for (const text of seen) expect(text.includes(canary), canary).toBe(false)
   },

@@ -1,7 +1,7 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/conversation.ts'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
-import type { Service, ServiceOptions } from '../service.ts'
+import type { Service } from '../service.ts'
 import { seenIn } from '../seen-answer.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { answer, recordOf, startScripted, until } from './fused-answers.ts'
@@ -14,17 +14,6 @@ const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })
 const reply = 'All things weighed: fifty.'
 const call: ScriptStep = { do: 'answer', calls: JSON.stringify([{ name: ours, arguments: { question: 'How many?' } }]) }
 const down: ScriptStep = { do: 'status', status: 500, repeat: true }
-
-let service: Service | undefined
-afterEach(async () => {
-  await service?.stop()
-  service = undefined
-})
-
-async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
-  service = await startScripted(given, options)
-  return service
-}
 
 const said = { role: 'user', content: 'How many?' }
 const bodies = {
@@ -47,16 +36,16 @@ describe.each(paths)('%s', (path) => {
   test.each([fusion, frontier])(
     'a second entry of the tool is refused by its place, also an identical one: %s',
     async (model) => {
-      await start([])
+      const service = await startScripted([])
       for (const second of [tool, { ...tool, parameters: { preset: 'fast' } }]) {
-        const response = await service!.post(path, { model, ...body, tools: [tool, second] })
+        const response = await service.post(path, { model, ...body, tools: [tool, second] })
         expect(response.status).toBe(400)
         expect(await errorOf(response)).toMatchObject({
           param: 'tools[1]',
           message: expect.stringContaining('tools[1]') as string,
         })
       }
-      expect(requestsOf(service!)).toEqual([0, 0, 0])
+      expect(requestsOf(service)).toEqual([0, 0, 0])
     },
   )
 
@@ -110,9 +99,9 @@ describe.each(paths)('%s', (path) => {
   test.each([fusion, frontier])(
     'every parameter of the wrong type, out of range or unknown is a 400 that names it: %s',
     async (model) => {
-      await start([])
+      const service = await startScripted([])
       for (const [parameters, param] of wrong) {
-        const response = await service!.post(path, { model, ...body, tools: [{ ...tool, parameters }] })
+        const response = await service.post(path, { model, ...body, tools: [{ ...tool, parameters }] })
         expect(response.status, JSON.stringify(parameters)).toBe(400)
         expect(await errorOf(response), JSON.stringify(parameters)).toMatchObject({
           type: 'invalid_request_error',
@@ -120,11 +109,11 @@ describe.each(paths)('%s', (path) => {
         })
       }
       for (const parameters of ['fast', 7, ['fast'], true]) {
-        const response = await service!.post(path, { model, ...body, tools: [{ ...tool, parameters }] })
+        const response = await service.post(path, { model, ...body, tools: [{ ...tool, parameters }] })
         expect(response.status).toBe(400)
         expect(await errorOf(response)).toMatchObject({ param: 'parameters' })
       }
-      expect(requestsOf(service!)).toEqual([0, 0, 0])
+      expect(requestsOf(service)).toEqual([0, 0, 0])
     },
   )
 })
@@ -140,28 +129,28 @@ const formOf: Readonly<Record<Path, JsonObject>> = {
 const silent = answer('')
 
 describe.each(forms)('$path, streamed: $stream', ({ path, stream }) => {
-  const asked = (extra: JsonObject): Promise<Response> =>
-    service!.post(path, { model: frontier, ...bodies[path], stream, tools: [tool], ...extra })
+  const asked = (service: Service, extra: JsonObject): Promise<Response> =>
+    service.post(path, { model: frontier, ...bodies[path], stream, tools: [tool], ...extra })
 
   test('a form was asked for and the model is silent behind a run: the next one is asked', async () => {
-    await start([
+    const service = await startScripted([
       [call, answer('Alpha says forty.'), answer(judged), silent],
       [answer('Beta says fifty.'), answer('{"people":50}')],
       [answer('Gamma says sixty.'), answer('{"people":50}')],
     ])
-    const response = await asked(formOf[path])
+    const response = await asked(service, formOf[path])
     const text = await response.text()
     expect(response.status, text).toBe(200)
     expect(JSON.parse(seenIn(text).text)).toEqual({ people: 50 })
   })
 
   test('and where all of them are silent that is said, and no answer is made of nothing', async () => {
-    await start([
+    const service = await startScripted([
       [call, answer('Alpha says forty.'), answer(judged), silent],
       [answer('Beta says fifty.'), silent],
       [answer('Gamma says sixty.'), silent],
     ])
-    const response = await asked(formOf[path])
+    const response = await asked(service, formOf[path])
     const text = await response.text()
     if (response.status === 200) {
       expect(stream, text).toBe(true)
@@ -172,22 +161,22 @@ describe.each(forms)('$path, streamed: $stream', ({ path, stream }) => {
 
   test('a model that says nothing behind a run that failed has failed, too', async () => {
     const fails: ScriptStep = { do: 'status', status: 500 }
-    await start([
+    const service = await startScripted([
       [call, fails, silent, answer(reply)],
       [fails, answer(reply)],
       [fails, answer(reply)],
     ])
-    const response = await asked({})
+    const response = await asked(service, {})
     const text = await response.text()
     expect(seenIn(text).text, text).toBe(reply)
   })
 
   test('a run that failed and a model that failed cost nothing, whatever was shown of the run', async () => {
     const profiles = { [frontier]: { backends: ['alpha'] }, [fusion]: { backends: ['beta', 'gamma'] } }
-    await start([[call, down], [down], [down]], { settings: { profiles } })
-    const response = await asked({})
+    const service = await startScripted([[call, down], [down], [down]], { settings: { profiles } })
+    const response = await asked(service, {})
     const text = await response.text()
-    const record = await recordOf(service!, response.headers.get('x-request-id'))
+    const record = await recordOf(service, response.headers.get('x-request-id'))
     expect(record, text).toMatchObject({ charged: 0 })
     expect(text).toContain('server_is_overloaded')
   })
@@ -198,19 +187,14 @@ describe.each(forms)('$path, streamed: $stream', ({ path, stream }) => {
     }
     const profiles = { [frontier]: { backends: ['alpha'] }, [fusion]: { backends: ['beta', 'gamma'] } }
     const waits: ScriptStep = { do: 'silence', repeat: true }
-    await start([[call, answer(reply)], [waits], [waits]], { settings: { plans, profiles } })
+    const service = await startScripted([[call, answer(reply)], [waits], [waits]], { settings: { plans, profiles } })
     const leave = new AbortController()
-    const first = service!.post(
-      '/chat/completions',
-      { model: fusion, messages: [said], stream: true },
-      {},
-      leave.signal,
-    )
-    await until(() => service!.providers[1]!.counts().open > 0)
-    const response = await asked({})
+    const first = service.post('/chat/completions', { model: fusion, messages: [said], stream: true }, {}, leave.signal)
+    await until(() => service.providers[1]!.counts().open > 0)
+    const response = await asked(service, {})
     const seen = seenIn(await response.text())
     expect(seen).toMatchObject({ text: reply, items: [], report: { ran: false, reason: 'rate_limited' } })
-    expect((await recordOf(service!, response.headers.get('x-request-id'))).fusions).toBeUndefined()
+    expect((await recordOf(service, response.headers.get('x-request-id'))).fusions).toBeUndefined()
     leave.abort()
     await first.then((begun) => begun.text()).catch(() => {})
   })
@@ -226,24 +210,24 @@ describe('counting, counting and compacting', () => {
   test.each(asks)(
     '%s of the alias or with the tool needs the plan that asking needs, and asks nobody',
     async (path, body) => {
-      await start([])
-      const { key } = await service!.addAccount('frugal', 'free')
+      const service = await startScripted([])
+      const { key } = await service.addAccount('frugal', 'free')
       for (const extra of refused) {
-        const response = await service!.post(path, { ...body, ...extra }, { authorization: `Bearer ${key}` })
+        const response = await service.post(path, { ...body, ...extra }, { authorization: `Bearer ${key}` })
         expect(response.status).toBe(403)
         expect(await response.text()).toContain('plan_required')
-        expect((await service!.post(path, { ...body, ...extra })).status).toBe(200)
+        expect((await service.post(path, { ...body, ...extra })).status).toBe(200)
       }
-      const plain = await service!.post(path, { model: frontier, ...body }, { authorization: `Bearer ${key}` })
+      const plain = await service.post(path, { model: frontier, ...body }, { authorization: `Bearer ${key}` })
       expect(plain.status).toBe(200)
-      const unknown = await service!.post(path, { model: 'svc-router/nothing', ...body })
+      const unknown = await service.post(path, { model: 'svc-router/nothing', ...body })
       expect(unknown.status).toBe(404)
     },
   )
 
   test('a count need not name a model', async () => {
-    await start([])
-    expect((await service!.post('/responses/input_tokens', { input: 'How many?' })).status).toBe(200)
+    const service = await startScripted([])
+    expect((await service.post('/responses/input_tokens', { input: 'How many?' })).status).toBe(200)
   })
 })
 
@@ -258,14 +242,18 @@ describe.each(['/chat/completions', '/responses'] as const)('choices on %s', (pa
       : { type: 'function', function: { name: 'get_weather', parameters } }
 
   test('a choice that requires a call and allows ours alone asks the others first, once', async () => {
-    await start([[answer('Alpha says forty.'), answer(judged), answer(reply)], [answer('Beta says fifty.')], []])
+    const service = await startScripted([
+      [answer('Alpha says forty.'), answer(judged), answer(reply)],
+      [answer('Beta says fifty.')],
+      [],
+    ])
     const tools = [{ ...tool, parameters: { max_runs: 2 } }, other]
-    const response = await service!.post(path, { model: frontier, ...bodies[path], tools, tool_choice: allowed })
+    const response = await service.post(path, { model: frontier, ...bodies[path], tools, tool_choice: allowed })
     expect(seenIn(await response.text())).toMatchObject({
       text: reply,
       report: { ran: true, runs: 1, reason: 'forced' },
     })
-    expect(JSON.parse(service!.providers[0]!.captured().at(-1)!.body)).toMatchObject({ tool_choice: 'auto' })
+    expect(JSON.parse(service.providers[0]!.captured().at(-1)!.body)).toMatchObject({ tool_choice: 'auto' })
   })
 })
 
@@ -274,25 +262,25 @@ test('max_tool_calls of responses bounds the runs, and 0 is never', async () => 
   const second: ScriptStep = { do: 'answer', calls: other }
   const found = [answer('Alpha.'), answer(judged)]
   const tools = [{ ...tool, parameters: { max_runs: 2, mode: 'always' } }]
-  await start([[answer(reply)]])
-  const never = await service!.responses({ tools, max_tool_calls: 0 })
+  const service = await startScripted([[answer(reply)]])
+  const never = await service.responses({ tools, max_tool_calls: 0 })
   const body = await never.text()
   expect(seenIn(body)).toMatchObject({ text: reply, report: { ran: false, reason: 'not_allowed' } })
-  expect(requestsOf(service!)).toEqual([1, 0, 0])
-  service!.providers[0]!.script([...found, second, answer(reply)])
-  const once = await service!.responses({ tools, max_tool_calls: 1 })
+  expect(requestsOf(service)).toEqual([1, 0, 0])
+  service.providers[0]!.script([...found, second, answer(reply)])
+  const once = await service.responses({ tools, max_tool_calls: 1 })
   const text = await once.text()
   expect(seenIn(text)).toMatchObject({ report: { ran: true, runs: 1 } })
   expect(text).toContain('"max_tool_calls":1')
 })
 
 test('who is shown what a fusion has found is not to deliberate about it once more', async () => {
-  await start([
+  const service = await startScripted([
     [call, answer('Alpha says forty.'), answer(judged), answer(reply)],
     [answer('Beta says fifty.')],
     [answer('Gamma says sixty.')],
   ])
-  await (await service!.chat({ tools: [tool] })).text()
-  const depths = service!.providers[0]!.captured().map(({ headers }) => headers['x-svc-router-fusion-depth'])
+  await (await service.chat({ tools: [tool] })).text()
+  const depths = service.providers[0]!.captured().map(({ headers }) => headers['x-svc-router-fusion-depth'])
   expect(depths).toEqual([undefined, '1', '1', '1'])
 })

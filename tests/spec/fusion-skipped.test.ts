@@ -1,8 +1,7 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/conversation.ts'
 import type { FormatId } from '../../src/domain/format-id.ts'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
-import type { Service, ServiceOptions } from '../service.ts'
 import { seenIn } from '../seen-answer.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { answer, eventsOf, startScripted } from './fused-answers.ts'
@@ -14,17 +13,6 @@ const ours = 'svc_router_fusion'
 const reply = 'It is cold.'
 const stray = JSON.stringify([{ name: ours, arguments: { question: 'Is it cold?' } }])
 const call: ScriptStep = { do: 'answer', calls: stray }
-
-let service: Service | undefined
-afterEach(async () => {
-  await service?.stop()
-  service = undefined
-})
-
-async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
-  service = await startScripted(given, options)
-  return service
-}
 
 const args = JSON.stringify({ city: 'Oslo' })
 const parameters = { type: 'object', properties: { city: { type: 'string' } } }
@@ -98,10 +86,10 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
   ]
 
   test.each(turns)('%s says that nothing was deliberated about, and why', async (_, body, reason) => {
-    await start([[answer(reply)]], { formats })
+    const service = await startScripted([[answer(reply)]], { formats })
     for (const extra of path === '/chat/completions' ? [{}, { stream_options: { include_usage: true } }] : [{}]) {
-      service!.providers[0]!.script([answer(reply)])
-      const response = await service!.post(path, { ...body, ...extra })
+      service.providers[0]!.script([answer(reply)])
+      const response = await service.post(path, { ...body, ...extra })
       const text = await response.text()
       expect(response.status, text).toBe(200)
       expect(response.headers.get('x-svc-router-upstream')).toBe('alpha')
@@ -118,8 +106,8 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
   test.each(turns)(
     '%s: a model that calls our function by itself has failed, and the next one answers',
     async (_, body) => {
-      await start([[call], [answer(reply)]], { formats })
-      const response = await service!.post(path, body)
+      const service = await startScripted([[call], [answer(reply)]], { formats })
+      const response = await service.post(path, body)
       const text = await response.text()
       expect(response.status, text).toBe(200)
       expect(text).not.toContain(ours)
@@ -129,8 +117,8 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
   )
 
   test.each(turns)('%s: where nobody else is left it is refused, and the call is never seen', async (_, body) => {
-    await start([[call], [call], [call]], { formats })
-    const response = await service!.post(path, body)
+    const service = await startScripted([[call], [call], [call]], { formats })
+    const response = await service.post(path, body)
     expect(response.status).toBe(503)
     expect(await response.text()).not.toContain(ours)
     expect(response.headers.get('x-quota-used')).toBe('0')
@@ -138,8 +126,8 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
 
   test.each(turns)('%s: behind a word that was said the answer breaks, and the call is never seen', async (_, body) => {
     const step: ScriptStep = { do: 'answer', text: 'Let me ask around.', calls: stray, tokenDelayMs: 20 }
-    await start([[step], [answer(reply)]], { formats })
-    const response = await service!.post(path, body)
+    const service = await startScripted([[step], [answer(reply)]], { formats })
+    const response = await service.post(path, body)
     const text = await response.text()
     expect(text).not.toContain(ours)
     if (stream) {
@@ -149,15 +137,15 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
   })
 
   test("a caller's own function of that name is the caller's, where the tool is not attached", async () => {
-    await start([[call]], { formats })
+    const service = await startScripted([[call]], { formats })
     const named = JSON.parse(JSON.stringify(onAlias).replaceAll('get_weather', ours)) as JsonObject
-    const response = await service!.post(path, named)
+    const response = await service.post(path, named)
     expect(seenIn(await response.text()).calls.map(({ name }) => name)).toEqual([ours])
   })
 
   test('a writer of the alias that calls it has failed, and what the others said is the reply', async () => {
     const judged = judgeReply({ scores: { A: 6, B: 6, C: 6 } })
-    await start(
+    const service = await startScripted(
       [
         [answer('Alpha.'), answer(judged), call],
         [answer('Beta.'), call],
@@ -167,7 +155,7 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
     )
     const asked = { role: 'user', content: 'Is it cold?' }
     const turn = path === '/responses' ? { input: [asked] } : { messages: [asked] }
-    const response = await service!.post(path, { ...onAlias, ...turn })
+    const response = await service.post(path, { ...onAlias, ...turn })
     const text = await response.text()
     expect(text).not.toContain(ours)
     const seen = seenIn(text)
@@ -177,20 +165,20 @@ describe.each(forms)('$path of $format, streamed: $stream', ({ path, format, str
 })
 
 test('a short answer of the alias is one model alone, and says so', async () => {
-  await start([[answer(reply)]])
-  const response = await service!.chat({ model: fusion, max_tokens: 16 })
+  const service = await startScripted([[answer(reply)]])
+  const response = await service.chat({ model: fusion, max_tokens: 16 })
   expect(seenIn(await response.text()).report).toEqual({ ran: false, reason: 'short_answer' })
 })
 
 test('of several choices that the caller asked for none may call it', async () => {
-  await start([[call], [answer(reply)]])
-  const response = await service!.chat({ n: 2, tools: [tool], tool_choice: 'none' })
+  const service = await startScripted([[call], [answer(reply)]])
+  const response = await service.chat({ n: 2, tools: [tool], tool_choice: 'none' })
   const text = await response.text()
   expect(text).not.toContain(ours)
   expect(seenIn(text)).toMatchObject({ text: `${reply}${reply}` })
 })
 
 test('a plain request has nothing of it', async () => {
-  await start([[answer(reply)], [answer(reply)]])
-  for (const stream of [false, true]) expect(await (await service!.chat({ stream })).text()).not.toContain('svc_router')
+  const service = await startScripted([[answer(reply)], [answer(reply)]])
+  for (const stream of [false, true]) expect(await (await service.chat({ stream })).text()).not.toContain('svc_router')
 })

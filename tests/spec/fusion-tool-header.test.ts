@@ -1,9 +1,9 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/conversation.ts'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import { embeddingsProfile, startEmbeddingsService } from '../embeddings-service.ts'
 import { seenIn } from '../seen-answer.ts'
-import type { Service, ServiceOptions } from '../service.ts'
+import type { Service } from '../service.ts'
 import { judgeReply } from '../simulation/simulated-judge.ts'
 import { SocketClient } from '../socket-client.ts'
 import { answer, startScripted } from './fused-answers.ts'
@@ -41,17 +41,6 @@ const asked = (Object.keys(bodies) as (keyof typeof bodies)[]).flatMap((path) =>
   })),
 )
 
-let service: Service | undefined
-afterEach(async () => {
-  await service?.stop()
-  service = undefined
-})
-
-async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
-  service = await startScripted(given, options)
-  return service
-}
-
 const sentBy = ({ providers }: Service): (readonly string[])[] =>
   providers.map((provider) => provider.captured().map(({ body }) => body))
 
@@ -63,14 +52,14 @@ describe.each(asked)('$name', ({ path, body }) => {
       [{ tools: [{ type }] }, {}],
       [{}, { [name]: type }],
     ] as const) {
-      await start(scripts)
-      const response = await service!.post(path, { ...body, ...more }, headers)
+      const service = await startScripted(scripts)
+      const response = await service.post(path, { ...body, ...more }, headers)
       expect(response.headers.get('x-quota-used')).toBe('1')
       seen.push(seenIn(await response.text()))
-      sent.push(sentBy(service!))
-      for (const { headers: passed } of service!.providers.flatMap((provider) => provider.captured()))
+      sent.push(sentBy(service))
+      for (const { headers: passed } of service.providers.flatMap((provider) => provider.captured()))
         expect(passed).not.toHaveProperty(name)
-      await service!.stop()
+      await service.stop()
     }
     expect(seen[1]!.report).toMatchObject({ ran: true, runs: 1, reason: 'called' })
     expect(seen[1]!.text).toContain(reply)
@@ -83,34 +72,34 @@ describe.each(asked)('$name', ({ path, body }) => {
   })
 
   test('needs a premium plan: 403 before anybody is asked', async () => {
-    await start([])
-    const { key } = await service!.addAccount('frugal', 'free')
-    const response = await service!.post(path, body, { authorization: `Bearer ${key}`, [name]: type })
+    const service = await startScripted([])
+    const { key } = await service.addAccount('frugal', 'free')
+    const response = await service.post(path, body, { authorization: `Bearer ${key}`, [name]: type })
     expect(response.status).toBe(403)
     expect(await response.text()).toContain('plan_required')
     expect(response.headers.get('x-quota-used')).toBe('0')
-    expect(sentBy(service!)).toEqual([[], [], []])
+    expect(sentBy(service)).toEqual([[], [], []])
   })
 
   test('how it deliberates may stand behind its name', async () => {
-    await start([deliberated[0]!, deliberated[1]!, []])
+    const service = await startScripted([deliberated[0]!, deliberated[1]!, []])
     const headers = { [name]: `${type}; mode=always;preset=fast` }
-    const seen = seenIn(await (await service!.post(path, body, headers)).text())
+    const seen = seenIn(await (await service.post(path, body, headers)).text())
     expect(seen.report).toMatchObject({ ran: true, reason: 'always', mode: 'always' })
     expect(seen.report!['panel']).toHaveLength(2)
     expect(seen.text).toBe(reply)
   })
 
   test('a tool in the body goes before the one in the header', async () => {
-    await start([[answer(reply)]])
+    const service = await startScripted([[answer(reply)]])
     const always = { [name]: `${type};mode=always` }
-    const response = await service!.post(path, { ...body, tools: [{ type }] }, always)
+    const response = await service.post(path, { ...body, tools: [{ type }] }, always)
     expect(seenIn(await response.text()).report).toEqual({ ran: false, reason: 'not_called', mode: 'auto' })
-    expect(sentBy(service!).map((of) => of.length)).toEqual([1, 0, 0])
+    expect(sentBy(service).map((of) => of.length)).toEqual([1, 0, 0])
   })
 
   test('it stands behind tools of the caller, and no provider is told of it when no tool is to be called', async () => {
-    await start([[answer(reply), answer(reply)]])
+    const service = await startScripted([[answer(reply), answer(reply)]])
     const schema = { type: 'object', properties: { city: { type: 'string' } } }
     const weather: Readonly<Record<string, JsonObject>> = {
       '/chat/completions': { type: 'function', function: { name: 'get_weather', parameters: schema } },
@@ -118,18 +107,18 @@ describe.each(asked)('$name', ({ path, body }) => {
       '/messages': { name: 'get_weather', input_schema: schema },
     }
     const attached = { ...body, tools: [weather[path]!] }
-    await (await service!.post(path, attached, { [name]: type })).text()
+    await (await service.post(path, attached, { [name]: type })).text()
     const none = path === '/messages' ? { type: 'none' } : 'none'
-    const last = await service!.post(path, { ...attached, tool_choice: none }, { [name]: type })
+    const last = await service.post(path, { ...attached, tool_choice: none }, { [name]: type })
     expect(seenIn(await last.text()).report).toEqual({ ran: false, reason: 'not_allowed' })
-    const tools = sentBy(service!)[0]!.map((sent) =>
+    const tools = sentBy(service)[0]!.map((sent) =>
       (JSON.parse(sent) as { tools: { function: { name: string } }[] }).tools.map((tool) => tool.function.name),
     )
     expect(tools).toEqual([['get_weather', 'svc_router_fusion'], ['get_weather']])
   })
 
   test('what it cannot mean is a 400 that names the header', async () => {
-    await start([])
+    const service = await startScripted([])
     for (const value of [
       'svc-router:fushion',
       `${type}, ${type}`,
@@ -142,7 +131,7 @@ describe.each(asked)('$name', ({ path, body }) => {
       `{"type":"${type}"}`,
       `${type};${'preset=fast'.padStart(200)}`,
     ]) {
-      const response = await service!.post(path, body, { [name]: value })
+      const response = await service.post(path, body, { [name]: value })
       const text = await response.text()
       expect(response.status, `${value}: ${text}`).toBe(400)
       const { error } = JSON.parse(text) as { error: { message: string } }
@@ -150,29 +139,29 @@ describe.each(asked)('$name', ({ path, body }) => {
       expect(error.message.length).toBeLessThanOrEqual(240)
       expect(response.headers.get('x-quota-used')).toBe('0')
     }
-    expect(sentBy(service!)).toEqual([[], [], []])
+    expect(sentBy(service)).toEqual([[], [], []])
   })
 })
 
 test('an empty header attaches nothing', async () => {
-  await start([[answer(reply)]])
-  const { key } = await service!.addAccount('frugal', 'free')
-  const response = await service!.chat({}, { authorization: `Bearer ${key}`, [name]: '' })
+  const service = await startScripted([[answer(reply)]])
+  const { key } = await service.addAccount('frugal', 'free')
+  const response = await service.chat({}, { authorization: `Bearer ${key}`, [name]: '' })
   expect(response.status).toBe(200)
 })
 
 test('two headers are refused like two keys', async () => {
-  await start([])
-  const { status, text } = await send(service!, { [name]: [type, type] })
+  const service = await startScripted([])
+  const { status, text } = await send(service, { [name]: [type, type] })
   expect(status, text).toBe(400)
   expect(JSON.parse(text)).toMatchObject({ error: { code: 'duplicate_header', param: name } })
 })
 
 test('a body whose tools are no list is refused as it is without the header', async () => {
-  await start([])
+  const service = await startScripted([])
   const told = []
   for (const headers of [{}, { [name]: type }]) {
-    const response = await service!.chat({ tools: 'all' }, headers)
+    const response = await service.chat({ tools: 'all' }, headers)
     const { error } = (await response.json()) as { error: JsonObject }
     told.push({ ...error, request_id: '' })
   }
@@ -181,24 +170,25 @@ test('a body whose tools are no list is refused as it is without the header', as
 })
 
 test('with svc-router/fusion it is what the tool beside the alias is', async () => {
-  await start(deliberated)
-  const response = await service!.chat({ model: 'svc-router/fusion' }, { [name]: type })
+  const service = await startScripted(deliberated)
+  const response = await service.chat({ model: 'svc-router/fusion' }, { [name]: type })
   const seen = seenIn(await response.text())
   expect(seen.text).toBe(reply)
   expect(seen.report).toMatchObject({ ran: true, mode: 'synthesised' })
 })
 
 test('counting tokens asks for the plan that the answer would need', async () => {
-  await start([])
-  const { key } = await service!.addAccount('frugal', 'free')
+  const service = await startScripted([])
+  const { key } = await service.addAccount('frugal', 'free')
   const count = (headers: Record<string, string>) =>
-    service!.post('/messages/count_tokens', bodies['/messages'], headers)
+    service.post('/messages/count_tokens', bodies['/messages'], headers)
   expect((await count({ [name]: type })).status).toBe(200)
   expect((await count({ authorization: `Bearer ${key}`, [name]: type })).status).toBe(403)
 })
 
 test('where no tool can be attached it means nothing, because clients send it with everything', async () => {
-  service = await startEmbeddingsService()
+  const service = await startEmbeddingsService()
+  onTestFinished(() => service.stop())
   const { key } = await service.addAccount('frugal', 'free')
   const headers = { authorization: `Bearer ${key}`, 'user-agent': 'svc-router-tests/1.0', [name]: 'whatever' }
   const body = { model: embeddingsProfile, input: 'Hello' }
@@ -209,47 +199,47 @@ test('where no tool can be attached it means nothing, because clients send it wi
 })
 
 test('a stored answer is gone on from, each turn with the header', async () => {
-  await start([
+  const service = await startScripted([
     [call, answer('Alpha says forty.'), judged, answer(reply), answer('As I said.')],
     scripts[1]!,
     scripts[2]!,
   ])
-  const first = (await (await service!.responses({}, { [name]: type })).json()) as { id: string }
-  const next = await service!.responses({ previous_response_id: first.id, input: 'And now?' }, { [name]: type })
+  const first = (await (await service.responses({}, { [name]: type })).json()) as { id: string }
+  const next = await service.responses({ previous_response_id: first.id, input: 'And now?' }, { [name]: type })
   const seen = seenIn(await next.text())
   expect(seen.text).toBe('As I said.')
   expect(seen.report).toMatchObject({ ran: false, reason: 'not_called' })
-  expect(sentBy(service!)[0]!.at(-1)).toContain(reply)
+  expect(sentBy(service)[0]!.at(-1)).toContain(reply)
 })
 
 describe('on a WebSocket the header of the upgrade holds for every turn', () => {
   test('as the tool in each message', async () => {
-    await start([[...scripts[0]!, answer('As I said.')], scripts[1]!, scripts[2]!])
-    const client = await SocketClient.open(service!, { headers: { [name]: type } })
+    const service = await startScripted([[...scripts[0]!, answer('As I said.')], scripts[1]!, scripts[2]!])
+    const client = await SocketClient.open(service, { headers: { [name]: type } })
     await client.turn({ generate: false })
     const { text, last } = await client.turn({ store: false })
     expect(text).toContain(reply)
     expect(last.response!.output.map((item) => item.type)).toContain('mcp_call')
     const next = await client.turn({ store: false, previous_response_id: last.response!.id, input: 'And now?' })
     expect(next.text).toBe('As I said.')
-    expect(sentBy(service!)[0]!.at(-1)).toContain('"name":"svc_router_fusion"')
+    expect(sentBy(service)[0]!.at(-1)).toContain('"name":"svc_router_fusion"')
     await client.close()
   })
 
   test('on a lower plan, or misspelt, each turn is refused before anybody is asked', async () => {
-    await start([])
-    const { key } = await service!.addAccount('frugal', 'free')
+    const service = await startScripted([])
+    const { key } = await service.addAccount('frugal', 'free')
     for (const [asking, status, code] of [
       [{ key, headers: { [name]: type } }, 403, 'plan_required'],
       [{ headers: { [name]: 'fusion' } }, 400, 'invalid_request'],
     ] as const) {
-      const client = await SocketClient.open(service!, asking)
+      const client = await SocketClient.open(service, asking)
       for (const body of [{}, { generate: false }]) {
         const { last } = await client.turn(body)
         expect(last).toMatchObject({ type: 'error', status, error: { code } })
       }
       await client.close()
     }
-    expect(sentBy(service!)).toEqual([[], [], []])
+    expect(sentBy(service)).toEqual([[], [], []])
   })
 })

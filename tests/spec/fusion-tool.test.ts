@@ -1,7 +1,7 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/conversation.ts'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
-import { Service, type ServiceOptions } from '../service.ts'
+import type { Service } from '../service.ts'
 import { seenIn } from '../seen-answer.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
 import { answer, keptAliveText, leaveAmid, recordOf, startScripted } from './fused-answers.ts'
@@ -23,17 +23,6 @@ const scripts: readonly (readonly ScriptStep[])[] = [
   [answer('Beta says fifty.')],
   [answer('Gamma says sixty.')],
 ]
-
-let service: Service | undefined
-afterEach(async () => {
-  await service?.stop()
-  service = undefined
-})
-
-async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
-  service = await startScripted(given, options)
-  return service
-}
 
 const weather = { city: { type: 'string' } }
 const bodies = {
@@ -75,8 +64,8 @@ const joined = (text: string): string => text.replace('\n\n', '')
 
 describe.each(asked)('$name', ({ path, body }) => {
   test('the model asks three others in the midst of its answer; the caller sees one reply and is charged once', async () => {
-    await start(scripts)
-    const response = await service!.post(path, body)
+    const service = await startScripted(scripts)
+    const response = await service.post(path, body)
     const text = await response.text()
     expect(response.status, text).toBe(200)
     const seen = seenIn(text)
@@ -94,11 +83,11 @@ describe.each(asked)('$name', ({ path, body }) => {
     })
     expect(text).toContain(`"model":"${frontier}"`)
     for (const secret of ['model-of-', judgeSecret, '⟦', 'Beta says', ours]) expect(text).not.toContain(secret)
-    expect(requestsOf(service!)).toEqual([4, 1, 1])
+    expect(requestsOf(service)).toEqual([4, 1, 1])
     expect(response.headers.get('x-svc-router-retry-count')).toBe('0')
     expect(['alpha', 'fusion']).toContain(response.headers.get('x-svc-router-upstream'))
     expect(response.headers.get('x-quota-used')).toBe('1')
-    const record = await recordOf(service!, response.headers.get('x-request-id'))
+    const record = await recordOf(service, response.headers.get('x-request-id'))
     expect(record).toMatchObject({ profile: frontier, charged: 1, units: 1 })
     expect(record.attempts.map(({ backend, outcome }) => `${backend} ${outcome}`).toSorted()).toEqual([
       ...Array.from({ length: 4 }, () => 'alpha answered'),
@@ -112,9 +101,9 @@ describe.each(asked)('$name', ({ path, body }) => {
   })
 
   test('what was found goes to the model as the result of its call, behind a fence, and our tool as a function', async () => {
-    await start(scripts)
-    await (await service!.post(path, body)).text()
-    const [first, , , last] = bodiesOf(service!, 0)
+    const service = await startScripted(scripts)
+    await (await service.post(path, body)).text()
+    const [first, , , last] = bodiesOf(service, 0)
     expect(first).toContain(`"name":"${ours}"`)
     expect(first).not.toContain('svc-router:fusion')
     const { messages } = JSON.parse(last!) as { messages: (JsonObject & { tool_calls?: JsonObject[] })[] }
@@ -125,29 +114,29 @@ describe.each(asked)('$name', ({ path, body }) => {
     const lines = (result['content'] as string).split('\n').filter((line) => /says|Agreed|judge/i.test(line))
     expect(lines.length).toBeGreaterThanOrEqual(3)
     for (const line of lines) expect(line).toMatch(/^⟦[0-9A-Za-z]{6}·(?:[A-C]|notes)⟧ /)
-    for (const sent of service!.providers.flatMap((provider) => provider.captured()).slice(1, 3))
+    for (const sent of service.providers.flatMap((provider) => provider.captured()).slice(1, 3))
       expect(sent.body).not.toContain('"tools"')
-    const [toBeta] = bodiesOf(service!, 1)
+    const [toBeta] = bodiesOf(service, 1)
     expect(toBeta).toContain('Answer this question:\\nHow many?')
     expect(toBeta).not.toContain(ours)
-    expect(service!.providers[1]!.captured()[0]!.headers['x-svc-router-fusion-depth']).toBe('1')
+    expect(service.providers[1]!.captured()[0]!.headers['x-svc-router-fusion-depth']).toBe('1')
   })
 
   test('a model that does not ask answers as ever', async () => {
-    await start([[answer(reply)]])
-    const response = await service!.post(path, body)
+    const service = await startScripted([[answer(reply)]])
+    const response = await service.post(path, body)
     const seen = seenIn(await response.text())
     expect(seen.text).toBe(reply)
     expect(seen.report).toEqual({ ran: false, reason: 'not_called', mode: 'auto' })
-    expect(requestsOf(service!)).toEqual([1, 0, 0])
+    expect(requestsOf(service)).toEqual([1, 0, 0])
     expect(response.headers.get('x-svc-router-upstream')).toBe('alpha')
   })
 
   test('asked to consult other models, the simulated model does', async () => {
-    await start([])
+    const service = await startScripted([])
     const question = 'Please consult other models: how many?'
     const said = path === '/responses' ? { input: question } : { messages: [{ role: 'user', content: question }] }
-    const seen = seenIn(await (await service!.post(path, { ...body, ...said })).text())
+    const seen = seenIn(await (await service.post(path, { ...body, ...said })).text())
     expect(seen.text).toContain('The tool answered')
     expect(seen.report).toMatchObject({
       ran: true,
@@ -157,88 +146,96 @@ describe.each(asked)('$name', ({ path, body }) => {
   })
 
   test('needs a premium plan: 403 before anybody is asked', async () => {
-    await start([])
-    const { key } = await service!.addAccount('frugal', 'free')
-    const response = await service!.post(path, body, { authorization: `Bearer ${key}` })
+    const service = await startScripted([])
+    const { key } = await service.addAccount('frugal', 'free')
+    const response = await service.post(path, body, { authorization: `Bearer ${key}` })
     expect(response.status).toBe(403)
     expect(await response.text()).toContain('plan_required')
-    expect(requestsOf(service!)).toEqual([0, 0, 0])
+    expect(requestsOf(service)).toEqual([0, 0, 0])
   })
 
   test('always: three are asked before the model is, which then has no such tool', async () => {
-    await start([[answer('Alpha says forty.'), answer(judged), answer(reply)], scripts[1]!, scripts[2]!])
+    const service = await startScripted([
+      [answer('Alpha says forty.'), answer(judged), answer(reply)],
+      scripts[1]!,
+      scripts[2]!,
+    ])
     const tools = [{ ...tool, parameters: { mode: 'always' } }]
-    const seen = seenIn(await (await service!.post(path, { ...body, tools })).text())
+    const seen = seenIn(await (await service.post(path, { ...body, tools })).text())
     expect(seen.text).toBe(reply)
     expect(seen.report).toMatchObject({ ran: true, runs: 1, reason: 'always', mode: 'always' })
-    expect(requestsOf(service!)).toEqual([3, 1, 1])
-    const last = bodiesOf(service!, 0).at(-1)!
+    expect(requestsOf(service)).toEqual([3, 1, 1])
+    const last = bodiesOf(service, 0).at(-1)!
     expect(last).toContain('Beta says fifty.')
     expect(last).not.toContain('"tools"')
   })
 
   test('a choice that names the tool is the same as always; one of none is never', async () => {
-    await start([[answer('Alpha says forty.'), answer(judged), answer(reply)], scripts[1]!, scripts[2]!])
-    const forced = seenIn(await (await service!.post(path, { ...body, tool_choice: tool })).text())
+    const service = await startScripted([
+      [answer('Alpha says forty.'), answer(judged), answer(reply)],
+      scripts[1]!,
+      scripts[2]!,
+    ])
+    const forced = seenIn(await (await service.post(path, { ...body, tool_choice: tool })).text())
     expect(forced.report).toMatchObject({ ran: true, reason: 'forced' })
-    expect(bodiesOf(service!, 0).at(-1)).not.toContain('tool_choice')
+    expect(bodiesOf(service, 0).at(-1)).not.toContain('tool_choice')
     const none = path === '/messages' ? { type: 'none' } : 'none'
     const tools = [{ ...tool, parameters: { mode: 'always' } }]
-    const before = requestsOf(service!)
-    const response = await service!.post(path, { ...body, tools, tool_choice: none })
+    const before = requestsOf(service)
+    const response = await service.post(path, { ...body, tools, tool_choice: none })
     expect(seenIn(await response.text()).report).toEqual({ ran: false, reason: 'not_allowed' })
-    expect(requestsOf(service!)).toEqual([before[0]! + 1, before[1], before[2]])
-    expect(bodiesOf(service!, 0).at(-1)).not.toContain('svc-router')
+    expect(requestsOf(service)).toEqual([before[0]! + 1, before[1], before[2]])
+    expect(bodiesOf(service, 0).at(-1)).not.toContain('svc-router')
   })
 
   test('a run in which nobody answers is a result for the model, and no error of the request', async () => {
     const fails: ScriptStep = { do: 'status', status: 500 }
-    await start([[call('How many?'), fails, answer(reply)], [down], [down]])
-    const response = await service!.post(path, body)
+    const service = await startScripted([[call('How many?'), fails, answer(reply)], [down], [down]])
+    const response = await service.post(path, body)
     const seen = seenIn(await response.text())
     expect(response.status).toBe(200)
     expect(seen.text).toBe(reply)
     expect(seen.report).toMatchObject({ ran: true, failure_reason: 'all_panels_failed' })
-    const told = service!.providers
-      .flatMap((_, place) => bodiesOf(service!, place))
+    const told = service.providers
+      .flatMap((_, place) => bodiesOf(service, place))
       .find((sent) => sent.includes('failure_reason'))
     expect(told).toContain(String.raw`{\"status\":\"error\",\"failure_reason\":\"all_panels_failed\"}`)
     expect(response.headers.get('x-quota-used')).toBe('1')
   })
 
   test('a model that fails behind a run is stood in for by the best answer of the others', async () => {
-    await start([
+    const service = await startScripted([
       [call('How many?'), answer('Forty, says alpha.'), answer(judged), down],
       [answer('Forty, says beta.'), down],
       [answer('Forty, says gamma.'), down],
     ])
-    const response = await service!.post(path, body)
+    const response = await service.post(path, body)
     const text = await response.text()
     expect(response.status, text).toBe(200)
     expect(seenIn(text).text).toMatch(/^Forty, says (?:alpha|beta|gamma)\.$/)
   })
 
   test.each(['', ' \n'])('a model that says nothing behind a run is stood in for, too: %j', async (nothing) => {
-    await start([
+    const service = await startScripted([
       [call('How many?'), answer('Forty, says alpha.'), answer(judged), answer(nothing)],
       [answer('Forty, says beta.')],
       [answer('Forty, says gamma.')],
     ])
-    const response = await service!.post(path, body)
+    const response = await service.post(path, body)
     const seen = seenIn(await response.text())
     expect(seen.text).toMatch(/^\s*Forty, says (?:alpha|beta|gamma)\.$/)
     expect(['stop', 'completed', 'end_turn']).toContain(seen.finish)
   })
 
   test('a model that fails before anything was asked is failed over from, and refused where nobody is left', async () => {
-    await start([[down], [answer(reply)], []])
-    const response = await service!.post(path, body)
+    const failingOver = await startScripted([[down], [answer(reply)], []])
+    const response = await failingOver.post(path, body)
     expect(seenIn(await response.text()).text).toBe(reply)
     expect(response.headers.get('x-svc-router-upstream')).toBe('beta')
     expect(response.headers.get('x-svc-router-retry-count')).toBe('1')
-    await service!.stop()
-    await start([[down], [down], [down]])
-    const refused = await service!.post(path, body)
+    await failingOver.stop()
+    const failing = await startScripted([[down], [down], [down]])
+    const refused = await failing.post(path, body)
     expect(refused.status, await refused.text()).toBe(503)
     expect(refused.headers.get('x-quota-used')).toBe('0')
   })
@@ -248,30 +245,30 @@ describe.each(asked)('$name', ({ path, body }) => {
       { name: ours, arguments: { question: 'Is it cold?' } },
       { name: 'get_weather', arguments: { city: 'Oslo' } },
     ])
-    await start([
+    const service = await startScripted([
       [{ do: 'answer', calls: both }, answer('Alpha says forty.'), answer(judged), answer(reply)],
       scripts[1]!,
       scripts[2]!,
     ])
     const tools = [tool, clientTool[path]]
-    const first = await service!.post(path, { ...body, tools })
+    const first = await service.post(path, { ...body, tools })
     const text = await first.text()
     const seen = seenIn(text)
     expect(text).not.toContain(ours)
     expect(seen.calls.map(({ name }) => name)).toEqual(['get_weather'])
     expect(seen.report).toMatchObject({ ran: false, reason: 'waiting_for_tools' })
     if (body.stream && path === '/chat/completions') expect(text).toContain('"tool_calls":[{"index":0')
-    expect(requestsOf(service!)).toEqual([1, 0, 0])
-    const second = await service!.post(path, { ...body, tools, ...withResult(path, seen.calls[0]!, 'It is -7.') })
+    expect(requestsOf(service)).toEqual([1, 0, 0])
+    const second = await service.post(path, { ...body, tools, ...withResult(path, seen.calls[0]!, 'It is -7.') })
     const after = seenIn(await second.text())
     expect(after.text).toBe(reply)
     expect(after.report).toMatchObject({ ran: true, reason: 'deferred' })
-    const [toBeta] = bodiesOf(service!, 1)
+    const [toBeta] = bodiesOf(service, 1)
     expect(toBeta).toContain('Is it cold?')
     expect(toBeta).toContain('It is -7.')
-    expect(bodiesOf(service!, 0).at(-1)).toContain('Beta says fifty.')
+    expect(bodiesOf(service, 0).at(-1)).toContain('Beta says fifty.')
     // Once only: the same results again ask nobody.
-    const again = await service!.post(path, { ...body, tools, ...withResult(path, seen.calls[0]!, 'It is -7.') })
+    const again = await service.post(path, { ...body, tools, ...withResult(path, seen.calls[0]!, 'It is -7.') })
     expect(seenIn(await again.text()).report).toMatchObject({ ran: false })
   })
 
@@ -280,13 +277,13 @@ describe.each(asked)('$name', ({ path, body }) => {
       { name: ours, arguments: { question: 'Is it cold?' } },
       { name: 'get_weather', arguments: { city: 'Oslo' } },
     ])
-    await start([[{ do: 'answer', calls: both }, answer('Seven.')]])
+    const service = await startScripted([[{ do: 'answer', calls: both }, answer('Seven.')]])
     const tools = [tool, clientTool[path]]
-    const [made] = seenIn(await (await service!.post(path, { ...body, tools })).text()).calls
+    const [made] = seenIn(await (await service.post(path, { ...body, tools })).text()).calls
     const elsewhere = withResult(path, made!, 'It is -7.', 'What about another one?')
-    const other = seenIn(await (await service!.post(path, { ...body, tools, ...elsewhere })).text())
+    const other = seenIn(await (await service.post(path, { ...body, tools, ...elsewhere })).text())
     expect(other.report).toMatchObject({ ran: false, reason: 'not_called' })
-    const own = await service!.post(path, { ...body, tools, ...withResult(path, made!, 'It is -7.') })
+    const own = await service.post(path, { ...body, tools, ...withResult(path, made!, 'It is -7.') })
     expect(seenIn(await own.text()).report).toMatchObject({ ran: true, reason: 'deferred' })
   })
 
@@ -295,13 +292,13 @@ describe.each(asked)('$name', ({ path, body }) => {
       { name: 'get_weather', arguments: { city: 'Oslo' } },
       { name: ours, arguments: { question: 'Is it cold?' } },
     ])
-    await start([[{ do: 'answer', calls: both }, answer(reply)]])
+    const service = await startScripted([[{ do: 'answer', calls: both }, answer(reply)]])
     const tools = [{ ...tool, parameters: { mixed: 'drop' } }, clientTool[path]]
-    const seen = seenIn(await (await service!.post(path, { ...body, tools })).text())
+    const seen = seenIn(await (await service.post(path, { ...body, tools })).text())
     expect(seen.calls.map(({ name }) => name)).toEqual(['get_weather'])
-    const second = await service!.post(path, { ...body, tools, ...withResult(path, seen.calls[0]!, 'It is -7.') })
+    const second = await service.post(path, { ...body, tools, ...withResult(path, seen.calls[0]!, 'It is -7.') })
     expect(seenIn(await second.text()).text).toBe(reply)
-    expect(requestsOf(service!)).toEqual([2, 0, 0])
+    expect(requestsOf(service)).toEqual([2, 0, 0])
   })
 
   test('a model that never stops asking is asked four times at most, and the reply ends in prose', async () => {
@@ -310,9 +307,9 @@ describe.each(asked)('$name', ({ path, body }) => {
       [frontier]: { backends: ['alpha'] },
       'svc-router/fusion': { backends: ['beta', 'gamma'] },
     }
-    await start([endless], { settings: { profiles } })
+    const service = await startScripted([endless], { settings: { profiles } })
     const tools = [{ ...tool, parameters: { max_runs: 2 } }]
-    const response = await service!.post(path, { ...body, tools })
+    const response = await service.post(path, { ...body, tools })
     const text = await response.text()
     expect(response.status, text).toBe(200)
     const seen = seenIn(text)
@@ -320,7 +317,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(seen.text).toContain('simulated answer')
     expect(seen.report).toMatchObject({ ran: true, runs: 2 })
     expect(text).not.toContain(ours)
-    const sent = bodiesOf(service!, 0).map((one) => JSON.parse(one) as JsonObject)
+    const sent = bodiesOf(service, 0).map((one) => JSON.parse(one) as JsonObject)
     expect(sent).toHaveLength(4)
     expect(sent.at(-1)).toMatchObject({ tool_choice: 'none' })
     expect(JSON.stringify(sent.at(-1))).toContain(String.raw`{\"status\":\"error\",\"error\":\"limit\"}`)
@@ -328,20 +325,20 @@ describe.each(asked)('$name', ({ path, body }) => {
 
   test('a caller that leaves ends every sub-call of a run within 100 ms, and is charged once', async () => {
     const silent: ScriptStep = { do: 'silence', repeat: true }
-    await start([[call('How many?'), silent], [silent], [silent]])
-    const told = await leaveAmid(service!, { path, body })
+    const service = await startScripted([[call('How many?'), silent], [silent], [silent]])
+    const told = await leaveAmid(service, { path, body })
     expect(told).toMatchObject({ outcome: 'client_closed', attempts: 4, charged: 1 })
   })
 
   test('a caller that leaves before the model has said anything ends that call as fast', async () => {
-    await start([[{ do: 'silence', repeat: true }]])
-    const told = await leaveAmid(service!, { path, body }, [service!.providers[0]!])
+    const service = await startScripted([[{ do: 'silence', repeat: true }]])
+    const told = await leaveAmid(service, { path, body }, [service.providers[0]!])
     expect(told).toMatchObject({ outcome: 'client_closed', attempts: 1, charged: 1 })
-    expect(service!.providers.map((provider) => provider.counts().requests)).toEqual([1, 0, 0])
+    expect(service.providers.map((provider) => provider.counts().requests)).toEqual([1, 0, 0])
   })
 
   test('what cannot be meant is refused before anybody is asked, and counts nothing', async () => {
-    await start([])
+    const service = await startScripted([])
     const refusals: readonly (readonly [JsonObject, string, Record<string, string>?])[] = [
       [{ tools: [tool, renamed(clientTool[path])] }, 'reserved_tool_name'],
       [{ tools: [{ ...tool, parameters: { pannel_size: 3 } }] }, 'panel_size'],
@@ -351,13 +348,13 @@ describe.each(asked)('$name', ({ path, body }) => {
       [{}, 'part of another fusion', { 'x-svc-router-fusion-depth': '1' }],
     ]
     for (const [extra, said, headers] of refusals) {
-      const response = await service!.post(path, { ...body, ...extra }, headers)
+      const response = await service.post(path, { ...body, ...extra }, headers)
       const text = await response.text()
       expect(response.status, text).toBe(400)
       expect(text).toContain(said)
       expect(response.headers.get('x-quota-used')).toBe('0')
     }
-    expect(requestsOf(service!)).toEqual([0, 0, 0])
+    expect(requestsOf(service)).toEqual([0, 0, 0])
   })
 })
 
@@ -399,26 +396,32 @@ function withResult(path: Path, { id }: { readonly id: string }, result: string,
 describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body }) => {
   test('something comes within 250 ms, and signs of life while nobody says anything', async () => {
     const silent: ScriptStep = { do: 'silence', repeat: true }
-    await start([[silent], [silent], [silent]])
+    const busy = await startScripted([[silent], [silent], [silent]])
     const waitedMs: number[] = []
     // What is busy at the same time must not fail it: the best of three counts.
     for (let round = 0; round < 3; round++) {
       const begunMs = performance.now()
-      const reader = (await service!.post(path, body)).body!.getReader()
+      const reader = (await busy.post(path, body)).body!.getReader()
       await reader.read()
       waitedMs.push(performance.now() - begunMs)
       await reader.cancel()
     }
     expect(Math.min(...waitedMs)).toBeLessThan(250)
-    await service!.stop()
-    await start([[call('How many?'), silent], [silent], [silent]], { settings: { keep_alive: '100ms' } })
-    expect(await keptAliveText(await service!.post(path, body))).toContain('3 models were asked.')
+    await busy.stop()
+    const waiting = await startScripted([[call('How many?'), silent], [silent], [silent]], {
+      settings: { keep_alive: '100ms' },
+    })
+    expect(await keptAliveText(await waiting.post(path, body))).toContain('3 models were asked.')
   })
 
   test('the text before a run is there while the run goes on', async () => {
     const silent: ScriptStep = { do: 'silence', repeat: true }
-    await start([[call('How many?', { text: 'Let me ask around.' }), silent], [silent], [silent]])
-    const response = await service!.post(path, body)
+    const service = await startScripted([
+      [call('How many?', { text: 'Let me ask around.' }), silent],
+      [silent],
+      [silent],
+    ])
+    const response = await service.post(path, body)
     const decoder = new TextDecoder()
     let text = ''
     for await (const bytes of response.body!) {
@@ -430,13 +433,13 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
 
   test('breaks where the model breaks off in the midst of its reply, says so once, and is charged', async () => {
     const cut: ScriptStep = { do: 'cut', afterEvents: 6, by: 'rst' }
-    await start([[...scripts[0]!.slice(0, 3), cut], scripts[1]!, scripts[2]!])
-    const response = await service!.post(path, body)
+    const service = await startScripted([[...scripts[0]!.slice(0, 3), cut], scripts[1]!, scripts[2]!])
+    const response = await service.post(path, body)
     const text = await response.text()
     expect(text).toContain('upstream_broken')
     expect(text).not.toMatch(/response\.completed|"finish_reason":"stop"|message_stop/)
     expect(text.match(/"upstream_broken"/g)!.length).toBeLessThanOrEqual(3)
-    expect(await recordOf(service!, response.headers.get('x-request-id'))).toMatchObject({
+    expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({
       charged: 1,
       errorCode: 'upstream_broken',
     })
@@ -446,11 +449,13 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
 test('the same question again is answered from memory, and once more ends the asking', async () => {
   const profiles = { [frontier]: { backends: ['alpha'] }, 'svc-router/fusion': { backends: ['beta', 'gamma'] } }
   const again = (): ScriptStep => call('How  many?')
-  await start([[call('How many?'), again(), again(), answer(reply)]], { settings: { profiles } })
+  const service = await startScripted([[call('How many?'), again(), again(), answer(reply)]], {
+    settings: { profiles },
+  })
   const tools = [{ ...tool, parameters: { max_runs: 2, panel_size: 2 } }]
-  const seen = seenIn(await (await service!.chat({ tools })).text())
+  const seen = seenIn(await (await service.chat({ tools })).text())
   expect(seen).toMatchObject({ text: reply, report: { ran: true, runs: 1 } })
-  const sent = bodiesOf(service!, 0).map((body) => JSON.parse(body) as { tool_choice?: string; messages: JsonObject[] })
+  const sent = bodiesOf(service, 0).map((body) => JSON.parse(body) as { tool_choice?: string; messages: JsonObject[] })
   expect(sent.map(({ tool_choice: choice }) => choice)).toEqual([undefined, undefined, undefined, 'none'])
   const results = sent.at(-1)!.messages.filter(({ role }) => role === 'tool')
   expect(new Set(results.map(({ content }) => content)).size).toBe(1)
@@ -459,15 +464,17 @@ test('the same question again is answered from memory, and once more ends the as
 
 test('calls of one turn are asked together, three at most; what holds no question is told so', async () => {
   const made = ['One?', 'Two?', '', 'Three?', 'Four?'].map((question) => ({ name: ours, arguments: { question } }))
-  await start([[{ do: 'answer', calls: JSON.stringify(made) }, answer('Alpha.'), answer(judged), answer(reply)]])
-  expect(seenIn(await (await service!.chat({ tools: [tool] })).text())).toMatchObject({
+  const service = await startScripted([
+    [{ do: 'answer', calls: JSON.stringify(made) }, answer('Alpha.'), answer(judged), answer(reply)],
+  ])
+  expect(seenIn(await (await service.chat({ tools: [tool] })).text())).toMatchObject({
     text: reply,
     report: { runs: 1 },
   })
-  const [toBeta] = bodiesOf(service!, 1)
+  const [toBeta] = bodiesOf(service, 1)
   expect(toBeta).toContain(String.raw`1. One?\n2. Two?\n3. Three?`)
   expect(toBeta).not.toContain('Four?')
-  const { messages } = JSON.parse(bodiesOf(service!, 0).at(-1)!) as { messages: { role: string; content: string }[] }
+  const { messages } = JSON.parse(bodiesOf(service, 0).at(-1)!) as { messages: { role: string; content: string }[] }
   const results = messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
   expect(results[0]).toContain('answered independently')
   expect(results.slice(1)).toEqual([
@@ -481,20 +488,22 @@ test('calls of one turn are asked together, three at most; what holds no questio
 test('a run has the time that the caller gives, and the reply comes after it', async () => {
   const silent: ScriptStep = { do: 'silence', repeat: true }
   const profiles = { [frontier]: { backends: ['alpha'] }, 'svc-router/fusion': { backends: ['beta', 'gamma'] } }
-  await start([[call('How many?'), answer(reply)], [silent], [silent]], { settings: { profiles } })
+  const service = await startScripted([[call('How many?'), answer(reply)], [silent], [silent]], {
+    settings: { profiles },
+  })
   const tools = [{ ...tool, parameters: { max_latency_ms: 5_000 } }]
   const begunMs = performance.now()
-  const seen = seenIn(await (await service!.chat({ tools })).text())
+  const seen = seenIn(await (await service.chat({ tools })).text())
   expect(performance.now() - begunMs).toBeLessThan(5_000)
   expect(seen).toMatchObject({ text: reply, report: { ran: true, failure_reason: 'deadline' } })
 })
 
 test('alone in view: the panel of a question reads nothing of the conversation', async () => {
-  await start(scripts)
+  const service = await startScripted(scripts)
   const tools = [{ ...tool, parameters: { context: 'question' } }]
   const messages = [{ role: 'user', content: 'My secret is plum.' }]
-  await (await service!.chat({ tools, messages })).text()
-  const [toBeta] = bodiesOf(service!, 1)
+  await (await service.chat({ tools, messages })).text()
+  const [toBeta] = bodiesOf(service, 1)
   expect(toBeta).toContain('How many?')
   expect(toBeta).not.toContain('plum')
 })
@@ -505,27 +514,30 @@ test('members and models of every format take part, with reasoning that goes bac
     ['anthropic-messages', 'gemini', 'openai-responses'],
     ['gemini', 'openai-responses', 'anthropic-messages'],
   ] as const) {
-    await start(scripts, { formats })
+    const service = await startScripted(scripts, { formats })
     for (const stream of [true, false]) {
-      for (const [index, steps] of scripts.entries()) service!.providers[index]!.script(steps)
-      const response = await service!.chat({ tools: [tool], reasoning_effort: 'high', stream })
+      for (const [index, steps] of scripts.entries()) service.providers[index]!.script(steps)
+      const response = await service.chat({ tools: [tool], reasoning_effort: 'high', stream })
       const text = await response.text()
       expect(joined(seenIn(text).text), `${formats[0]} ${text}`).toBe(`Let me ask around.${reply}`)
       expect(text).not.toContain(ours)
-      const last = bodiesOf(service!, 0).at(-1)!
+      const last = bodiesOf(service, 0).at(-1)!
       expect(last).toContain('answered independently')
       if (formats[0] === 'openai-responses') expect(last).toContain('"encrypted_content"')
       if (formats[0] === 'anthropic-messages') expect(last).toContain('"signature"')
     }
-    await service!.stop()
+    await service.stop()
   }
-  service = undefined
 })
 
 test('a slow reader gets all of a long reply behind a run', async () => {
   const length = 400_000
-  await start([[...scripts[0]!.slice(0, 3), { do: 'answer', length }], scripts[1]!, scripts[2]!])
-  const response = await service!.chat({ tools: [tool], stream: true })
+  const service = await startScripted([
+    [...scripts[0]!.slice(0, 3), { do: 'answer', length }],
+    scripts[1]!,
+    scripts[2]!,
+  ])
+  const response = await service.chat({ tools: [tool], stream: true })
   const reader = response.body!.getReader()
   const decoder = new TextDecoder()
   let text = ''

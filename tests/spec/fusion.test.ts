@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/conversation.ts'
 import { systemClock, type Clock } from '../../src/domain/clock.ts'
 import { progressAfterMs } from '../../src/gateway/fused-answer.ts'
@@ -6,7 +6,7 @@ import { answerAs } from '../../src/providers/simulated/model.ts'
 import { readChatPrompt } from '../../src/providers/simulated/prompt.ts'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import { connect, majors } from '../clients/openai-clients.ts'
-import { Service, type ServiceOptions } from '../service.ts'
+import type { Service } from '../service.ts'
 import { judgeReply, judgeSecret } from '../simulation/simulated-judge.ts'
 import { answer, eventsOf, keptAliveText, leaveAmid, recordOf, saidIn, startScripted } from './fused-answers.ts'
 
@@ -21,22 +21,11 @@ const scripts: readonly (readonly ScriptStep[])[] = [
 ]
 const down: ScriptStep = { do: 'status', status: 500, repeat: true }
 
-let service: Service | undefined
-afterEach(async () => {
-  await service?.stop()
-  service = undefined
-})
-
 /** The real clock, but that it is never time to open a stream with progress. */
 function withoutProgress(): Clock {
   const real = systemClock()
   const after: Clock['after'] = (ms, run) => (ms === progressAfterMs ? { cancel() {} } : real.after(ms, run))
   return { nowMs: () => real.nowMs(), after }
-}
-
-async function start(given: readonly (readonly ScriptStep[])[], options?: ServiceOptions): Promise<Service> {
-  service = await startScripted(given, options)
-  return service
 }
 
 const bodies = {
@@ -54,8 +43,8 @@ const used = ({ store, account }: Service): Promise<number> =>
 
 describe.each(asked)('$name', ({ path, body }) => {
   test('is answered from what three members said, charged once, and nothing of the inside is seen', async () => {
-    const { providers, ...rest } = await start(scripts)
-    const response = await service!.post(path, body)
+    const service = await startScripted(scripts)
+    const response = await service.post(path, body)
     const text = await response.text()
     expect(response.status, text).toBe(200)
     expect(saidIn(text)).toBe(written)
@@ -65,8 +54,8 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(response.headers.get('x-quota-used')).toBe('1')
     for (const secret of ['model-of-', judgeSecret, '⟦', 'Beta says', 'svc-router:fusion'])
       expect(text).not.toContain(secret)
-    expect(providers.map((provider) => provider.counts().requests)).toEqual([3, 1, 1])
-    const record = await recordOf(service!, response.headers.get('x-request-id'))
+    expect(service.providers.map((provider) => provider.counts().requests)).toEqual([3, 1, 1])
+    const record = await recordOf(service, response.headers.get('x-request-id'))
     expect(record).toMatchObject({ profile: model, charged: 1, units: 1 })
     expect(record.attempts.map(({ backend, outcome }) => `${backend} ${outcome}`).toSorted()).toEqual([
       'alpha answered',
@@ -75,71 +64,75 @@ describe.each(asked)('$name', ({ path, body }) => {
       'beta answered',
       'gamma answered',
     ])
-    expect(await rest.store.usedUnits(rest.account.id, new Date().toISOString().slice(0, 7))).toBe(1)
+    expect(await service.store.usedUnits(service.account.id, new Date().toISOString().slice(0, 7))).toBe(1)
   })
 
   test('is answered with one member down, and with two', async () => {
-    await start([scripts[0]!, [down], scripts[2]!])
-    const one = await service!.post(path, body)
+    const service = await startScripted([scripts[0]!, [down], scripts[2]!])
+    const one = await service.post(path, body)
     const text = await one.text()
     expect(one.status, text).toBe(200)
     expect(saidIn(text)).not.toBe('')
     expect(one.headers.get('x-svc-router-retry-count')).toBe('0')
-    const [alpha, beta, gamma] = service!.providers
+    const [alpha, beta, gamma] = service.providers
     alpha!.script([answer('Alpha alone.'), answer('Alpha alone.'), answer('Alpha alone.')])
     beta!.script([down])
     gamma!.script([down])
-    const two = await service!.post(path, body)
+    const two = await service.post(path, body)
     expect(saidIn(await two.text())).toBe('Alpha alone.')
-    const record = await recordOf(service!, two.headers.get('x-request-id'))
+    const record = await recordOf(service, two.headers.get('x-request-id'))
     expect(record.attempts.filter(({ backend }) => backend !== 'alpha').every(({ status }) => status === 500)).toBe(
       true,
     )
-    expect(await used(service!)).toBe(2)
+    expect(await used(service)).toBe(2)
   })
 
   test('is refused, free of charge, where no member answers', async () => {
     // However slow the machine is: a stream that is not open yet can still be refused by its status.
-    await start([[down], [down], [down]], { clock: withoutProgress() })
-    const response = await service!.post(path, body)
+    const service = await startScripted([[down], [down], [down]], { clock: withoutProgress() })
+    const response = await service.post(path, body)
     expect(response.status, await response.text()).toBe(503)
     expect(response.headers.get('x-svc-router-retry-count')).toBe('0')
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
-    expect(await used(service!)).toBe(0)
+    expect(await used(service)).toBe(0)
   })
 
   test('is answered where every judge talks nonsense', async () => {
     const nonsense: ScriptStep[] = [{ do: 'answer', text: 'It is all fine.', repeat: true }]
-    await start([[answer('Alpha says forty.'), ...nonsense], [answer('Beta says fifty.'), ...nonsense], scripts[2]!])
-    const response = await service!.post(path, body)
+    const service = await startScripted([
+      [answer('Alpha says forty.'), ...nonsense],
+      [answer('Beta says fifty.'), ...nonsense],
+      scripts[2]!,
+    ])
+    const response = await service.post(path, body)
     expect(saidIn(await response.text())).toBe('It is all fine.')
-    expect(await recordOf(service!, response.headers.get('x-request-id'))).toMatchObject({ charged: 1 })
+    expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({ charged: 1 })
   })
 
   test('needs a premium plan: 403 before anybody is asked', async () => {
-    await start([])
-    const { key } = await service!.addAccount('frugal', 'free')
-    const response = await service!.post(path, body, { authorization: `Bearer ${key}` })
+    const service = await startScripted([])
+    const { key } = await service.addAccount('frugal', 'free')
+    const response = await service.post(path, body, { authorization: `Bearer ${key}` })
     expect(response.status).toBe(403)
     expect(await response.text()).toContain('plan_required')
-    expect(service!.providers.map((provider) => provider.counts().requests)).toEqual([0, 0, 0])
+    expect(service.providers.map((provider) => provider.counts().requests)).toEqual([0, 0, 0])
   })
 
   test('a caller that leaves ends every sub-call within 100 ms, and is charged once', async () => {
-    await start(Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const))
-    const told = await leaveAmid(service!, { path, body })
+    const service = await startScripted(Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const))
+    const told = await leaveAmid(service, { path, body })
     expect(told).toMatchObject({ outcome: 'client_closed', attempts: 3, charged: 1 })
   })
 })
 
 describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body }) => {
   test('something comes within 250 ms, however long the members take', async () => {
-    await start(Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const))
+    const service = await startScripted(Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const))
     const waitedMs: number[] = []
     // What is busy at the same time must not fail it: the best of three counts.
     for (let round = 0; round < 3; round++) {
       const begunMs = performance.now()
-      const response = await service!.post(path, body)
+      const response = await service.post(path, body)
       const reader = response.body!.getReader()
       const first = await reader.read()
       waitedMs.push(performance.now() - begunMs)
@@ -151,24 +144,24 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
   })
 
   test('is kept alive while the members are silent', async () => {
-    await start(
+    const service = await startScripted(
       Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const),
       {
         settings: { keep_alive: '100ms' },
       },
     )
-    expect(await keptAliveText(await service!.post(path, body))).toContain('3 models were asked.')
+    expect(await keptAliveText(await service.post(path, body))).toContain('3 models were asked.')
   })
 
   test('breaks where the writer breaks off in the midst of its answer, says so, and is charged', async () => {
     const cut: ScriptStep = { do: 'cut', afterEvents: 6, by: 'rst' }
-    await start([[answer('Alpha says forty.'), answer(judged), cut], scripts[1]!, scripts[2]!])
-    const response = await service!.post(path, body)
+    const service = await startScripted([[answer('Alpha says forty.'), answer(judged), cut], scripts[1]!, scripts[2]!])
+    const response = await service.post(path, body)
     const text = await response.text()
     expect(response.status).toBe(200)
     expect(text).toContain('upstream_broken')
     expect(text).not.toMatch(/response\.completed|"finish_reason":"stop"|message_stop/)
-    expect(await recordOf(service!, response.headers.get('x-request-id'))).toMatchObject({
+    expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({
       charged: 1,
       errorCode: 'upstream_broken',
     })
@@ -178,10 +171,10 @@ describe.each(asked.filter(({ body }) => body.stream))('$name', ({ path, body })
 test('a writer that falls silent in the midst of its answer is given up when its operator says', async () => {
   const stall: ScriptStep = { do: 'stall', afterEvents: 6 }
   const scripted = [[answer('Alpha says forty.'), answer(judged), stall], scripts[1]!, scripts[2]!]
-  await start(scripted, { timeouts: { idle: '300ms' } })
-  const response = await service!.chat({ model, stream: true })
+  const service = await startScripted(scripted, { timeouts: { idle: '300ms' } })
+  const response = await service.chat({ model, stream: true })
   expect(await response.text()).toContain('upstream_broken')
-  const record = await recordOf(service!, response.headers.get('x-request-id'))
+  const record = await recordOf(service, response.headers.get('x-request-id'))
   expect(record.attempts.at(-1)).toMatchObject({ backend: 'alpha', outcome: 'timeout' })
 })
 
@@ -192,8 +185,8 @@ test('a writer waits for its reader for longer than a reader waits for a writer'
     scripts[1]!,
     scripts[2]!,
   ]
-  await start(scripted, { timeouts: { idle: '1s' } })
-  const response = await service!.chat({ model, stream: true })
+  const service = await startScripted(scripted, { timeouts: { idle: '1s' } })
+  const response = await service.chat({ model, stream: true })
   const reader = response.body!.getReader()
   const decoder = new TextDecoder()
   let text = decoder.decode((await reader.read()).value, { stream: true })
@@ -207,24 +200,24 @@ test('a stream that opened early says that nobody answered, and costs nothing', 
   // Longer than until a stream is opened, and counted from later on: the timers run in that order on any machine.
   const limit = `${progressAfterMs + 100}ms`
   const timeouts = { connect: '500ms', first_content: limit, whole_answer: limit, idle: '600ms' }
-  await start(
+  const service = await startScripted(
     Array.from({ length: 3 }, () => [{ do: 'silence', repeat: true }] as const),
     { timeouts },
   )
-  const response = await service!.responses({ model, stream: true })
+  const response = await service.responses({ model, stream: true })
   const text = await response.text()
   expect(response.status).toBe(200)
   expect(eventsOf(text).at(-1)).toMatchObject({ type: 'response.failed' })
   const numbers = eventsOf(text).map((event) => event['sequence_number'])
   expect(numbers).toEqual(numbers.map((_, index) => index))
-  expect(await recordOf(service!, response.headers.get('x-request-id'))).toMatchObject({ charged: 0 })
+  expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({ charged: 0 })
 })
 
 test('usage is the sum of all sub-calls, in the answer and in the record', async () => {
-  await start(scripts)
-  const response = await service!.chat({ model })
+  const service = await startScripted(scripts)
+  const response = await service.chat({ model })
   const { usage } = (await response.json()) as { usage: { prompt_tokens: number; completion_tokens: number } }
-  const calls = service!.providers.flatMap((provider, index) =>
+  const calls = service.providers.flatMap((provider, index) =>
     provider.captured().map(({ body }, place) => {
       return answerAs(provider.name, readChatPrompt(JSON.parse(body) as JsonObject), scripts[index]![place]!.text)
     }),
@@ -233,15 +226,15 @@ test('usage is the sum of all sub-calls, in the answer and in the record', async
   const inputTokens = calls.reduce((sum, call) => sum + call.inputTokens, 0)
   const outputTokens = calls.reduce((sum, call) => sum + call.outputTokens, 0)
   expect(usage).toMatchObject({ prompt_tokens: inputTokens, completion_tokens: outputTokens })
-  const record = await recordOf(service!, response.headers.get('x-request-id'))
+  const record = await recordOf(service, response.headers.get('x-request-id'))
   expect(record.usage).toMatchObject({ inputTokens, outputTokens, source: 'counted' })
 })
 
 test('a reader that is slow gets all of a long answer', async () => {
   const length = 400_000
   const long: ScriptStep = { do: 'answer', length }
-  await start([[answer('Alpha says forty.'), answer(judged), long], scripts[1]!, scripts[2]!])
-  const response = await service!.chat({ model, stream: true })
+  const service = await startScripted([[answer('Alpha says forty.'), answer(judged), long], scripts[1]!, scripts[2]!])
+  const response = await service.chat({ model, stream: true })
   const reader = response.body!.getReader()
   const decoder = new TextDecoder()
   let text = ''
@@ -250,11 +243,11 @@ test('a reader that is slow gets all of a long answer', async () => {
     if (place < 10) await new Promise((resolve) => setTimeout(resolve, 40))
   }
   expect(saidIn(text)).toHaveLength(length)
-  expect(await recordOf(service!, response.headers.get('x-request-id'))).toMatchObject({ charged: 1, state: 'done' })
+  expect(await recordOf(service, response.headers.get('x-request-id'))).toMatchObject({ charged: 1, state: 'done' })
 })
 
 test('a tool result goes to one model, without deliberation', async () => {
-  await start([])
+  const service = await startScripted([])
   const call = { id: 'call_1', type: 'function', function: { name: 'count', arguments: '{}' } }
   const messages = [
     { role: 'user', content: 'How many?' },
@@ -262,17 +255,17 @@ test('a tool result goes to one model, without deliberation', async () => {
     { role: 'tool', tool_call_id: 'call_1', content: '42' },
   ]
   const tools = [{ type: 'function', function: { name: 'count', parameters: { type: 'object', properties: {} } } }]
-  const response = await service!.chat({ model, messages, tools })
+  const response = await service.chat({ model, messages, tools })
   expect(await response.text()).toContain('The tool answered')
   expect(response.headers.get('x-svc-router-upstream')).toBe('alpha')
-  expect(service!.providers.map((provider) => provider.counts().requests)).toEqual([1, 0, 0])
+  expect(service.providers.map((provider) => provider.counts().requests)).toEqual([1, 0, 0])
 })
 
 test('the model that writes may call the tools of the caller', async () => {
-  await start([[answer('Alpha.'), answer(judged)], [answer('Beta.')], [answer('Gamma.')]])
+  const service = await startScripted([[answer('Alpha.'), answer(judged)], [answer('Beta.')], [answer('Gamma.')]])
   const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
   const tools = [{ type: 'function', function: { name: 'get_weather', parameters } }]
-  const response = await service!.chat({
+  const response = await service.chat({
     model,
     tools,
     messages: [{ role: 'user', content: 'The weather in Oslo?' }],
@@ -283,61 +276,60 @@ test('the model that writes may call the tools of the caller', async () => {
     finish_reason: 'tool_calls',
     message: { tool_calls: [{ function: { name: 'get_weather' } }] },
   })
-  const bodies = service!.providers
+  const bodies = service.providers
     .flatMap((provider) => provider.captured())
     .filter(({ body: sent }) => sent.includes('"tools":['))
   expect(bodies).toHaveLength(1)
 })
 
 test('members of other formats take part, and a fusion is not part of another one', async () => {
-  await start(scripts, { formats: ['openai-chat', 'openai-responses', 'anthropic-messages'] })
-  const response = await service!.chat({ model })
+  const service = await startScripted(scripts, { formats: ['openai-chat', 'openai-responses', 'anthropic-messages'] })
+  const response = await service.chat({ model })
   expect(saidIn(await response.text())).toBe(written)
-  const depths = service!.providers.flatMap((one) =>
+  const depths = service.providers.flatMap((one) =>
     one.captured().map(({ headers }) => headers['x-svc-router-fusion-depth']),
   )
   expect(depths).toEqual(['1', '1', '1', '1', '1'])
-  const nested = await service!.chat({ model }, { 'x-svc-router-fusion-depth': '1' })
+  const nested = await service.chat({ model }, { 'x-svc-router-fusion-depth': '1' })
   expect(nested.status).toBe(400)
-  const plain = await service!.chat({}, { 'x-svc-router-fusion-depth': '1' })
+  const plain = await service.chat({}, { 'x-svc-router-fusion-depth': '1' })
   expect(plain.status).toBe(200)
-  expect(await used(service!)).toBe(2)
+  expect(await used(service)).toBe(2)
 })
 
 test('what no fused answer can be is refused before anybody is asked', async () => {
-  await start([])
-  for (const extra of [{ n: 2 }, { logprobs: true }])
-    expect((await service!.chat({ model, ...extra })).status).toBe(400)
-  expect(service!.providers.map((provider) => provider.counts().requests)).toEqual([0, 0, 0])
+  const service = await startScripted([])
+  for (const extra of [{ n: 2 }, { logprobs: true }]) expect((await service.chat({ model, ...extra })).status).toBe(400)
+  expect(service.providers.map((provider) => provider.counts().requests)).toEqual([0, 0, 0])
 })
 
 test('a configured profile has its own backends and its own units; no other is asked', async () => {
   const profiles = { [model]: { backends: ['beta', 'gamma'], quota_units: 5 } }
-  await start([], { settings: { profiles } })
-  const response = await service!.chat({ model })
+  const service = await startScripted([], { settings: { profiles } })
+  const response = await service.chat({ model })
   await response.text()
   expect(response.headers.get('x-quota-used')).toBe('5')
-  expect(service!.providers[0]!.counts().requests).toBe(0)
-  expect(service!.providers[1]!.counts().requests).toBeGreaterThan(0)
+  expect(service.providers[0]!.counts().requests).toBe(0)
+  expect(service.providers[1]!.counts().requests).toBeGreaterThan(0)
 })
 
 test("an account's own provider takes part", async () => {
-  await start([])
-  await service!.connectOwn('made-up-own-credential')
-  const response = await service!.chat({ model })
+  const service = await startScripted([])
+  await service.connectOwn('made-up-own-credential')
+  const response = await service.chat({ model })
   await response.text()
-  const sent = service!.providers[0]!.captured().map(({ headers }) => headers['authorization'])
+  const sent = service.providers[0]!.captured().map(({ headers }) => headers['authorization'])
   expect(sent).toContain('Bearer made-up-own-credential')
 })
 
 test('it is listed for everybody, and used by whose plan has it', async () => {
-  await start([])
-  const listed = await fetch(`${service!.baseUrl}/models`, {
-    headers: { authorization: `Bearer ${service!.key}`, 'user-agent': 'tests/1' },
+  const service = await startScripted([])
+  const listed = await fetch(`${service.baseUrl}/models`, {
+    headers: { authorization: `Bearer ${service.key}`, 'user-agent': 'tests/1' },
   }).then((response) => response.json() as Promise<{ data: { id: string }[] }>)
   expect(listed.data.find(({ id }) => id === model)).toMatchObject({ premium: true, entitled: true, quota_units: 1 })
   for (const path of ['/model-catalog', '/pricing']) {
-    const shown = (await (await fetch(`${service!.origin}${path}`)).json()) as { profiles: { id: string }[] }
+    const shown = (await (await fetch(`${service.origin}${path}`)).json()) as { profiles: { id: string }[] }
     expect(
       shown.profiles.find(({ id }) => id === model),
       path,
@@ -347,8 +339,8 @@ test('it is listed for everybody, and used by whose plan has it', async () => {
 
 describe.each(majors)('$name', ({ OpenAI }) => {
   test('chat and responses, whole and streamed, and a stored answer that is gone on from: one request each', async () => {
-    await start([])
-    const { client, traffic } = connect(OpenAI, service!)
+    const service = await startScripted([])
+    const { client, traffic } = connect(OpenAI, service)
     const messages = [{ role: 'user' as const, content: 'How many?' }]
     const whole = await client.chat.completions.create({ model, messages })
     expect(whole.choices[0]!.message.content).toContain('simulated')
@@ -360,7 +352,7 @@ describe.each(majors)('$name', ({ OpenAI }) => {
     const second = await stream.finalResponse()
     expect(second.output_text).toContain('simulated')
     expect(second.previous_response_id).toBe(first.id)
-    expect(service!.providers[2]!.captured().at(-1)!.body).toContain('My name is Ada.')
+    expect(service.providers[2]!.captured().at(-1)!.body).toContain('My name is Ada.')
     const third = await client.responses.create({
       model: 'svc-router/frontier',
       input: 'And?',
