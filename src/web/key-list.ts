@@ -4,6 +4,7 @@ import type { StoredKey } from '../domain/accounts.ts'
 import { choices } from './field.ts'
 import { writeLimits } from './limit-fields.ts'
 import { csrfInput, type Html } from './layout.ts'
+import { revokeForm } from './revoke-form.ts'
 import { writeAgo, writeDay, writeMinute, writeNumber } from './time.ts'
 import type { SignedIn } from './visit.ts'
 
@@ -43,6 +44,7 @@ export function keyList(
 function keyRow(key: StoredKey, usedAtMs: number | undefined, signedIn: SignedIn, nowMs: number): Html {
   const state = effectiveState(key, nowMs)
   const limits = writeLimits(key.limits)
+  const path = `/account/keys/${key.id}`
   return html`<li>
     <div>
       <strong>${key.name}</strong> ${stateTag(key, state)}<br />
@@ -53,8 +55,8 @@ function keyRow(key: StoredKey, usedAtMs: number | undefined, signedIn: SignedIn
       >${limits === undefined ? '' : html`<br /><span class="faint">limits: ${limits}</span>`}
     </div>
     <div class="actions">
-      <a href="/account/keys/${key.id}/limits">Limits<span class="unseen"> of ${key.name}</span></a>
-      ${state === 'active' ? rotateForm(key, signedIn) : ''} ${revokeForm(key, signedIn)}
+      <a href="${path}/limits">Limits<span class="unseen"> of ${key.name}</span></a>
+      ${state === 'active' ? rotateForm(key, signedIn) : ''} ${revokeForm(key.name, `${path}/revoke`, signedIn)}
     </div>
   </li>`
 }
@@ -71,17 +73,6 @@ function rotateForm(key: StoredKey, signedIn: SignedIn): Html {
     <form class="panel" method="post" action="/account/keys/${key.id}/rotate">
       ${csrfInput(signedIn)} ${choices('overlap', `How long does the old ${key.name} go on working?`, overlaps)}
       <button>Make the new key</button>
-    </form>
-  </details>`
-}
-
-function revokeForm(key: StoredKey, signedIn: SignedIn): Html {
-  return html`<details>
-    <summary>Revoke<span class="unseen"> ${key.name}</span></summary>
-    <form class="panel" method="post" action="/account/keys/${key.id}/revoke">
-      ${csrfInput(signedIn)}
-      <p>Whoever uses it is refused within a second, for ever.</p>
-      <button class="danger">Revoke ${key.name}</button>
     </form>
   </details>`
 }

@@ -7,6 +7,7 @@ import { choices } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
 import { partOf } from '../paging.ts'
 import { quotaBar } from '../quota-bar.ts'
+import { revokeForm } from '../revoke-form.ts'
 import { writeAgo, writeDay, writeNumber } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 
@@ -155,14 +156,7 @@ function keyRow(visit: OperatorVisit, account: Account, key: StoredKey, usedAtMs
     ${
       may(visit, 'revokeKeys')
         ? html`<div class="actions">
-            <details>
-              <summary>Revoke<span class="unseen"> ${key.name}</span></summary>
-              <form class="panel" method="post" action="/operator/accounts/${account.id}/keys/${key.id}/revoke">
-                ${csrfInput(visit)}
-                <p>Whoever uses it is refused within a second, for ever.</p>
-                <button class="danger">Revoke ${key.name}</button>
-              </form>
-            </details>
+            ${revokeForm(key.name, `/operator/accounts/${account.id}/keys/${key.id}/revoke`, visit)}
           </div>`
         : ''
     }
