@@ -42,6 +42,11 @@ export function emailField(value: string, problem: string | undefined): Html {
   return field({ name: 'email', label: 'Email address', type: 'email', autocomplete: 'email', value, problem })
 }
 
+/** The field of the six digits that a letter brought, also where spaces or dashes part them. */
+export function codeField(problem: string | undefined): Html {
+  return field({ name: 'code', label: 'Code', autocomplete: 'one-time-code', isCode: true, maxCharacters: 12, problem })
+}
+
 /** What is read before a field: its label, what helps, what is wrong. */
 function aboveField(id: string, { label, hint, problem, optional }: Omit<Field, 'name'>): Html {
   return html`<label for="${id}"

@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
 import { confirmOperatorSession, isConfirmed } from '../../accounts/operator-sessions.ts'
-import { findProof, maxTries, startConfirming, tryCode } from '../../accounts/proofs.ts'
+import { findProof, startConfirming, tryCode } from '../../accounts/proofs.ts'
 import { maskEmailAddress, type SignInProof } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
 import { operatorActions } from '../../domain/operators.ts'
-import { field } from '../field.ts'
+import { codeField } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
-import { mailFailed, outboxHint, tooOften } from '../pages/proof-forms.ts'
+import { mailFailed, outboxHint, tooOften, wrongCode } from '../pages/proof-forms.ts'
 import { networkOf } from '../rate-limiter.ts'
 import { redirect } from '../redirect.ts'
 import { PageRefusal } from '../refusals.ts'
@@ -93,8 +93,7 @@ async function takeCode(visit: OperatorVisit): Promise<Response> {
   const proof = await ownProof(visit)
   const tried = await tryCode(parts.identity, 'operator', proof.id, form.text('code'))
   if (tried === 'over') return ask(visit, 'That code is over. Ask for a new one.')
-  if (tried === 'wrong')
-    return codePage(visit, proof, `That is not the code. After ${maxTries} wrong ones you need a new one.`)
+  if (tried === 'wrong') return codePage(visit, proof, wrongCode)
   if (!(await confirmOperatorSession(parts.operators, session))) throw new PageRefusal('not_found')
   return redirect(consolePathWith(nextOf(visit), 'confirmed'))
 }
@@ -117,8 +116,7 @@ function codePage(visit: OperatorVisit, proof: SignInProof, problem?: string): P
     status: problem === undefined ? 200 : 422,
     problem: problem === undefined ? undefined : 'The code was not right.',
     body: html`<form method="post" action="/operator/confirm/${proof.id}">
-        ${csrfInput(visit)} ${nextInput(visit)}
-        ${field({ name: 'code', label: 'Code', autocomplete: 'one-time-code', isCode: true, maxCharacters: 12, problem })}
+        ${csrfInput(visit)} ${nextInput(visit)} ${codeField(problem)}
         <button>Confirm</button>
       </form>
       <div class="side">

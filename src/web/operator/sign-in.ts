@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
 import { endOperatorSession, openOperatorSession } from '../../accounts/operator-sessions.ts'
-import { findLink, findProof, maxTries, startProof, takeLink, tryCode } from '../../accounts/proofs.ts'
+import { findLink, findProof, startProof, takeLink, tryCode } from '../../accounts/proofs.ts'
 import { maskEmailAddress, readEmailAddress, type SignInProof } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
 import { describeBrowser } from '../browser-name.ts'
-import { emailField, field } from '../field.ts'
+import { codeField, emailField } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
-import { outboxHint, mailFailed, tooOften } from '../pages/proof-forms.ts'
+import { outboxHint, mailFailed, tooOften, wrongCode } from '../pages/proof-forms.ts'
 import { networkOf } from '../rate-limiter.ts'
 import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
@@ -97,8 +97,7 @@ async function takeCode(visit: DoorVisit): Promise<Response> {
   if (proof === undefined) return showOver(visit)
   const tried = await tryCode(parts.identity, 'operator', proof.id, form.text('code'))
   if (tried === 'over') return showOver(visit)
-  if (tried === 'wrong')
-    return codePage(visit, proof, `That is not the code. After ${maxTries} wrong ones you need a new one.`)
+  if (tried === 'wrong') return codePage(visit, proof, wrongCode)
   return enter(visit, tried)
 }
 
@@ -115,8 +114,7 @@ function codePage(visit: DoorVisit, proof: SignInProof, problem?: string): Promi
       digits is on its way. It works for 10 minutes.`,
     problem,
     body: html`<form method="post" action="/operator/sign-in/code/${proof.id}">
-        ${csrfInput(visit.entered)} ${nextInput(visit)}
-        ${field({ name: 'code', label: 'Code', autocomplete: 'one-time-code', isCode: true, maxCharacters: 12, problem })}
+        ${csrfInput(visit.entered)} ${nextInput(visit)} ${codeField(problem)}
         <button>Go on</button>
       </form>
       <div class="side">

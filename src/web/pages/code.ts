@@ -1,13 +1,13 @@
 import { html } from 'hono/html'
-import { findLink, findProof, maxTries, takeLink, tryCode } from '../../accounts/proofs.ts'
+import { findLink, findProof, takeLink, tryCode } from '../../accounts/proofs.ts'
 import { maskEmailAddress, type SignInProof } from '../../domain/identity.ts'
-import { field } from '../field.ts'
+import { codeField } from '../field.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
 import { ownPath } from '../redirect.ts'
 import type { Route } from '../route.ts'
 import type { Visit } from '../visit.ts'
 import { arrive } from './arrival.ts'
-import { outboxHint } from './proof-forms.ts'
+import { outboxHint, wrongCode } from './proof-forms.ts'
 
 /** Where a code is typed in, and where the link of a letter leads. */
 export const codeRoutes: readonly Route[] = [
@@ -33,8 +33,7 @@ async function takeCode(visit: Visit): Promise<Response> {
   if (proof === undefined || proof.purpose === 'add_email') return showOver(visit)
   const tried = await tryCode(parts.identity, 'account', proofId, form.text('code'))
   if (tried === 'over') return showOver(visit)
-  if (tried === 'wrong')
-    return codePage(visit, proof, `That is not the code. After ${maxTries} wrong ones you need a new one.`)
+  if (tried === 'wrong') return codePage(visit, proof, wrongCode)
   return arrive(visit, tried, { next: ownPath(form.text('next'), ''), revokeOld: form.isTicked('revoke-old') })
 }
 
@@ -50,8 +49,7 @@ function codePage(visit: Visit, proof: SignInProof, problem?: string): Promise<R
     problem: problem === undefined ? undefined : 'The code was not right.',
     body: html`<form method="post" action="/sign-in/code/${proof.id}">
         ${csrfInput(signedIn)} ${next === '' ? '' : html`<input type="hidden" name="next" value="${next}" />`}
-        ${field({ name: 'code', label: 'Code', autocomplete: 'one-time-code', isCode: true, maxCharacters: 12, problem })}
-        ${revokeChoice(proof)}
+        ${codeField(problem)} ${revokeChoice(proof)}
         <button>${proof.purpose === 'recover' ? 'Get a new key' : 'Go on'}</button>
       </form>
       <div class="side">

@@ -4,7 +4,7 @@ import { addProvenEmail, maxEmailsPerAccount, removeEmail } from '../../accounts
 import { readEmailAddress, type SignInProof } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
 import { identityOf } from '../control.ts'
-import { emailField, field } from '../field.ts'
+import { codeField, emailField } from '../field.ts'
 import { csrfInput, page } from '../layout.ts'
 import { withNotice } from '../notices.ts'
 import { networkOf } from '../rate-limiter.ts'
@@ -91,8 +91,7 @@ function codePage(visit: AccountVisit, proof: SignInProof, problem?: string): Pr
     status: problem === undefined ? 200 : 422,
     problem: problem === undefined ? undefined : 'The code was not right.',
     body: html`<form method="post" action="/account/emails/${proof.id}">
-        ${csrfInput(visit.signedIn)}
-        ${field({ name: 'code', label: 'Code', autocomplete: 'one-time-code', isCode: true, maxCharacters: 12, problem })}
+        ${csrfInput(visit.signedIn)} ${codeField(problem)}
         <button>Add the address</button>
       </form>
       <div class="side">

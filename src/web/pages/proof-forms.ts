@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { startProof, type StartedProof } from '../../accounts/proofs.ts'
+import { maxTries, startProof, type StartedProof } from '../../accounts/proofs.ts'
 import { readEmailAddress, type AccountPurpose } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
 import { emailField } from '../field.ts'
@@ -74,6 +74,9 @@ export async function sendCode(visit: Visit, it: AddressPage): Promise<Response>
 
 /** What is said where the mail server does not take the letter. */
 export const mailFailed = 'The letter could not be sent just now. Check the address, or try again in a minute.'
+
+/** What is said at a code that is not the one of the letter. */
+export const wrongCode = `That is not the code. After ${maxTries} wrong ones you need a new one.`
 
 /**
  * What is said where an address was asked for too often, whether or not an account has it.
