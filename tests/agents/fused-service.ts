@@ -6,7 +6,7 @@ import { roleIn, type FusionRole } from '../simulation/fusion-roles.ts'
 import { candidatesIn, judgeReply, textOf } from '../simulation/simulated-judge.ts'
 import { RequestLines } from './request-lines.ts'
 import { RunningService } from './running-service.ts'
-import { callOf, say, startScriptedModel, type ScriptedModel } from './scripted-model.ts'
+import { callOf, callsOf, say, startScriptedModel, type ModelCall, type ScriptedModel } from './scripted-model.ts'
 
 export const fusion = 'svc-router/fusion'
 const frontier = 'svc-router/frontier'
@@ -18,8 +18,8 @@ export const toolTurn: readonly FusionRole[] = ['plain', ...deliberation, 'plain
 /** One request in which they are asked before the model is. */
 export const askedFirst: readonly FusionRole[] = [...deliberation, 'writer']
 /** One in which a question is answered that had waited for tools of the caller. */
-export const deferredTurn: readonly FusionRole[] = [...deliberation, 'plain']
-export const plainTurn: readonly FusionRole[] = ['plain']
+const deferredTurn: readonly FusionRole[] = [...deliberation, 'plain']
+const plainTurn: readonly FusionRole[] = ['plain']
 
 const members = ['alpha', 'beta', 'gamma'] as const
 interface FusedPlay {
@@ -110,6 +110,33 @@ export function askingFirst(next: FusedPlay['speak']): FusedPlay['speak'] {
     if (hasAsked) return next(conversation, role)
     hasAsked = true
     return callOf(conversation, 'svc_router_fusion', { question: 'What do you think of it?' })
+  }
+}
+
+/** A model with the tool that also calls a tool of the agent's own, once, and the turns that come of it. */
+export interface Calling {
+  readonly speak: (...call: ModelCall) => FusedPlay['speak']
+  readonly turns: readonly (readonly FusionRole[])[]
+}
+
+/** It asks the others first, and calls the agent's tool with what they found. */
+export const callAfter: Calling = {
+  speak: (...call) => askingFirst(callingOnce([call])),
+  turns: [toolTurn, plainTurn],
+}
+
+/** It calls both in the same breath: the others are asked when the agent has answered. */
+export const callAlong: Calling = {
+  speak: (...call) => callingOnce([['svc_router_fusion', { question: 'Is it well made?' }], call]),
+  turns: [plainTurn, deferredTurn],
+}
+
+function callingOnce(calls: readonly ModelCall[]): FusedPlay['speak'] {
+  let hasCalled = false
+  return (conversation) => {
+    if (hasCalled) return say('Done.')
+    hasCalled = true
+    return callsOf(conversation, calls)
   }
 }
 

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { documentedBlocks } from '../clients/docs.ts'
 import { ClaudeHome } from './claude-home.ts'
-import { askedFirst, askingFirst, deferredTurn, FusedService, plainTurn, toolTurn } from './fused-service.ts'
-import { callOf, callsOf, say } from './scripted-model.ts'
+import { askedFirst, askingFirst, callAfter, callAlong, FusedService, toolTurn, type Calling } from './fused-service.ts'
+import { say } from './scripted-model.ts'
 
 /** The tool svc-router:fusion in all that Claude Code asks svc-router/frontier, by the header of docs/clients.md. */
 const lines = documentedBlocks('Deliberated answers', 'sh')[0]!
@@ -39,44 +39,27 @@ test.concurrent('Claude Code waits as long where all are asked first, whatever t
   await fused.expectTurns([askedFirst], '/v1/messages')
 })
 
-test.concurrent.each(formats)(
-  'Claude Code writes a file by its own tool once its model has asked the others, models that speak %s',
-  async (format) => {
-    using home = new ClaudeHome()
-    const file_path = join(home.work, 'made.txt')
-    let turns = 0
-    const speak = askingFirst((conversation) =>
-      (turns += 1) === 1 ? callOf(conversation, 'Write', { file_path, content: 'made by Claude' }) : say('Done.'),
-    )
-    await using fused = await FusedService.start({ format, panelMs: 1_000, speak })
-    const options = { lines, args: ['--allowedTools', 'Write'] }
-    const { code, stdout, stderr } = await home.run(fused.place, fused.service.key, 'Make the file.', options)
-    expect(code, stderr + stdout).toBe(0)
-    expect(stdout.trim()).toBe('Done.')
-    expect(readFileSync(file_path, 'utf8')).toBe('made by Claude')
-    await fused.expectTurns([toolTurn, plainTurn], '/v1/messages')
-  },
-)
-
-test.concurrent('Claude Code writes a file that its model asks for in the same breath as the others, who are asked when it is written', async () => {
+/** Its model calls its own tool, which writes the file. */
+async function expectFileMade(format: (typeof formats)[number], { speak, turns }: Calling): Promise<void> {
   using home = new ClaudeHome()
   const file_path = join(home.work, 'made.txt')
-  let turns = 0
   await using fused = await FusedService.start({
-    format: 'openai-chat',
+    format,
     panelMs: 1_000,
-    speak: (conversation) =>
-      (turns += 1) === 1
-        ? callsOf(conversation, [
-            ['svc_router_fusion', { question: 'Is it well made?' }],
-            ['Write', { file_path, content: 'made by Claude' }],
-          ])
-        : say('Done.'),
+    speak: speak('Write', { file_path, content: 'made by Claude' }),
   })
   const options = { lines, args: ['--allowedTools', 'Write'] }
   const { code, stdout, stderr } = await home.run(fused.place, fused.service.key, 'Make the file.', options)
   expect(code, stderr + stdout).toBe(0)
   expect(stdout.trim()).toBe('Done.')
   expect(readFileSync(file_path, 'utf8')).toBe('made by Claude')
-  await fused.expectTurns([plainTurn, deferredTurn], '/v1/messages')
-})
+  await fused.expectTurns(turns, '/v1/messages')
+}
+
+test.concurrent.each(formats)(
+  'Claude Code writes a file by its own tool once its model has asked the others, models that speak %s',
+  (format) => expectFileMade(format, callAfter),
+)
+
+test.concurrent('Claude Code writes a file that its model asks for in the same breath as the others, who are asked when it is written', () =>
+  expectFileMade('openai-chat', callAlong))

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { documentedBlocks } from '../clients/docs.ts'
 import { CodexHome, expectPatient, impatient, inItsFolder, patch } from './codex-home.ts'
-import { askedFirst, askingFirst, deferredTurn, FusedService, plainTurn, toolTurn } from './fused-service.ts'
-import { callOf, callsOf, say } from './scripted-model.ts'
+import { askedFirst, askingFirst, callAfter, callAlong, FusedService, toolTurn, type Calling } from './fused-service.ts'
+import { say } from './scripted-model.ts'
 
 /** The tool svc-router:fusion in all that Codex asks svc-router/frontier, by the header of docs/clients.md. */
 const attached = documentedBlocks('Deliberated answers', 'toml')[0]!
@@ -53,45 +53,24 @@ test.concurrent('Codex over a WebSocket waits a minute for them, too', async () 
   expect(fused.roles).toEqual(toolTurn)
 })
 
+/** Its model calls its own tool, which writes the file. */
+async function expectFileMade(format: (typeof formats)[number], { speak, turns }: Calling): Promise<void> {
+  using home = new CodexHome()
+  await using fused = await FusedService.start({ format, panelMs: 4_000, speak: speak('apply_patch', patch) })
+  await home.configureWithModels({ ...fused.place, key: fused.service.key }, attached + impatient)
+  const finished = await home.run(['Make the file.'], fused.service.key, inItsFolder)
+  expectPatient(finished)
+  expect(finished.stdout).toContain('Done.')
+  expect(readFileSync(join(home.work, 'made.txt'), 'utf8')).toBe('made by Codex\n')
+  await fused.expectTurns(turns, '/v1/responses')
+}
+
 test.concurrent.each(formats)(
   'Codex writes a file by its own tool once its model has asked the others, models that speak %s',
-  async (format) => {
-    using home = new CodexHome()
-    let turns = 0
-    const speak = askingFirst((conversation) =>
-      (turns += 1) === 1 ? callOf(conversation, 'apply_patch', patch) : say('Done.'),
-    )
-    await using fused = await FusedService.start({ format, panelMs: 4_000, speak })
-    await home.configureWithModels({ ...fused.place, key: fused.service.key }, attached + impatient)
-    const finished = await home.run(['Make the file.'], fused.service.key, inItsFolder)
-    expectPatient(finished)
-    expect(finished.stdout).toContain('Done.')
-    expect(readFileSync(join(home.work, 'made.txt'), 'utf8')).toBe('made by Codex\n')
-    await fused.expectTurns([toolTurn, plainTurn], '/v1/responses')
-  },
+  (format) => expectFileMade(format, callAfter),
 )
 
 test.concurrent.each(formats)(
   'Codex writes a file that its model asks for in the same breath as the others, who are asked when it is written, models that speak %s',
-  async (format) => {
-    using home = new CodexHome()
-    let turns = 0
-    await using fused = await FusedService.start({
-      format,
-      panelMs: 4_000,
-      speak: (conversation) =>
-        (turns += 1) === 1
-          ? callsOf(conversation, [
-              ['svc_router_fusion', { question: 'Is it well made?' }],
-              ['apply_patch', patch],
-            ])
-          : say('Done.'),
-    })
-    await home.configureWithModels({ ...fused.place, key: fused.service.key }, attached + impatient)
-    const finished = await home.run(['Make the file.'], fused.service.key, inItsFolder)
-    expectPatient(finished)
-    expect(finished.stdout).toContain('Done.')
-    expect(readFileSync(join(home.work, 'made.txt'), 'utf8')).toBe('made by Codex\n')
-    await fused.expectTurns([plainTurn, deferredTurn], '/v1/responses')
-  },
+  (format) => expectFileMade(format, callAlong),
 )

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { documentedBlocks } from '../clients/docs.ts'
-import { askedFirst, askingFirst, deferredTurn, FusedService, plainTurn, toolTurn } from './fused-service.ts'
+import { askedFirst, askingFirst, callAfter, callAlong, FusedService, toolTurn, type Calling } from './fused-service.ts'
 import { OpencodeHome } from './opencode-home.ts'
-import { callOf, callsOf, say } from './scripted-model.ts'
+import { say } from './scripted-model.ts'
 
 /** The tool svc-router:fusion in all that opencode asks svc-router/frontier, by the header of docs/clients.md. */
 const attached = documentedBlocks('Deliberated answers', 'json')[0]!
@@ -18,11 +18,9 @@ const titled = ['--title', 'A title']
 
 beforeAll(() => void OpencodeHome.install())
 
-function configured({ place }: FusedService, npm: string | undefined, text = attached): OpencodeHome {
-  const home = new OpencodeHome()
+function configure(home: OpencodeHome, { place }: FusedService, npm: string | undefined, text = attached): void {
   const { provider } = JSON.parse(text) as { provider: { 'svc-router': { options: object } } }
   home.configure(place, { options: provider['svc-router'].options, ...(npm === undefined ? {} : { npm }) })
-  return home
 }
 
 test.concurrent.each(spoken)(
@@ -30,7 +28,8 @@ test.concurrent.each(spoken)(
   async (_, npm, path) => {
     const speak = askingFirst(() => say('Written from all three.'))
     await using fused = await FusedService.start({ format: 'openai-chat', panelMs, speak })
-    using home = configured(fused, npm)
+    using home = new OpencodeHome()
+    configure(home, fused, npm)
     const begunMs = performance.now()
     const { code, stdout, stderr } = await home.run([...titled, 'Say hello.'], fused.service.key)
     expect(code, stderr + stdout).toBe(0)
@@ -43,54 +42,37 @@ test.concurrent.each(spoken)(
 test.concurrent('opencode waits as long where all are asked first, whatever the model wants', async () => {
   const speak = () => say('Written from all three.')
   await using fused = await FusedService.start({ format: 'openai-chat', panelMs, speak })
-  using home = configured(fused, undefined, attached.replace('svc-router:fusion', 'svc-router:fusion;mode=always'))
+  using home = new OpencodeHome()
+  configure(home, fused, undefined, attached.replace('svc-router:fusion', 'svc-router:fusion;mode=always'))
   const { code, stdout, stderr } = await home.run([...titled, 'Say hello.'], fused.service.key)
   expect(code, stderr + stdout).toBe(0)
   expect(stdout.trim()).toContain('Written from all three.')
   await fused.expectTurns([askedFirst], '/v1/chat/completions')
 })
 
+/** Its model calls its own tool, which writes the file. */
+async function expectFileMade(npm: string | undefined, path: string, { speak, turns }: Calling): Promise<void> {
+  using home = new OpencodeHome()
+  const filePath = join(home.work, 'made.txt')
+  await using fused = await FusedService.start({
+    format: 'openai-chat',
+    panelMs: 1_000,
+    speak: speak('write', { filePath, content: 'made by opencode' }),
+  })
+  configure(home, fused, npm)
+  const { code, stdout, stderr } = await home.run([...titled, 'Make the file.'], fused.service.key)
+  expect(code, stderr + stdout).toBe(0)
+  expect(stdout).toContain('Done.')
+  expect(readFileSync(filePath, 'utf8')).toBe('made by opencode')
+  await fused.expectTurns(turns, path)
+}
+
 test.concurrent.each(spoken)(
   'opencode over %s writes a file by its own tool once its model has asked the others',
-  async (_, npm, path) => {
-    let filePath = ''
-    let turns = 0
-    const speak = askingFirst((conversation) =>
-      (turns += 1) === 1 ? callOf(conversation, 'write', { filePath, content: 'made by opencode' }) : say('Done.'),
-    )
-    await using fused = await FusedService.start({ format: 'openai-chat', panelMs: 1_000, speak })
-    using home = configured(fused, npm)
-    filePath = join(home.work, 'made.txt')
-    const { code, stdout, stderr } = await home.run([...titled, 'Make the file.'], fused.service.key)
-    expect(code, stderr + stdout).toBe(0)
-    expect(stdout).toContain('Done.')
-    expect(readFileSync(filePath, 'utf8')).toBe('made by opencode')
-    await fused.expectTurns([toolTurn, plainTurn], path)
-  },
+  (_, npm, path) => expectFileMade(npm, path, callAfter),
 )
 
 test.concurrent.each(spoken)(
   'opencode over %s writes a file that its model asks for in the same breath as the others, who are asked when it is written',
-  async (_, npm, path) => {
-    let filePath = ''
-    let turns = 0
-    await using fused = await FusedService.start({
-      format: 'openai-chat',
-      panelMs: 1_000,
-      speak: (conversation) =>
-        (turns += 1) === 1
-          ? callsOf(conversation, [
-              ['svc_router_fusion', { question: 'Is it well made?' }],
-              ['write', { filePath, content: 'made by opencode' }],
-            ])
-          : say('Done.'),
-    })
-    using home = configured(fused, npm)
-    filePath = join(home.work, 'made.txt')
-    const { code, stdout, stderr } = await home.run([...titled, 'Make the file.'], fused.service.key)
-    expect(code, stderr + stdout).toBe(0)
-    expect(stdout).toContain('Done.')
-    expect(readFileSync(filePath, 'utf8')).toBe('made by opencode')
-    await fused.expectTurns([plainTurn, deferredTurn], path)
-  },
+  (_, npm, path) => expectFileMade(npm, path, callAlong),
 )

@@ -49,11 +49,11 @@ export function callOf(conversation: Conversation, name: string, input: string |
   return callsOf(conversation, [[name, input]])
 }
 
+/** A tool and what it is handed. */
+export type ModelCall = readonly [name: string, input: string | JsonObject]
+
 /** Several calls of one turn. */
-export function callsOf(
-  conversation: Conversation,
-  calls: readonly (readonly [name: string, input: string | JsonObject])[],
-): AnswerEvent[] {
+export function callsOf(conversation: Conversation, calls: readonly ModelCall[]): AnswerEvent[] {
   const made = calls.flatMap(([name, input], index) => oneCall(conversation, name, input, index))
   return [...made, { type: 'finish', reason: 'tool_calls' }]
 }
