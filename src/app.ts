@@ -25,7 +25,7 @@ import { openBilling } from './open-billing.ts'
 import { openProviders } from './open-providers.ts'
 import { openStatus } from './open-status.ts'
 import { openStorage, type Storage } from './open-storage.ts'
-import { openWeb } from './open-web.ts'
+import { openMail, openWeb } from './open-web.ts'
 import { startRequestSweep } from './storage/request-sweep.ts'
 import { startResponseSweep } from './storage/response-sweep.ts'
 import { listenForWeb } from './web/serve-web.ts'
@@ -92,6 +92,8 @@ export async function startApp(
     maxBytes: given.limits.bodyBytes,
   })
 
+  const mail = await openMail(given, clock, log)
+
   let isDraining = false
   const gatewayFor = (config: Config): Gateway =>
     buildGateway(config, { ledger: storage.ledger, keys, providers, health, stored, notes, clock, random, log })
@@ -102,8 +104,8 @@ export async function startApp(
   const { api } = listening
   const config = withPort(listening.port)
   const { managed } = guard
-  const webNeeds = { storage, stored, api, sales, providers, managed, status, health, clock, random, log }
-  web.serve(parts.use(await openWeb(config, webNeeds)).fetch)
+  const webNeeds = { storage, stored, api, sales, providers, managed, mail, status, health, clock, random, log }
+  web.serve(parts.use(openWeb(config, webNeeds)).fetch)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
   const owned = parts.move()

@@ -44,6 +44,7 @@ export interface WebNeeds {
   readonly status: StatusBoard
   readonly health: BackendsHealth
   readonly managed: ManagedAccess
+  readonly mail: OpenedMail
   readonly providers: Providers
   readonly clock: Clock
   readonly random: RandomBytes
@@ -55,11 +56,11 @@ export interface Web extends Disposable {
   readonly fetch: ReturnType<typeof createWebApp>
 }
 
-export async function openWeb(config: Config, needs: WebNeeds): Promise<Web> {
+export function openWeb(config: Config, needs: WebNeeds): Web {
   const { storage, sales, providers, status, clock, random, log } = needs
   const { store } = storage
   const { pepper } = config.secrets
-  const { close, ...mail } = await openMail(config, clock, log)
+  const { close, ...mail } = needs.mail
   const { appUrl, baseUrl } = config
   const links = linksFor(appUrl)
   const leaks = openLeaks(config, { storage, clock, random, sendMail: mail.sendMail })
@@ -149,11 +150,13 @@ function keptAnswers(config: Config, { storage, stored, clock }: WebNeeds): WebP
 }
 
 /** The mail server; in local mode without one the outbox; in production without one nothing. */
-async function openMail(
-  config: Config,
-  clock: Clock,
-  log: EventLog,
-): Promise<Pick<WebParts, 'sendMail' | 'outbox'> & { close: () => void }> {
+/** What sends letters, or keeps them where nobody does. */
+export interface OpenedMail extends Pick<WebParts, 'sendMail' | 'outbox'> {
+  readonly close: () => void
+}
+
+/** Opened before anything listens, because a library may have to be read for it. */
+export async function openMail(config: Config, clock: Clock, log: EventLog): Promise<OpenedMail> {
   if (config.mail !== undefined) {
     // Read only where letters are sent: it takes memory that most have no use for.
     const { openSmtp } = await import('./mail/smtp.ts')

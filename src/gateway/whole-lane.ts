@@ -94,10 +94,8 @@ const backslash = 0x5c
 /** The same bytes with the profile in the model's place (contract 2.3). */
 function renameModel(bytes: Buffer, profile: string): Buffer {
   const name = JSON.stringify(profile)
-  const found = bytes.indexOf(modelKey)
-  const from = found < 0 ? -1 : valueAfter(bytes, found + modelKey.length)
-  // Where the key stands once it is the answer's own, for an answer has one; otherwise the structure tells which it is.
-  if (bytes[from] !== quote || bytes.includes(modelKey, from)) return restate(bytes, { model: name })
+  const from = onlyModelIn(bytes)
+  if (from < 0) return restate(bytes, { model: name })
   const to = bytes.indexOf(quote, from + 1) + 1
   const escape = bytes.indexOf(backslash, from)
   if (to === 0 || (escape >= 0 && escape < to)) return restate(bytes, { model: name })
@@ -107,6 +105,21 @@ function renameModel(bytes: Buffer, profile: string): Buffer {
   out.write(name, from)
   bytes.copy(out, from + nameBytes, to)
   return out
+}
+
+/**
+ * Where the model's name begins. Where its key stands once it is the answer's own, for an answer has one; -1 otherwise:
+ * then the structure tells which it is.
+ */
+function onlyModelIn(bytes: Buffer): number {
+  let only = -1
+  for (let at = bytes.indexOf(modelKey); at >= 0; at = bytes.indexOf(modelKey, at + modelKey.length)) {
+    const value = valueAfter(bytes, at + modelKey.length)
+    if (bytes[value] !== quote) continue
+    if (only >= 0) return -1
+    only = value
+  }
+  return only
 }
 
 /** Where the value begins whose key ends at `from`; -1 where no value follows. */

