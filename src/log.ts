@@ -1,4 +1,5 @@
 import type { EventLog } from './domain/events.ts'
+import { safeJson } from './domain/safe-text.ts'
 
 /** Lines wait this long, so that many are written at once. */
 const flushMs = 100
@@ -27,7 +28,7 @@ export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog
     clearTimeout(timer)
     timer = undefined
     if (dropped > 0)
-      waiting.push(JSON.stringify({ time: new Date(nowMs()).toISOString(), event: 'log_lines_dropped', dropped }))
+      waiting.push(safeJson({ time: new Date(nowMs()).toISOString(), event: 'log_lines_dropped', dropped }))
     if (waiting.length === 0) return
     const text = `${waiting.join('\n')}\n`
     waiting = []
@@ -41,7 +42,7 @@ export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog
       dropped += 1
       return
     }
-    waiting.push(JSON.stringify({ time: new Date(nowMs()).toISOString(), ...event }))
+    waiting.push(safeJson({ time: new Date(nowMs()).toISOString(), ...event }))
     timer ??= setTimeout(flush, flushMs).unref()
   }
 

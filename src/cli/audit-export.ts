@@ -13,7 +13,7 @@ export const auditExport: Command = {
       let count = 0
       // Line by line: a log may be larger than what is held at once.
       for await (const link of readAll(audit)) {
-        invocation.terminal.out(writeLink(link))
+        invocation.terminal.jsonLine(writeLink(link))
         count += 1
       }
       return {

@@ -16,7 +16,8 @@ import type { Account } from '../domain/accounts.ts'
 import type { Secret } from '../domain/secret.ts'
 import { readWhole, type CommandLine, type Option } from './command-line.ts'
 import { CommandError, exitCodes } from './failures.ts'
-import type { CliPorts, OpenedStore, RequestReader, Terminal } from './ports.ts'
+import type { CliPorts, OpenedStore, RequestReader } from './ports.ts'
+import type { SafeTerminal } from './safe-terminal.ts'
 
 /** How the program is called in what it prints: works in a clone and where it is installed. */
 export const program = 'npx svc-router'
@@ -76,12 +77,12 @@ export interface Workspace {
 /** One call of one command. */
 export class Invocation {
   readonly line: CommandLine
-  readonly terminal: Terminal
+  readonly terminal: SafeTerminal
   readonly ports: CliPorts
   /** The configuration once it is loaded, so that a failure can name what is in it. */
   config: Config | undefined
 
-  constructor(line: CommandLine, terminal: Terminal, ports: CliPorts) {
+  constructor(line: CommandLine, terminal: SafeTerminal, ports: CliPorts) {
     this.line = line
     this.terminal = terminal
     this.ports = ports

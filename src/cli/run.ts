@@ -1,4 +1,3 @@
-import { styleText } from 'node:util'
 import { ConfigError } from '../config/problems.ts'
 import { nearest } from '../domain/profiles.ts'
 import { commonOptions, ownArguments, readCommandLine } from './command-line.ts'
@@ -7,12 +6,15 @@ import { commands } from './commands.ts'
 import { CommandError, exitCodes, explain, type ExitCode, type Failure } from './failures.ts'
 import { writeGroup, writeHelp, writeOverview } from './help.ts'
 import type { CliPorts, Terminal } from './ports.ts'
+import { SafeTerminal, type Piece } from './safe-terminal.ts'
+
+const errorWord: Piece = { style: 'red', text: 'error' }
 
 /** Runs one command line and gives its exit code. Throws only bugs: every expected failure is told here. */
 export async function run(args: readonly string[], terminal: Terminal, ports: CliPorts): Promise<number> {
   const own = ownArguments(args)
   const json = own.includes('--json')
-  const tell = own.includes('--no-color') ? { ...terminal, colors: false } : terminal
+  const tell = new SafeTerminal(terminal, terminal.colors && !own.includes('--no-color'))
   let invocation: Invocation | undefined
   try {
     const { command, rest, help, group } = findCommand(args)
@@ -33,7 +35,7 @@ export async function run(args: readonly string[], terminal: Terminal, ports: Cl
     }
     invocation = new Invocation(line, tell, ports)
     const result = await command.run(invocation)
-    if (result.json !== undefined && json) tell.out(JSON.stringify(result.json))
+    if (result.json !== undefined && json) tell.json(result.json)
     else if (result.text !== '') tell.out(result.text)
     if (!json) for (const sentence of result.talk) tell.err(sentence)
     return result.exitCode ?? exitCodes.ok
@@ -102,13 +104,12 @@ function findNamed(words: readonly string[]): { command: Command; rest: readonly
   )
 }
 
-function tellFailure(failure: Failure, terminal: Terminal, json: boolean): void {
-  if (json)
-    terminal.err(JSON.stringify({ error: { message: failure.what, fix: failure.fix, exit_code: failure.exitCode } }))
-  else terminal.err(`${paint(terminal, 'error')}: ${failure.what}\n  = fix: ${failure.fix}`)
+function tellFailure(failure: Failure, terminal: SafeTerminal, json: boolean): void {
+  if (json) terminal.json({ error: { message: failure.what, fix: failure.fix, exit_code: failure.exitCode } }, 'err')
+  else terminal.err(errorWord, `: ${failure.what}\n  = fix: ${failure.fix}`)
 }
 
-function tellConfigError(error: ConfigError, terminal: Terminal, json: boolean): ExitCode {
+function tellConfigError(error: ConfigError, terminal: SafeTerminal, json: boolean): ExitCode {
   if (json) {
     const problems = error.problems.map(({ what, fix, place }) => ({
       file: error.file,
@@ -117,19 +118,17 @@ function tellConfigError(error: ConfigError, terminal: Terminal, json: boolean):
       message: what,
       fix,
     }))
-    terminal.err(
-      JSON.stringify({ error: { message: 'the configuration cannot be used', problems, exit_code: exitCodes.config } }),
+    terminal.json(
+      { error: { message: 'the configuration cannot be used', problems, exit_code: exitCodes.config } },
+      'err',
     )
   } else {
     const count = error.problems.length === 1 ? '1 problem' : `${error.problems.length} problems`
     const again = `Mend ${error.problems.length === 1 ? 'it' : 'them'}, then: ${program} check${error.file === undefined ? '' : ` --config ${error.file}`}`
-    terminal.err(
-      `${error.message.replaceAll(/^error:/gm, `${paint(terminal, 'error')}:`)}\n\n${count} in the configuration. ${again}`,
-    )
+    const pieces = error.message
+      .split(/^error(?=:)/gm)
+      .flatMap((part, index) => (index === 0 ? [part] : [errorWord, part]))
+    terminal.err(...pieces, `\n\n${count} in the configuration. ${again}`)
   }
   return exitCodes.config
-}
-
-function paint(terminal: Terminal, text: string): string {
-  return terminal.colors ? styleText('red', text, { validateStream: false }) : text
 }

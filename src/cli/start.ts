@@ -1,4 +1,3 @@
-import { styleText } from 'node:util'
 import { firstRun, type FirstRun } from '../accounts/first-run.ts'
 import type { Config } from '../config/config.ts'
 import type { Secret } from '../domain/secret.ts'
@@ -8,6 +7,7 @@ import type { Command, Invocation } from './command.ts'
 import { exitCodes } from './failures.ts'
 import { firstKeyFile, firstKeyName } from './first-key-file.ts'
 import { announceRunning } from './running-file.ts'
+import type { Piece } from './safe-terminal.ts'
 import { readVersion } from './version.ts'
 
 export const start: Command = {
@@ -59,29 +59,28 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
     first?.fileKeyWorks === true ? `$(cat ${quoteForShell(keyPath)})` : '$SVC_ROUTER_API_KEY',
   )
   if (line.flag('json')) {
-    terminal.out(
-      JSON.stringify({
-        ready: true,
-        base_url: config.baseUrl,
-        app_url: config.appUrl,
-        sign_in_url: link?.reveal(),
-        first_run: first?.key !== undefined,
-        key: first?.key?.reveal(),
-        curl,
-      }),
-    )
+    terminal.json({
+      ready: true,
+      base_url: config.baseUrl,
+      app_url: config.appUrl,
+      sign_in_url: link?.reveal(),
+      first_run: first?.key !== undefined,
+      key: first?.key?.reveal(),
+      curl,
+    })
     return
   }
-  const strong = (text: string): string => (terminal.colors ? styleText('bold', text, { validateStream: false }) : text)
-  const lines = [strong(`svc-router ${readVersion()}`)]
+  const bold = (text: string): Piece => ({ style: 'bold', text })
+  const head: Piece[] = [bold(`svc-router ${readVersion()}`)]
   if (first?.key !== undefined)
-    lines.push(
-      `  created    account "${first.account.name}" on plan ${first.account.planId}, data folder ${config.dataDir}`,
+    head.push(
+      `\n  created    account "${first.account.name}" on plan ${first.account.planId}, data folder ${config.dataDir}`,
     )
   const simulated = config.backends.filter((backend) => backend.simulated).map((backend) => backend.id)
   if (simulated.length > 0)
-    lines.push(`  simulated  ${simulated.join(', ')}: they only pretend to be models, and say so`)
-  lines.push(`  ready      ${strong(config.baseUrl)}`, `  web app    ${strong(config.appUrl)}`)
+    head.push(`\n  simulated  ${simulated.join(', ')}: they only pretend to be models, and say so`)
+  head.push('\n  ready      ', bold(config.baseUrl), '\n  web app    ', bold(config.appUrl), '\n')
+  const lines: string[] = []
   if (link !== undefined)
     lines.push('', '  Sign in there with this link, once, within 15 minutes:', `    ${link.reveal()}`)
   if (first?.key !== undefined)
@@ -104,7 +103,7 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
     `  Connect a real model: ${invocation.command('upstream add PROVIDER --model MODEL')}`,
     `  Use your agent:       ${invocation.command('run codex')}   (also claude, opencode; nothing of yours is edited)`,
   )
-  terminal.out(lines.join('\n'))
+  terminal.out(...head, lines.join('\n'))
 }
 
 /** One request that works as pasted. */

@@ -1,13 +1,16 @@
+import { terminalLine } from '../domain/safe-text.ts'
+
 /** Rows in columns as wide as their content, two spaces between; the first row is the heading. */
-export function writeTable(rows: readonly (readonly string[])[]): string {
+export function writeTable(cells: readonly (readonly string[])[]): string {
+  const rows = cells.map((row) => row.map(terminalLine))
   const widths = rows.reduce<number[]>(
-    (widest, row) => row.map((cell, index) => Math.max(widest[index] ?? 0, visible(cell).length)),
+    (widest, row) => row.map((cell, index) => Math.max(widest[index] ?? 0, cell.length)),
     [],
   )
   return rows
     .map((row) =>
       row
-        .map((cell, index) => visible(cell).padEnd(widths[index] ?? 0))
+        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
         .join('  ')
         .trimEnd(),
     )
@@ -17,9 +20,4 @@ export function writeTable(rows: readonly (readonly string[])[]): string {
 /** A moment as people and scripts read it: UTC, to the second. */
 export function writeTime(timeMs: number): string {
   return `${new Date(timeMs).toISOString().slice(0, 19)}Z`
-}
-
-/** Names come from people: nothing in them may steer the terminal. */
-function visible(text: string): string {
-  return text.replaceAll(/\p{C}/gu, '?')
 }

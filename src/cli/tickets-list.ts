@@ -1,4 +1,5 @@
 import type { Command } from './command.ts'
+import { terminalLine } from '../domain/safe-text.ts'
 import { writeTime } from './table.ts'
 
 const maxListed = 100
@@ -14,9 +15,9 @@ export const ticketsList: Command = {
       const all = await tickets.listTickets(maxListed, invocation.line.flag('open') ? { state: 'open' } : {})
       const texts = all.map(({ id, replyTo, accountId, requestId, text, createdAtMs, closedAtMs }) =>
         [
-          `${id}  ${writeTime(createdAtMs)}  ${closedAtMs === null ? 'open' : 'closed'}  ${replyTo}`,
-          `account ${accountId ?? 'none'}, request ${requestId ?? 'none'}`,
-          ...text.split('\n').map((line) => `    ${line}`),
+          `${id}  ${writeTime(createdAtMs)}  ${closedAtMs === null ? 'open' : 'closed'}  ${terminalLine(replyTo)}`,
+          `account ${accountId ?? 'none'}, request ${terminalLine(requestId ?? 'none')}`,
+          ...text.split('\n').map((line) => `    ${terminalLine(line)}`),
         ].join('\n'),
       )
       return {

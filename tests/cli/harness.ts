@@ -40,6 +40,8 @@ export class Harness {
   isStoreReal = false
   /** What the audit log and managed access are kept in, where a command asks for them; accounts too then. */
   real: Store | undefined
+  /** Who operates, where a test says so. */
+  operators: Store['operators'] | undefined
   /** Of the quotas. */
   proof: () => Promise<void> = () => Promise.resolve()
   env: Record<string, string> = {}
@@ -128,7 +130,7 @@ export class Harness {
           backends: this.real ?? none,
           proveQuotas: () => this.proof(),
           billing: this.billing,
-          operators: none.operators,
+          operators: this.operators ?? none.operators,
           requests: {
             find: (id) => Promise.resolve(this.records.find((record) => record.id === id)),
             list: (limit, accountId) =>

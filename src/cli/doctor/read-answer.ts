@@ -1,4 +1,5 @@
 import type { Answer, Silence } from './ask.ts'
+import { terminalLine } from '../../domain/safe-text.ts'
 import { objectOf, parseObject } from '../../domain/json.ts'
 
 export type Outcome = Answer | Silence
@@ -48,7 +49,7 @@ export function numberOf(answer: Answer, header: string): number | undefined {
 
 /** What another server says as it may be printed: nothing in it may steer the terminal. */
 export function shown(text: string): string {
-  return text.slice(0, maxShownCharacters).replaceAll(/\p{C}/gu, '?')
+  return terminalLine(text.slice(0, maxShownCharacters))
 }
 
 export function listOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
