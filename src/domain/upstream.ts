@@ -10,6 +10,10 @@ export type AttemptOutcome =
   | 'reset'
   | 'timeout'
   | 'broken'
+  /** The provider knows no such model or path: the backend's configuration is wrong. */
+  | 'not_found'
+  /** This service could not call: it was out of file descriptors, ports, or connections. */
+  | 'not_sent'
   | 'cancelled'
 
 /** One call to one backend (contract 1). `upstreamRequestId` is the provider's own id, at most 128 characters. */
@@ -21,8 +25,27 @@ export interface Attempt {
   readonly upstreamRequestId?: string
 }
 
+/**
+ * Who caused a failure (contract 9.3). Only `backend` counts against a circuit breaker. `request`: the backend answered,
+ * and would answer others. `gateway`: this service gave up or could not call, so nothing is known of the backend.
+ */
+export type Blame = 'backend' | 'request' | 'gateway'
+
+const blames: Readonly<Partial<Record<AttemptOutcome, Blame>>> = {
+  rejected_content: 'request',
+  context_too_long: 'request',
+  not_sent: 'gateway',
+  cancelled: 'gateway',
+}
+
 /** What an attempt can end with that says nothing against its backend. */
-const blameless: readonly AttemptOutcome[] = ['answered', 'rejected_content', 'context_too_long', 'cancelled']
+const blameless: readonly AttemptOutcome[] = [
+  'answered',
+  'rejected_content',
+  'context_too_long',
+  'not_sent',
+  'cancelled',
+]
 
 /** The backends that failed among these attempts; undefined where none did, as mostly. */
 export function failedBackends(attempts: readonly Attempt[]): readonly string[] | undefined {
@@ -47,15 +70,23 @@ export class UpstreamError extends Error {
   readonly retryAfterMs: number | undefined
   /** The request field that the upstream found at fault; a field's name, nothing else. */
   readonly param: string | undefined
+  /** Who caused it; unless said, what the outcome implies. */
+  readonly blames: Blame
 
   constructor(
     outcome: Exclude<AttemptOutcome, 'answered'>,
-    detail: { status?: number | undefined; retryAfterMs?: number | undefined; param?: string | undefined } = {},
+    detail: {
+      readonly status?: number | undefined
+      readonly retryAfterMs?: number | undefined
+      readonly param?: string | undefined
+      readonly blames?: Blame | undefined
+    } = {},
   ) {
     super(outcome)
     this.outcome = outcome
     this.status = detail.status
     this.retryAfterMs = detail.retryAfterMs
     this.param = detail.param
+    this.blames = detail.blames ?? blames[outcome] ?? 'backend'
   }
 }

@@ -23,9 +23,8 @@ export function noteAttempt(
   error?: unknown,
 ): void {
   if (error === undefined) return health.succeeded(backend)
-  if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') return health.undecided(backend)
-  // It answers, and well: what it was asked is at fault.
-  if (error.outcome === 'rejected_content' || error.outcome === 'context_too_long') return health.succeeded(backend)
+  if (!(error instanceof UpstreamError) || error.blames === 'gateway') return health.undecided(backend)
+  if (error.blames === 'request') return health.succeeded(backend)
   health.failed(backend, error)
   if (error.outcome === 'rejected_credentials') log({ event: 'upstream_credentials_rejected', requestId, backend })
 }

@@ -14,6 +14,8 @@ const words: Readonly<Record<AttemptOutcome, string>> = {
   reset: 'It closed the connection. Check the address.',
   timeout: 'It did not answer in time.',
   broken: 'What it answered is not the expected format. Check the address and the format.',
+  not_found: 'It does not know this address or this model. Check the address and the name of the model.',
+  not_sent: 'This service was too busy to call it. Try again.',
   cancelled: 'The call was given up.',
 }
 
