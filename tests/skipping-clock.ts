@@ -5,14 +5,24 @@ export class SkippingClock implements Clock {
   readonly #real = systemClock()
   readonly #waiting = new Set<{ readonly atMs: number; readonly timer: Timer; readonly run: () => void }>()
   #skippedMs = 0
+  #steppedMs = 0
 
   nowMs(): number {
-    return this.#real.nowMs() + this.#skippedMs
+    return this.#real.nowMs() + this.#skippedMs + this.#steppedMs
+  }
+
+  monotonicMs(): number {
+    return this.#real.monotonicMs() + this.#skippedMs
+  }
+
+  /** Sets the wall clock forward or back. */
+  step(ms: number): void {
+    this.#steppedMs += ms
   }
 
   after(delayMs: number, run: () => void): Timer {
     const due = {
-      atMs: this.nowMs() + delayMs,
+      atMs: this.monotonicMs() + delayMs,
       timer: this.#real.after(delayMs, () => {
         this.#waiting.delete(due)
         run()
@@ -31,7 +41,7 @@ export class SkippingClock implements Clock {
   /** Leaves out so many milliseconds at once, as if the machine had slept: what falls due in them happens at their end, in order. */
   async skip(ms: number): Promise<void> {
     this.#skippedMs += ms
-    const untilMs = this.nowMs()
+    const untilMs = this.monotonicMs()
     const due = [...this.#waiting].filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)
     for (const timer of due) {
       // One that another has cancelled.

@@ -3,11 +3,19 @@ import { Bag } from './bag.ts'
 /** Time as a parameter, so that the whole service can run in a simulation (architecture 5.7). */
 export interface Clock {
   /**
-   * Milliseconds since the Unix epoch. Never goes back while the process lives, whatever the wall clock does; after the
-   * machine has slept it goes forward to what the wall says.
+   * Wall time, milliseconds since the Unix epoch. It jumps in either direction when the wall clock is corrected: only for
+   * stamps and windows that people see (records, expiry dates, months).
    */
   nowMs(): number
-  /** Calls `run` once after `delayMs`. A timer never keeps the process alive by itself. */
+  /**
+   * Milliseconds from an arbitrary start. Never goes back and never jumps with the wall clock; stands still while the
+   * machine sleeps. For every duration, deadline, and sliding window. Means nothing to another process.
+   */
+  monotonicMs(): number
+  /**
+   * Calls `run` once after `delayMs` in which this process could run: a pause of the process (SIGSTOP, a blocked event
+   * loop) of more than a second does not use the delay up. A timer never keeps the process alive by itself.
+   */
   after(delayMs: number, run: () => void): Timer
 }
 
@@ -21,12 +29,10 @@ const longestDelayMs = 2 ** 31 - 1
 const coarseFromMs = 1_000
 const tickMs = 100
 
-/** How far the wall may be ahead before it is believed: corrections of the wall clock are smaller, a sleep is longer. */
-const resyncFromMs = 1_000
-/** The wall is asked this often at most: it is not wanted for every reading. */
-const wallEveryMs = 50
+/** Timers that are later than this were held up by a pause of the process. */
+const pauseFromMs = 1_000
 
-/** What the real clock is made of: the wall, and a counter that never goes back and stands still while the machine sleeps. */
+/** What the system clock reads. */
 export interface TimeSources {
   readonly wallMs: () => number
   readonly monotonicMs: () => number
@@ -34,44 +40,51 @@ export interface TimeSources {
 
 const systemTime: TimeSources = { wallMs: () => Date.now(), monotonicMs: () => performance.now() }
 
-/** The real clock: read from the wall, carried forward by the monotonic counter, and set forward where the wall is ahead. */
+/** The clock of the machine. */
 export function systemClock({ wallMs, monotonicMs }: TimeSources = systemTime): Clock {
-  let offsetMs = wallMs() - monotonicMs()
-  let askedAtMs = Number.NEGATIVE_INFINITY
-  const nowMs = (): number => {
-    const countedMs = monotonicMs()
-    if (countedMs - askedAtMs >= wallEveryMs) {
-      askedAtMs = countedMs
-      const aheadMs = wallMs() - offsetMs - countedMs
-      if (aheadMs > resyncFromMs) offsetMs += aheadMs
-    }
-    return offsetMs + countedMs
-  }
-  // A delay is a length of time: it does not end early because the wall went forward.
   const coarse = new CoarseTimers(monotonicMs)
   return {
-    nowMs,
+    nowMs: wallMs,
+    monotonicMs,
     after(delayMs, run) {
       if (delayMs >= coarseFromMs) return coarse.after(delayMs, run)
-      const timer = setTimeout(run, Math.max(delayMs, 0))
+      const dueMs = monotonicMs() + delayMs
+      let late: NodeJS.Immediate | undefined
+      const timer = setTimeout(
+        () => {
+          if (monotonicMs() - dueMs < pauseFromMs) run()
+          // Sockets are read before `setImmediate` runs: what came in during the pause counts.
+          else late = setImmediate(run)
+        },
+        Math.max(delayMs, 0),
+      )
       timer.unref()
-      return { cancel: () => clearTimeout(timer) }
+      return {
+        cancel() {
+          clearTimeout(timer)
+          if (late !== undefined) clearImmediate(late)
+        },
+      }
     },
   }
 }
 
 /** Many long timers, most of which are cancelled long before they are due: one bag of them for each tick. */
 class CoarseTimers {
-  readonly #nowMs: () => number
+  readonly #monotonicMs: () => number
   readonly #slots = new Map<number, Bag<CoarseTimer>>()
   #ticking: NodeJS.Timeout | undefined
+  #tickedMs = 0
+  /** How long the process was paused in all: slots are numbered in time without pauses. */
+  #pausedMs = 0
 
-  constructor(nowMs: () => number) {
-    this.#nowMs = nowMs
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs
   }
 
   after(delayMs: number, run: () => void): Timer {
-    const slot = Math.ceil((this.#nowMs() + Math.min(delayMs, longestDelayMs)) / tickMs)
+    this.#notePause()
+    const slot = Math.ceil((this.#tickedMs - this.#pausedMs + Math.min(delayMs, longestDelayMs)) / tickMs)
     let timers = this.#slots.get(slot)
     if (timers === undefined) {
       timers = new Bag()
@@ -84,7 +97,8 @@ class CoarseTimers {
   }
 
   #tick(): void {
-    const due = Math.floor(this.#nowMs() / tickMs)
+    this.#notePause()
+    const due = Math.floor((this.#tickedMs - this.#pausedMs) / tickMs)
     for (const [slot, timers] of this.#slots) {
       if (slot <= due || timers.size === 0) this.#slots.delete(slot)
       if (slot <= due) for (const timer of timers.all()) if (timer.place >= 0) timer.run()
@@ -92,6 +106,14 @@ class CoarseTimers {
     if (this.#slots.size > 0) return
     clearInterval(this.#ticking)
     this.#ticking = undefined
+  }
+
+  /** Leaves a pause out of the time that timers count. */
+  #notePause(): void {
+    const nowMs = this.#monotonicMs()
+    const sinceMs = nowMs - this.#tickedMs
+    if (this.#ticking !== undefined && sinceMs >= pauseFromMs) this.#pausedMs += sinceMs
+    this.#tickedMs = nowMs
   }
 }
 

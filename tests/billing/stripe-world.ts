@@ -26,6 +26,10 @@ export class MovedClock implements Clock {
     return Date.now() + this.movedMs
   }
 
+  monotonicMs(): number {
+    return performance.now() + this.movedMs
+  }
+
   after(delayMs: number, run: () => void): { cancel(): void } {
     const timer = setTimeout(run, delayMs)
     return { cancel: () => clearTimeout(timer) }

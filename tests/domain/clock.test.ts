@@ -1,47 +1,80 @@
-import { expect, test } from 'vitest'
-import { systemClock } from '../../src/domain/clock.ts'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { type Clock, systemClock } from '../../src/domain/clock.ts'
 
+const hourMs = 3_600_000
 const startMs = Date.UTC(2026, 10, 20, 12)
 
-/** A wall and a counter that a test moves, and the clock over them. */
-function opened() {
-  const time = { wall: startMs, counter: 5_000 }
-  const clock = systemClock({ wallMs: () => time.wall, monotonicMs: () => time.counter })
-  return { time, clock }
+let time: { wallMs: number; monotonicMs: number }
+let clock: Clock
+let ran: string[]
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
+  time = { wallMs: startMs, monotonicMs: 5_000 }
+  clock = systemClock({ wallMs: () => time.wallMs, monotonicMs: () => time.monotonicMs })
+  ran = []
+})
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** Lets the process run for so long. */
+function pass(ms: number): void {
+  for (let passedMs = 0; passedMs < ms; passedMs += 50) {
+    time.wallMs += 50
+    time.monotonicMs += 50
+    vi.advanceTimersByTime(50)
+  }
 }
 
-test('after a sleep, in which the counter stood still, the clock goes forward to the wall and stays there', () => {
-  const { time, clock } = opened()
-  time.wall += 8 * 3_600_000
-  time.counter += 20
-  expect(clock.nowMs()).toBe(startMs + 8 * 3_600_000)
-  time.wall += 100
-  time.counter += 100
-  expect(clock.nowMs()).toBe(startMs + 8 * 3_600_000 + 100)
+/** Stops the process for so long: time passes, and nothing runs. */
+function pause(ms: number): void {
+  time.wallMs += ms
+  time.monotonicMs += ms
+}
+
+const eventLoopTurned = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+test.each([hourMs, -hourMs])('a wall clock set by %i ms moves the wall time and no duration', (stepMs) => {
+  const beforeMs = clock.monotonicMs()
+  clock.after(30_000, () => ran.push('coarse'))
+  clock.after(500, () => ran.push('exact'))
+  time.wallMs += stepMs
+  expect(clock.nowMs()).toBe(startMs + stepMs)
+  expect(clock.monotonicMs()).toBe(beforeMs)
+  pass(450)
+  expect(ran).toEqual([])
+  pass(50)
+  expect(ran).toEqual(['exact'])
+  pass(29_450)
+  expect(ran).toEqual(['exact'])
+  pass(200)
+  expect(ran).toEqual(['exact', 'coarse'])
 })
 
-test('a wall that is set back, or is ahead by no more than a second, changes nothing', () => {
-  const { time, clock } = opened()
-  time.counter += 50
-  time.wall -= 3_600_000
-  expect(clock.nowMs()).toBe(startMs + 50)
-  time.counter += 50
-  time.wall = startMs + 1_100
-  expect(clock.nowMs()).toBe(startMs + 100)
-  time.counter += 50
-  time.wall = startMs + 1_151
-  expect(clock.nowMs()).toBe(startMs + 1_151)
-  time.wall = startMs
-  time.counter += 51
-  expect(clock.nowMs()).toBe(startMs + 1_202)
+test('a pause does not use up the delay of a long timer', () => {
+  clock.after(30_000, () => ran.push('before'))
+  pass(10_000)
+  pause(35_000)
+  clock.after(5_000, () => ran.push('after'))
+  pass(4_900)
+  expect(ran).toEqual([])
+  pass(300)
+  expect(ran).toEqual(['after'])
+  pass(14_500)
+  expect(ran).toEqual(['after'])
+  pass(600)
+  expect(ran).toEqual(['after', 'before'])
 })
 
-test('the wall is asked twenty times a second at most: a sleep shows within 50 ms of being awake', () => {
-  const { time, clock } = opened()
-  clock.nowMs()
-  time.wall += 3_600_000
-  time.counter += 49
-  expect(clock.nowMs()).toBe(startMs + 49)
-  time.counter += 1
-  expect(clock.nowMs()).toBe(startMs + 3_600_000)
+test('a short timer that a pause made late runs after the sockets were read, unless that cancels it', async () => {
+  clock.after(500, () => ran.push('late'))
+  const cancelled = clock.after(500, () => ran.push('cancelled'))
+  pause(35_000)
+  vi.advanceTimersByTime(500)
+  cancelled.cancel()
+  expect(ran).toEqual([])
+  await eventLoopTurned()
+  expect(ran).toEqual(['late'])
 })

@@ -7,7 +7,7 @@ import { systemRandom } from '../../src/domain/random.ts'
 import { FusionNotes } from '../../src/gateway/fusion-notes.ts'
 import type { ModelRequest } from '../../src/gateway/ports.ts'
 
-const clock: Clock = { nowMs: () => 0, after: () => ({ cancel: () => {} }) }
+const clock: Clock = { nowMs: () => 0, monotonicMs: () => 0, after: () => ({ cancel: () => {} }) }
 const sealer = createSealer({
   current: { id: 'k1', key: new Secret(new Uint8Array(32).fill(7)) },
   random: systemRandom(),

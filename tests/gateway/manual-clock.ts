@@ -3,10 +3,20 @@ import type { Clock, Timer } from '../../src/domain/clock.ts'
 /** A clock that a test moves. */
 export class ManualClock implements Clock {
   #nowMs = 1_800_000_000_000
+  #steppedMs = 0
   #timers: { atMs: number; run: () => void }[] = []
 
   nowMs(): number {
-    return this.#nowMs
+    return this.#nowMs + this.#steppedMs
+  }
+
+  monotonicMs(): number {
+    return this.#nowMs - 1_799_999_000_000
+  }
+
+  /** Sets the wall clock forward or back. */
+  step(ms: number): void {
+    this.#steppedMs += ms
   }
 
   after(delayMs: number, run: () => void): Timer {

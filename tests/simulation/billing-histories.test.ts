@@ -49,7 +49,11 @@ class World {
       accounts: this.accounts,
       store: this.store,
       billing: new DoubleBilling(this.double, waits),
-      clock: { nowMs: () => this.double.state.nowMs, after: () => ({ cancel: () => {} }) },
+      clock: {
+        nowMs: () => this.double.state.nowMs,
+        monotonicMs: () => this.double.state.nowMs,
+        after: () => ({ cancel: () => {} }),
+      },
       random: (count) => chance.bytes(count),
       plans: defaultPlans,
       defaultPlan: 'free',

@@ -18,6 +18,10 @@ export class SimulatedTime implements Clock {
     return this.#nowMs
   }
 
+  monotonicMs(): number {
+    return this.#nowMs - 1_799_999_000_000
+  }
+
   after(delayMs: number, run: () => void): Timer {
     const timer: Waiting = { atMs: this.#nowMs + Math.max(0, delayMs), number: this.#count++, run }
     let place = this.#waiting.length

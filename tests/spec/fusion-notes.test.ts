@@ -18,6 +18,7 @@ let service: Service
 let laterMs = 0
 const clock: Clock = {
   nowMs: () => systemClock().nowMs() + laterMs,
+  monotonicMs: () => systemClock().monotonicMs() + laterMs,
   after: (delayMs, run) => systemClock().after(delayMs, run),
 }
 beforeEach(() => {

@@ -13,6 +13,7 @@ let journal: LedgerJournal
 
 const clock: Clock = {
   nowMs: () => nowMs,
+  monotonicMs: () => nowMs,
   after(delayMs, run) {
     const timer = { dueMs: nowMs + delayMs, run }
     timers.push(timer)

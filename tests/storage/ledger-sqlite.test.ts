@@ -28,7 +28,11 @@ const refunded = { charged: 0, attempts: [], totalMs: 1 }
 
 let nowMs: number
 /** Shows the time that the test sets; delays are real. */
-const clock: Clock = { nowMs: () => nowMs, after: (delayMs, run) => systemClock().after(delayMs, run) }
+const clock: Clock = {
+  nowMs: () => nowMs,
+  monotonicMs: () => nowMs - startMs,
+  after: (delayMs, run) => systemClock().after(delayMs, run),
+}
 const mintId = idMinter('req_', () => nowMs, systemRandom())
 let folder: string
 let db: Kysely<Tables>

@@ -9,6 +9,7 @@ test('old records are deleted chunk after chunk until none is left, failures are
   let next: { delayMs: number; run: () => void } | undefined
   const clock: Clock = {
     nowMs: () => 100 * dayMs,
+    monotonicMs: () => 100 * dayMs,
     after(delayMs, run) {
       next = { delayMs, run }
       return { cancel: () => (next = undefined) }

@@ -111,7 +111,7 @@ describe('where an operator decides', () => {
     await approveUpgrade(
       {
         ...service.plane,
-        clock: { ...service.plane.clock, after: () => ({ cancel: () => {} }) },
+        clock: { ...service.plane.clock, monotonicMs: () => 0, after: () => ({ cancel: () => {} }) },
         accounts: store,
         store: store.billing,
         plans,
