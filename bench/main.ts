@@ -19,6 +19,7 @@ const longestRunMs = 30 * 60_000
 const scenarios: Readonly<Record<ScenarioName, (bench: Bench) => Promise<Row[]>>> = {
   'whole-1k': (bench) => measureWhole(bench, 'whole-1k', 1024),
   'whole-8k': (bench) => measureWhole(bench, 'whole-8k', 8192),
+  'in-flight-32': (bench) => measureWhole(bench, 'in-flight-32', 1024, 32),
   burst: measureBurst,
   paced: measurePaced,
   translate: measureTranslate,

@@ -5,6 +5,7 @@ import type { GatewayName } from './gateways.ts'
 const scenarioNames = [
   'whole-1k',
   'whole-8k',
+  'in-flight-32',
   'burst',
   'paced',
   'translate',

@@ -33,11 +33,16 @@ interface Load {
   readonly durationMs: number
 }
 
-/** CPU for each request, whole answers of `bodyBytes` bytes, as many as the gateway can take. */
-export async function measureWhole(bench: Bench, scenario: string, bodyBytes: number): Promise<Row[]> {
+/** CPU for each request, whole answers of `bodyBytes` bytes, each of the connections asking again once it was answered. */
+export async function measureWhole(
+  bench: Bench,
+  scenario: string,
+  bodyBytes: number,
+  connections = saturatedConnections,
+): Promise<Row[]> {
   const mode = { name: 'whole', bodyBytes } as const
   const contenders = await enter(bench, scenario, 'chat', mode)
-  const load = saturating(bench, scenario, saturatedConnections)
+  const load = saturating(bench, scenario, connections)
   const comparison = await measure(bench, contenders, load)
   const aims = { aimAtMost: requestAimAtMost, aimPeerAtLeast: peerAimAtLeast }
   return compare({ ...comparison, figure: 'CPU µs/request', ...aims })
