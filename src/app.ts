@@ -16,6 +16,7 @@ import { Gateway } from './gateway/gateway.ts'
 import { BackendsHealth } from './gateway/routing/health.ts'
 import { KeyDirectory } from './gateway/key-directory.ts'
 import type { Ledger } from './gateway/ports.ts'
+import { ProviderErrors } from './gateway/provider-errors.ts'
 import { StoredResponses } from './gateway/stored-responses.ts'
 import { Api, type Readiness } from './http/api.ts'
 import { Catalog } from './http/catalog.ts'
@@ -26,6 +27,7 @@ import { openProviders } from './open-providers.ts'
 import { openStatus } from './open-status.ts'
 import { openStorage, type Storage } from './open-storage.ts'
 import { openMail, openWeb } from './open-web.ts'
+import { startProviderErrorSweep } from './storage/provider-error-sweep.ts'
 import { startRequestSweep } from './storage/request-sweep.ts'
 import { startResponseSweep } from './storage/response-sweep.ts'
 import { listenForWeb } from './web/serve-web.ts'
@@ -95,8 +97,22 @@ export async function startApp(
   const mail = await openMail(given, clock, log)
 
   let isDraining = false
+  const providerErrors = new ProviderErrors({ store: storage.store, sealer, clock, random, log })
+  parts.defer(() => providerErrors.flush())
+  parts.defer(startProviderErrorSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
   const gatewayFor = (config: Config): Gateway =>
-    buildGateway(config, { ledger: storage.ledger, keys, providers, health, stored, notes, clock, random, log })
+    buildGateway(config, {
+      providerErrors,
+      ledger: storage.ledger,
+      keys,
+      providers,
+      health,
+      stored,
+      notes,
+      clock,
+      random,
+      log,
+    })
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
   const web = parts.use(await listenForWeb(given.appListen))
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port })
@@ -135,6 +151,7 @@ interface GatewayNeeds {
   readonly health: BackendsHealth
   readonly stored: StoredResponses
   readonly notes: FusionNotes
+  readonly providerErrors: ProviderErrors
   readonly clock: Clock
   readonly random: RandomBytes
   readonly log: EventLog
@@ -142,7 +159,7 @@ interface GatewayNeeds {
 
 function buildGateway(
   config: Config,
-  { ledger, keys, providers, health, stored, notes, clock, random, log }: GatewayNeeds,
+  { ledger, keys, providers, health, stored, notes, providerErrors, clock, random, log }: GatewayNeeds,
 ): Gateway {
   const { pepper, previousPepper } = config.secrets
   const plans = new Map(config.plans.map((plan) => [plan.id, plan]))
@@ -165,6 +182,7 @@ function buildGateway(
     relays: relayById,
     stored,
     notes,
+    providerErrors,
     mintId: () => randomBase62(itemIdLength, random),
     keepAliveMs: config.keepAliveMs,
   })

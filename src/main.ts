@@ -14,7 +14,9 @@ import { failureName } from './domain/bugs.ts'
 import { checkpointKeys } from './domain/checkpoint.ts'
 import { systemClock } from './domain/clock.ts'
 import { idMinter } from './domain/ids.ts'
+import { openProviderErrors } from './domain/provider-error.ts'
 import { systemRandom } from './domain/random.ts'
+import { createSealer } from './domain/sealing.ts'
 import { SetupError } from './domain/setup-error.ts'
 import { openLog } from './log.ts'
 import { openModels } from './open-models.ts'
@@ -51,6 +53,7 @@ const ports: CliPorts = {
     const vault = vaultFor(config)
     return (accountId, credentialId, secret) => vault.seal(accountId, credentialId, secret)
   },
+  openErrors: (config, sealed) => openProviderErrors(createSealer({ ...sealingKeys(config.secrets), random }), sealed),
   runProgram: (program) => runProgram(program, process.env, process.stdin.isTTY),
   async testUpstream(config, upstream) {
     const pools = createUpstreamPools({ clock, version: readVersion() })
@@ -84,6 +87,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     tickets: store,
     requests: {
       find: (id) => store.findRequest(id),
+      errorsOf: (requestId, accountId) => store.listProviderErrors(requestId, accountId),
       list: (limit, accountId) => store.listRequests({ limit, ...(accountId === undefined ? {} : { accountId }) }),
     },
     async close() {

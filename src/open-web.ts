@@ -4,13 +4,16 @@ import type { SendMail } from './accounts/ports.ts'
 import { recentReadiness } from './accounts/managed-readiness.ts'
 import type { StatusBoard } from './accounts/status-board.ts'
 import { publicBackends, type Config } from './config/config.ts'
+import { sealingKeys } from './config/sealing-keys.ts'
 import type { Clock } from './domain/clock.ts'
 import { ServiceError } from './domain/errors.ts'
 import type { EventLog } from './domain/events.ts'
 import { idMinter } from './domain/ids.ts'
 import { linksFor } from './domain/links.ts'
 import { openApiDocument } from './domain/openapi.ts'
+import { openProviderErrors } from './domain/provider-error.ts'
 import type { RandomBytes } from './domain/random.ts'
+import { createSealer } from './domain/sealing.ts'
 import { formatById } from './formats/formats.ts'
 import type { StoredResponses } from './gateway/stored-responses.ts'
 import type { Api } from './http/api.ts'
@@ -63,6 +66,7 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
   const { close, ...mail } = needs.mail
   const { appUrl, baseUrl } = config
   const links = linksFor(appUrl)
+  const sealer = createSealer({ ...sealingKeys(config.secrets), random })
   const leaks = openLeaks(config, { storage, clock, random, sendMail: mail.sendMail })
   const fetch = createWebApp(
     {
@@ -84,6 +88,8 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
       },
       lastUses: (accountId) => store.lastKeyUses(accountId, lastUsesAmong),
       activity: store,
+      providerErrors: async (accountId, requestId) =>
+        openProviderErrors(sealer, await store.listProviderErrors(requestId, accountId)),
       holdings: { store, clock, random, pepper },
       records: store,
       answers: keptAnswers(config, needs),

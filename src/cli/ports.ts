@@ -11,6 +11,7 @@ import type { Clock } from '../domain/clock.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { RandomBytes } from '../domain/random.ts'
 import type { RoutePlan, RouteQuestion } from '../domain/route-plan.ts'
+import type { ProviderError, SealedProviderError } from '../domain/provider-error.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
 import type { OpenedModels } from '../eval/ports.ts'
@@ -18,6 +19,8 @@ import type { SimulatedVoice } from '../eval/simulated-world.ts'
 
 /** The records of requests, to be read. */
 export interface RequestReader {
+  /** What backends said as they failed in a request: those of one account, or with null those of the operator. */
+  errorsOf(requestId: string, accountId: string | null): Promise<readonly SealedProviderError[]>
   find(id: string): Promise<RequestRecord | undefined>
   /** Newest first, at most `limit`; of one account or of all. */
   list(limit: number, accountId: string | undefined): Promise<readonly RequestRecord[]>
@@ -69,6 +72,8 @@ export interface CliPorts {
   startApp(config: Config): Promise<RunningApp>
   /** What seals credentials under the configured sealing key. */
   sealer(config: Config): SealCredential
+  /** Opens what backends said; what does not open any more is left out. */
+  openErrors(config: Config, sealed: readonly SealedProviderError[]): readonly ProviderError[]
   /** Runs a program to its end and gives its exit code. @throws SetupError where it is not there or cannot be started */
   runProgram(program: Program): Promise<number>
   testUpstream(config: Config, upstream: Upstream): Promise<UpstreamTest>

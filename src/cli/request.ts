@@ -1,4 +1,6 @@
+import type { ProviderError } from '../domain/provider-error.ts'
 import type { RequestRecord } from '../domain/requests.ts'
+import { terminalLine } from '../domain/safe-text.ts'
 import type { Command } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
 import { writeFusion } from './fusion-trail.ts'
@@ -12,7 +14,7 @@ export const request: Command = {
   example: 'request req_… --json',
   run(invocation) {
     const id = invocation.argument(0, 'the id of the request', 'requests')
-    return invocation.withStore(async ({ requests }) => {
+    return invocation.withStore(async ({ config, requests }) => {
       const record = await requests.find(id)
       if (record === undefined)
         throw new CommandError(
@@ -20,12 +22,22 @@ export const request: Command = {
           'there is no record of that request',
           `see the latest: ${invocation.command('requests')}. What was refused at once has no record: its error says why`,
         )
-      return { text: writeRecord(record), json: record, talk: [`Next: ${invocation.command('requests')}`] }
+      // The operator reads what the backends of the configuration said, and only in local mode also what accounts' own said.
+      const sealed = await Promise.all([
+        requests.errorsOf(id, null),
+        config.mode === 'local' ? requests.errorsOf(id, record.accountId) : [],
+      ])
+      const errors = invocation.ports.openErrors(config, sealed.flat())
+      return {
+        text: writeRecord(record, errors),
+        json: { ...record, providerErrors: errors },
+        talk: [`Next: ${invocation.command('requests')}`],
+      }
     })
   },
 }
 
-function writeRecord(record: RequestRecord): string {
+function writeRecord(record: RequestRecord, errors: readonly ProviderError[]): string {
   const { usage } = record
   const rows = [
     ['id', record.id],
@@ -54,5 +66,10 @@ function writeRecord(record: RequestRecord): string {
         .join(', '),
     ]),
   ]
-  return [writeTable(rows), ...(record.fusions ?? []).map(writeFusion)].join('\n\n')
+  const said = errors.map(({ backend, text }) => `${terminalLine(backend)} said: ${terminalLine(text)}`)
+  return [
+    writeTable(rows),
+    ...(said.length === 0 ? [] : [said.join('\n')]),
+    ...(record.fusions ?? []).map(writeFusion),
+  ].join('\n\n')
 }

@@ -50,4 +50,17 @@ export interface Upstream {
   readonly credentialHint: string | null
   readonly position: number
   readonly createdAtMs: number
+  /** Limits that replace the preset's; absent or null where it has none of its own. */
+  readonly timeouts?: UpstreamTimeouts | null
+  /** Further headers of every request to it, by lower-case name. None of them is a credential. */
+  readonly headers?: Readonly<Record<string, string>> | null
+}
+
+/** Milliseconds (contract 5.5, 9.4). What is absent is as the preset has it. */
+interface UpstreamTimeouts {
+  readonly connectMs?: number
+  readonly firstContentMs?: number
+  readonly wholeAnswerMs?: number
+  readonly idleMs?: number
+  readonly totalMs?: number
 }

@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../domain/clock.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { refusalFault } from '../formats/answer-faults.ts'
 import type { Lane } from './lane.ts'
+import type { ProviderErrors } from './provider-errors.ts'
 import type { Backend, UpstreamCall, UpstreamHead, UpstreamListener, UpstreamRequest } from './ports.ts'
 
 /** As much of a refusal's body as is read for its codes. */
@@ -40,6 +41,8 @@ export class AttemptRun implements UpstreamListener {
   #call: UpstreamCall | undefined
   #flow: Flow | undefined
   #refusal: { head: UpstreamHead; chunks: Buffer[]; length: number } | undefined
+  /** What the backend said as it failed, from its first bytes on. */
+  #failureBody: string | undefined
   #over = false
   #failure: Error | undefined
   #timer: Timer | undefined
@@ -93,6 +96,12 @@ export class AttemptRun implements UpstreamListener {
     }
   }
 
+  /** Hands over what the backend said as it failed, if it did. */
+  tellError(errors: ProviderErrors | undefined, requestId: string): void {
+    if (this.#failureBody !== undefined) errors?.note(this.backend, requestId, this.#failureBody)
+    this.#failureBody = undefined
+  }
+
   pause(): void {
     if (!this.#over) this.#call?.pause()
   }
@@ -131,7 +140,7 @@ export class AttemptRun implements UpstreamListener {
     try {
       text = this.lane.push(chunk)
     } catch (error) {
-      this.stop(asError(error))
+      this.#failBefore(chunk, asError(error))
       return
     }
     if (this.lane.alive) this.lastEventMs = this.#clock.nowMs()
@@ -142,7 +151,7 @@ export class AttemptRun implements UpstreamListener {
     }
     this.#held += text
     if (this.lane.fault !== undefined) {
-      this.stop(this.lane.fault)
+      this.#failBefore(chunk, this.lane.fault)
       return
     }
     if (this.lane.hasContent) this.#ready()
@@ -154,7 +163,9 @@ export class AttemptRun implements UpstreamListener {
     if (this.#over) return
     if (this.#refusal !== undefined) {
       const { head, chunks } = this.#refusal
-      this.#fail(refusalFault(head, Buffer.concat(chunks).toString('utf8')))
+      const body = Buffer.concat(chunks).toString('utf8')
+      this.#failureBody = body
+      this.#fail(refusalFault(head, body))
       return
     }
     let last: string | Buffer
@@ -170,6 +181,12 @@ export class AttemptRun implements UpstreamListener {
   onError(error: UpstreamError): void {
     if (this.#over) return
     this.#fail(error)
+  }
+
+  /** A chunk that is an error, or cannot be read. Before content its text is kept for the owner of the backend. */
+  #failBefore(chunk: Buffer, error: Error): void {
+    if (this.#flow === undefined) this.#failureBody = chunk.toString('utf8')
+    this.stop(error)
   }
 
   #end(last: string | Buffer): void {

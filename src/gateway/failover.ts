@@ -9,6 +9,7 @@ import { attemptOf, noteAttempt } from './attempt-end.ts'
 import { writeBody, type BodyParts, type WrittenBody } from './backend-body.ts'
 import type { Lane } from './lane.ts'
 import type { Backend, ModelRequest } from './ports.ts'
+import type { ProviderErrors } from './provider-errors.ts'
 import { Candidates, maxAttempts } from './routing/candidates.ts'
 import type { BackendsHealth } from './routing/health.ts'
 import type { RetryBudget } from './routing/retry-budget.ts'
@@ -18,6 +19,8 @@ export interface FailoverParts extends BodyParts {
   readonly health: BackendsHealth
   readonly budget: RetryBudget
   readonly log: EventLog
+  /** Keeps what failing backends said; undefined where nobody would read it. */
+  readonly providerErrors?: ProviderErrors | undefined
 }
 
 interface FailoverOf {
@@ -138,6 +141,7 @@ export class Failover {
   }
 
   #end(run: AttemptRun, error?: unknown): void {
+    run.tellError(this.#parts.providerErrors, this.#request.id)
     this.attempts.push(attemptOf(run, this.#parts.clock.nowMs(), error))
     noteAttempt(this.#parts, { backend: run.backend.id, requestId: this.#request.id }, error)
   }

@@ -29,6 +29,7 @@ import { countBackends, type BackendCount } from './routing/count-backends.ts'
 import { refersToStored, type StoredResponses } from './stored-responses.ts'
 import { failedBackends } from '../domain/upstream.ts'
 import type { BackendsHealth } from './routing/health.ts'
+import type { ProviderErrors } from './provider-errors.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
 
 /** The longest limit that a caller may ask for itself, milliseconds. */
@@ -54,6 +55,8 @@ export interface GatewayParts {
   readonly notes?: FusionNotes | undefined
   /** Where answers are kept; undefined where none are. */
   readonly stored?: StoredResponses | undefined
+  /** Keeps what failing backends said for their owners. */
+  readonly providerErrors?: ProviderErrors | undefined
   readonly mintId: () => string
   readonly keepAliveMs: number
 }

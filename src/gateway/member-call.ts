@@ -83,6 +83,7 @@ class MemberCall implements Disposable {
     } catch (error) {
       this.#record(error)
       this.#events.fail(error)
+      this.#run.tellError(parts.providerErrors, context.requestId)
       noteAttempt(parts, { backend: backend.id, requestId: context.requestId }, error)
       throw error
     }

@@ -87,6 +87,8 @@ export interface Backend extends ModelFacts {
   readonly model: string
   /** Whether it only pretends to be a model; said in every answer's headers. */
   readonly simulated: boolean
+  /** The account whose own upstream it is; absent for the operator's. It alone reads what the backend says (contract 9.6). */
+  readonly owner?: string | undefined
   /**
    * Who seals reasoning there: the same for two backends only where one reads what the other sealed. A digest of the
    * endpoint and its credential, which callers may see.

@@ -25,6 +25,8 @@ export interface BackendSpec {
   readonly format: FormatId
   readonly model: string
   readonly simulated: boolean
+  /** @see Backend.owner */
+  readonly owner?: string | undefined
   readonly facts?: ModelFacts | undefined
   readonly timeouts: BackendTimeouts
   readonly dialect: Dialect
@@ -136,6 +138,7 @@ function describe(spec: DescribedBackend): Omit<Backend, 'call' | 'issuer'> {
     format: spec.format,
     model: spec.model,
     simulated: spec.simulated,
+    owner: spec.owner,
     ...spec.facts,
     timeouts: spec.timeouts,
     dialect: spec.dialect,

@@ -219,12 +219,13 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
   const baseUrl = upstream.baseUrl ?? spoken.baseUrl
   const spec: DescribedBackend = {
     id: upstream.id,
+    owner: upstream.accountId,
     failureDomain: failureDomainOf(upstream.provider, spoken.baseUrl, baseUrl),
     format: upstream.format ?? vendor?.formats[0] ?? 'openai-chat',
     model: upstream.model,
     simulated: upstream.provider === 'simulated',
     facts,
-    timeouts: defaultTimeouts(facts?.capabilities?.reasoning === true),
+    timeouts: { ...defaultTimeouts(facts?.capabilities?.reasoning === true), ...upstream.timeouts },
     dialect: spoken.dialect,
   }
   if (vendor === undefined || baseUrl === null) return createUnusableBackend(spec, 'unreachable')
@@ -233,7 +234,8 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
       upstream.sealedCredential === null
         ? undefined
         : vault.open(upstream.accountId, upstream.id, upstream.sealedCredential)
-    const { signing, fixedHeaders } = vendor
+    const { signing } = vendor
+    const fixedHeaders = { ...upstream.headers, ...vendor.fixedHeaders }
     const authHeader = upstream.authHeader ?? spoken.authHeader
     const filled = fillBaseUrl(baseUrl, placeOf(signing, credential?.reveal()))
     return createBackend({ ...spec, baseUrl: filled, authHeader, credential, signing, fixedHeaders, publicOnly }, pools)

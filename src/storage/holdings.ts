@@ -106,11 +106,25 @@ export function deleteAccount(
         row.selectFrom('stored_responses').select('id').where('account_id', '=', accountId),
       )
       .execute()
+    await deleteProviderErrors(transaction, accountId)
     for (const table of ownTables) await transaction.deleteFrom(table).where('account_id', '=', accountId).execute()
     await giveUpBilling(transaction, accountId, nowMs)
     await transaction.deleteFrom('accounts').where('id', '=', accountId).execute()
     return true
   })
+}
+
+/** Those of its own backends, and what others' backends said to its requests. Before the requests by which they are found. */
+async function deleteProviderErrors(transaction: Transaction<Tables>, accountId: string): Promise<void> {
+  await transaction
+    .deleteFrom('provider_errors')
+    .where((row) =>
+      row.or([
+        row('account_id', '=', accountId),
+        row('request_id', 'in', row.selectFrom('requests').select('id').where('account_id', '=', accountId)),
+      ]),
+    )
+    .execute()
 }
 
 /** Before the addresses by which they are found. */

@@ -2,6 +2,7 @@ import { keptForEver } from './append-only.ts'
 import { backendControlsMigration } from './migration-backend-controls.ts'
 import { incidentsMigration } from './migration-incidents.ts'
 import { operatorsMigration } from './migration-operators.ts'
+import { providerErrorsMigration } from './migration-provider-errors.ts'
 
 /** One step of the schema. Never changed once it is released: what was applied is checked by its checksum. */
 export interface Migration {
@@ -273,4 +274,5 @@ export const migrations: readonly Migration[] = [
     // Without it every text is read to say how many are open.
     statements: [`create index tickets_by_state on tickets (closed_at_ms, id)`],
   },
+  providerErrorsMigration,
 ]

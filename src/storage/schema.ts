@@ -29,6 +29,7 @@ export interface Tables extends IdentityTables {
   incident_updates: IncidentUpdateRow
   tickets: TicketRow
   backend_controls: BackendControlRow
+  provider_errors: ProviderErrorRow
   migrations: MigrationRow
 }
 
@@ -69,6 +70,19 @@ export interface UpstreamRow {
   credential_hint: string | null
   position: number
   created_at_ms: number
+  /** JSON, null where there are none. */
+  timeouts: string | null
+  headers: string | null
+}
+
+interface ProviderErrorRow {
+  id: string
+  request_id: string
+  backend: string
+  /** Null for backends of the configuration. */
+  account_id: string | null
+  at_ms: number
+  sealed: string
 }
 
 export interface RequestRow {

@@ -12,6 +12,7 @@ import type {
 import type { AccountSearchStore, OperatorStore } from '../accounts/operator-ports.ts'
 import type { SupportStore } from '../accounts/support-ports.ts'
 import type { StatusStore } from '../accounts/status-ports.ts'
+import type { SealedProviderError } from '../domain/provider-error.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { KeyStore } from '../gateway/ports.ts'
 import { searchAccounts } from './account-search.ts'
@@ -51,6 +52,7 @@ import type { Tables } from './schema.ts'
 import { addSession, findSession, listSessions, removeSession, removeSessions, touchSession } from './sessions.ts'
 import { addTicket, closeTicket, countTickets, findTicket, listTickets } from './tickets.ts'
 import { addUptime, listUptime } from './uptime.ts'
+import { addProviderErrors, deleteProviderErrorsBefore, listProviderErrors } from './provider-errors.ts'
 import { addUpstream, listUpstreams, removeUpstream } from './upstreams.ts'
 
 /** Reads of what the ledger wrote, and its retention. */
@@ -60,6 +62,9 @@ interface RequestStore {
   usedUnits(accountId: string, periodId: string): Promise<number>
   lastKeyUses(accountId: string, among: number): Promise<ReadonlyMap<string, number>>
   deleteRequestsBefore(timeMs: number, limit: number): Promise<number>
+  addProviderErrors(errors: readonly SealedProviderError[]): Promise<void>
+  listProviderErrors(requestId: string, accountId: string | null): Promise<readonly SealedProviderError[]>
+  deleteProviderErrorsBefore(timeMs: number, limit: number): Promise<number>
 }
 
 /** Everything that is kept, on either engine. `close` ends the database that it was made from. */
@@ -147,6 +152,9 @@ export function createStore(db: Kysely<Tables>): Store {
     usedUnits: (accountId, periodId) => usedUnits(db, accountId, periodId),
     lastKeyUses: (accountId, among) => lastKeyUses(db, accountId, among),
     deleteRequestsBefore: (timeMs, limit) => deleteRequestsBefore(db, timeMs, limit),
+    addProviderErrors: (errors) => addProviderErrors(db, errors),
+    listProviderErrors: (requestId, accountId) => listProviderErrors(db, requestId, accountId),
+    deleteProviderErrorsBefore: (timeMs, limit) => deleteProviderErrorsBefore(db, timeMs, limit),
     addUpUsage: (accountId, fromMs, untilMs, maxPerDay) => addUpUsage(db, accountId, fromMs, untilMs, maxPerDay),
     listActivity: (accountId, selection, among) => listActivity(db, accountId, selection, among),
     findActivity: (accountId, requestId) => findActivity(db, accountId, requestId),

@@ -32,6 +32,8 @@ export function addUpstream(
         credential_hint: upstream.credentialHint,
         position: (last ?? 0) + 1,
         created_at_ms: Math.floor(upstream.createdAtMs),
+        timeouts: writeJson(upstream.timeouts),
+        headers: writeJson(upstream.headers),
       })
       .execute()
     return true
@@ -66,6 +68,10 @@ export function removeUpstream(
   })
 }
 
+function writeJson(value: object | null | undefined): string | null {
+  return value === undefined || value === null || Object.keys(value).length === 0 ? null : JSON.stringify(value)
+}
+
 function readUpstream(row: UpstreamRow): Upstream {
   return {
     id: row.id,
@@ -79,5 +85,7 @@ function readUpstream(row: UpstreamRow): Upstream {
     credentialHint: row.credential_hint,
     position: row.position,
     createdAtMs: row.created_at_ms,
+    ...(row.timeouts === null ? {} : { timeouts: JSON.parse(row.timeouts) as NonNullable<Upstream['timeouts']> }),
+    ...(row.headers === null ? {} : { headers: JSON.parse(row.headers) as NonNullable<Upstream['headers']> }),
   }
 }

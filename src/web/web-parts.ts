@@ -12,6 +12,7 @@ import type { Clock } from '../domain/clock.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
+import type { ProviderError } from '../domain/provider-error.ts'
 import type { Profile } from '../domain/profiles.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
@@ -80,6 +81,8 @@ export interface WebParts {
   /** When each key of an account was last used, by its id, as far back as its latest requests go. */
   lastUses(accountId: string): Promise<ReadonlyMap<string, number>>
   readonly activity: ActivityStore
+  /** What an account's own backends said as they failed in one of its requests. */
+  providerErrors(accountId: string, requestId: string): Promise<readonly ProviderError[]>
   /** What is kept of an account beside that, and the end of all of it. */
   readonly holdings: Omit<ControlPlane<HoldingsStore>, 'actor'>
   readonly records: Pick<AuditStore, 'listAudit'> & Pick<ManagedAccessStore, 'listManagedRequests'>

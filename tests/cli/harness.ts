@@ -7,6 +7,7 @@ import { run } from '../../src/cli/run.ts'
 import { withPorts } from '../../src/config/config.ts'
 import { systemClock } from '../../src/domain/clock.ts'
 import type { SignInProof } from '../../src/domain/identity.ts'
+import type { SealedProviderError } from '../../src/domain/provider-error.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { Ticket } from '../../src/domain/tickets.ts'
@@ -31,6 +32,8 @@ export class Harness {
   readonly store = new MemoryStore()
   readonly billing = new MemoryBillingStore(this.store)
   readonly records: RequestRecord[] = []
+  /** What backends said; `sealed` is the text itself here. */
+  readonly errors: SealedProviderError[] = []
   /** Links that were made, as they are kept. */
   readonly proofs: (SignInProof & { readonly digests: ProofDigests })[] = []
   readonly incidents = new MemoryIncidents()
@@ -106,7 +109,11 @@ export class Harness {
         this.seen.push('open')
         if (this.isStoreReal) {
           const store = await openStore(config)
-          const requests = { find: () => Promise.resolve(undefined), list: () => Promise.resolve([]) }
+          const requests = {
+            find: () => Promise.resolve(undefined),
+            list: () => Promise.resolve([]),
+            errorsOf: () => Promise.resolve([]),
+          }
           return {
             accounts: store,
             audit: store,
@@ -132,6 +139,10 @@ export class Harness {
           billing: this.billing,
           operators: this.operators ?? none.operators,
           requests: {
+            errorsOf: (requestId, accountId) =>
+              Promise.resolve(
+                this.errors.filter((error) => error.requestId === requestId && error.accountId === accountId),
+              ),
             find: (id) => Promise.resolve(this.records.find((record) => record.id === id)),
             list: (limit, accountId) =>
               Promise.resolve(
@@ -180,6 +191,7 @@ export class Harness {
         }
       },
       sealer: () => (accountId, id, secret) => `sealed ${accountId} ${id} ${secret.reveal().length}`,
+      openErrors: (_, sealed) => sealed.map(({ sealed: text, ...error }) => ({ ...error, text })),
       runProgram: (program) => {
         this.programs.push(program)
         return Promise.resolve(this.programExitCode)

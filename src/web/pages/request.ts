@@ -1,6 +1,7 @@
 import { html } from 'hono/html'
 import { maxListedKeys } from '../../accounts/keys.ts'
 import { embeddingsFormatId } from '../../domain/format-id.ts'
+import type { ProviderError } from '../../domain/provider-error.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import type { Attempt } from '../../domain/upstream.ts'
 import { download } from '../download.ts'
@@ -32,12 +33,13 @@ async function giveRecord(visit: AccountVisit): Promise<Response> {
 }
 
 async function showRequest(visit: AccountVisit): Promise<Response> {
-  const { parts, signedIn } = visit
+  const { parts, signedIn, params } = visit
   const { id } = signedIn.account
-  const [record, keys, upstreams] = await Promise.all([
+  const [record, keys, upstreams, errors] = await Promise.all([
     ownRequest(visit),
     parts.control.store.listKeys(id, maxListedKeys),
     parts.control.store.listUpstreams(id),
+    parts.providerErrors(id, params['recordId'] ?? ''),
   ])
   const names = namesOf(keys, upstreams)
   return page(visit, {
@@ -52,7 +54,7 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
         <h2>Attempts</h2>
         ${attemptTable(record.attempts, names)}
       </section>
-      ${(record.fusions ?? []).map((fusion) => fusionCard(fusion, names))}
+      ${providerErrors(errors, names)} ${(record.fusions ?? []).map((fusion) => fusionCard(fusion, names))}
       <p class="actions">
         <a href="/activity/${record.id}/record.json">Download JSON</a>
         ${
@@ -101,6 +103,22 @@ function errorLink(code: RequestRecord['errorCode']): string | Html {
   if (code === undefined) return 'none'
   if (code === 'client_closed') return 'your client closed the connection before the end'
   return html`<a href="/docs/errors/${code}">${code}</a>`
+}
+
+/** What the account's own providers said as they failed. Nobody else reads it. */
+function providerErrors(errors: readonly ProviderError[], names: Names): Html | string {
+  if (errors.length === 0) return ''
+  return html`<section class="card">
+    <h2>Errors from your providers</h2>
+    <dl class="facts">
+      ${errors.map(
+        ({ backend, text }) =>
+          html`<dt>${names.backend(backend)}</dt>
+            <dd><code>${text}</code></dd>`,
+      )}
+    </dl>
+    <p class="faint">Only your account can see these messages. They are deleted after 7 days.</p>
+  </section>`
 }
 
 function attemptTable(attempts: readonly Attempt[], names: Names): Html {

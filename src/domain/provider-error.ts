@@ -1,0 +1,72 @@
+import { isObject, parseObject } from './json.ts'
+import { terminalLine } from './safe-text.ts'
+import { SealError, type Sealer } from './sealing.ts'
+import { maskSecrets } from './secret-shapes.ts'
+
+/** The longest provider message that is kept. */
+const maxProviderErrorCharacters = 1_000
+/** Read beyond that, so that a secret at the end is masked before it is cut. */
+const marginCharacters = 200
+/** As much of a body as is searched for a message. */
+const maxBodyCharacters = 64 * 1024
+
+/** What one backend itself said when it failed, for the owner of that backend alone (contract 9.6). */
+export interface ProviderError {
+  readonly requestId: string
+  readonly backend: string
+  readonly atMs: number
+  /** One line, at most 1,000 characters, without control characters and with credentials masked. */
+  readonly text: string
+}
+
+/** The same as it is kept. */
+export interface SealedProviderError extends Omit<ProviderError, 'text'> {
+  readonly id: string
+  /** The account that owns the backend; null for backends of the configuration, which the operator owns. */
+  readonly accountId: string | null
+  readonly sealed: string
+}
+
+/** What a sealed message is bound to. */
+export function providerErrorBinding(accountId: string | null, requestId: string): readonly string[] {
+  return [accountId ?? 'operator', requestId, 'provider-error']
+}
+
+/** Opens kept messages; one whose key is gone is left out. */
+export function openProviderErrors(sealer: Sealer, kept: readonly SealedProviderError[]): readonly ProviderError[] {
+  return kept.flatMap(({ requestId, backend, accountId, atMs, sealed }) => {
+    try {
+      return [{ requestId, backend, atMs, text: sealer.open(providerErrorBinding(accountId, requestId), sealed) }]
+    } catch (error) {
+      if (error instanceof SealError) return []
+      throw error
+    }
+  })
+}
+
+/** The message in the body of a refusal, or in a stream's error event, ready to be shown; undefined where there is none. */
+export function readProviderError(body: string): string | undefined {
+  const bounded = body.slice(0, maxBodyCharacters)
+  const message = messageIn(parseObject(bounded)) ?? messageInEvents(bounded) ?? bounded
+  const masked = maskSecrets(message.slice(0, maxProviderErrorCharacters + marginCharacters))
+  const line = terminalLine(masked.replaceAll(/[\r\n\t]+/g, ' '))
+    .trim()
+    .slice(0, maxProviderErrorCharacters)
+  return line === '' ? undefined : line
+}
+
+function messageIn(answer: unknown): string | undefined {
+  if (!isObject(answer)) return undefined
+  const { error, message, detail } = answer
+  const found = isObject(error) ? (error['message'] ?? error) : (error ?? message ?? detail)
+  if (found === undefined || found === null) return undefined
+  return typeof found === 'string' ? found : JSON.stringify(found)
+}
+
+function messageInEvents(text: string): string | undefined {
+  for (const line of text.split('\n')) {
+    const found = line.startsWith('data:') ? messageIn(parseObject(line.slice('data:'.length))) : undefined
+    if (found !== undefined) return found
+  }
+  return undefined
+}

@@ -1,0 +1,76 @@
+import type { Clock, Timer } from '../domain/clock.ts'
+import type { EventLog } from '../domain/events.ts'
+import { failureName } from '../domain/bugs.ts'
+import { idMinter } from '../domain/ids.ts'
+import { providerErrorBinding, readProviderError, type SealedProviderError } from '../domain/provider-error.ts'
+import type { RandomBytes } from '../domain/random.ts'
+import type { Sealer } from '../domain/sealing.ts'
+import type { Backend } from './ports.ts'
+
+/** Messages wait this long, so that many are written at once. */
+const flushMs = 500
+/** Messages that are kept of one flush; of one backend at most a few, so that an outage leaves room for others. */
+const maxWaiting = 100
+const maxOfBackend = 10
+
+export interface ProviderErrorsParts {
+  readonly store: { addProviderErrors(errors: readonly SealedProviderError[]): Promise<void> }
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly random: RandomBytes
+  readonly log: EventLog
+}
+
+interface Waiting {
+  readonly backend: Backend
+  readonly requestId: string
+  readonly body: string
+  readonly atMs: number
+}
+
+/** Keeps what failing backends said, sealed for the owners of those backends (contract 9.6). Best effort: a message that is dropped changes nothing else. */
+export class ProviderErrors {
+  readonly #parts: ProviderErrorsParts
+  readonly #mintId: () => string
+  #waiting: Waiting[] = []
+  #perBackend = new Map<string, number>()
+  #timer: Timer | undefined
+
+  constructor(parts: ProviderErrorsParts) {
+    this.#parts = parts
+    this.#mintId = idMinter('per_', () => parts.clock.nowMs(), parts.random)
+  }
+
+  /** Takes the body of a backend's failure. Costs next to nothing here: the text is read and sealed later. */
+  note(backend: Backend, requestId: string, body: string): void {
+    const count = this.#perBackend.get(backend.id) ?? 0
+    if (this.#waiting.length >= maxWaiting || count >= maxOfBackend) return
+    this.#perBackend.set(backend.id, count + 1)
+    this.#waiting.push({ backend, requestId, body, atMs: this.#parts.clock.nowMs() })
+    this.#timer ??= this.#parts.clock.after(flushMs, () => void this.flush())
+  }
+
+  /** Writes what waits. Never rejects. */
+  async flush(): Promise<void> {
+    const { store, log } = this.#parts
+    this.#timer?.cancel()
+    this.#timer = undefined
+    const errors = this.#waiting.flatMap((waiting) => this.#seal(waiting))
+    this.#waiting = []
+    this.#perBackend = new Map()
+    if (errors.length === 0) return
+    try {
+      await store.addProviderErrors(errors)
+    } catch (error) {
+      log({ event: 'store_failing', reason: failureName(error) })
+    }
+  }
+
+  #seal({ backend, requestId, body, atMs }: Waiting): SealedProviderError[] {
+    const text = readProviderError(body)
+    if (text === undefined) return []
+    const accountId = backend.owner ?? null
+    const sealed = this.#parts.sealer.seal(providerErrorBinding(accountId, requestId), text)
+    return [{ id: this.#mintId(), requestId, backend: backend.id, accountId, atMs: Math.floor(atMs), sealed }]
+  }
+}
