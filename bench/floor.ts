@@ -59,7 +59,7 @@ const limits = { maxBytes, timeoutMs: limitMs, clock }
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const id = mintId()
-  const { bytes, members } = await readJsonBody(request, limits)
+  const { bytes, members } = await readJsonBody(request, limits, { spend: () => {} })
   const facts = { id, accountId: 'acc_bench', keyId: 'key_bench', profile: 'svc-router/frontier', units: 1 }
   const admission = ledger.admit({ ...facts, format: 'openai-chat', stream: false }, plan)
   const startedMs = clock.nowMs()

@@ -107,7 +107,7 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
       },
       answerChat: (account, { request, response }) => {
         request.url = `/v1${formatById('openai-chat').path}`
-        needs.api.handle(request, response, account)
+        needs.api.handle(request, response, { caller: account })
       },
       library: new Library({
         appUrl,

@@ -155,10 +155,10 @@ test('the rules catch what they are for', () => {
   expect(breach('gateway/routing/x.ts', '../ports.ts')).toBeUndefined()
 })
 
-test('a file is read at one sight: at most 300 lines, and no folder is a drawer for everything', () => {
+test('a file is read at one sight: at most 400 lines, and no folder is a drawer for everything', () => {
   for (const file of files) {
     const lines = readFileSync(join(source, file), 'utf8').split('\n').length
-    expect(lines, file).toBeLessThanOrEqual(301)
+    expect(lines, file).toBeLessThanOrEqual(401)
     expect(relative('.', file)).not.toMatch(/(^|\/)(utils?|helpers?|common|services?|managers?|types)(\/|\.ts$)/)
   }
 })

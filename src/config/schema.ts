@@ -251,8 +251,16 @@ export const configSchema = group({
     headers: size(1024).optional().describe('The largest request headers. Default 32KiB.'),
     header_time: duration(1000).optional().describe('Until the headers are complete. Default 10s.'),
     body_time: duration(1000).optional().describe('Until the body is complete. Default 60s.'),
-    connections: whole(1, maxOpen).optional().describe('Open at once. Default 20000.'),
-    streams: whole(1, maxOpen).optional().describe('Answers under way at once. Default 4000.'),
+    connections: whole(1, maxOpen)
+      .optional()
+      .describe(
+        'Open at once; one address may have four fifths of them. Beyond that only /health and /ready are answered. Default 20000.',
+      ),
+    streams: whole(1, maxOpen)
+      .optional()
+      .describe(
+        'Requests answered at once, and bodies read at once; one account may have four fifths of them. Default 4000.',
+      ),
   })
     .optional()
     .describe('Bounds on what callers can hold.'),

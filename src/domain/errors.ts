@@ -64,7 +64,8 @@ export const errorCatalog = {
   unsupported_media_type: {
     ...invalid,
     status: 415,
-    message: 'The body must be JSON. Send it with "Content-Type: application/json" and without Content-Encoding.',
+    message:
+      'The body must be JSON. Send it with "Content-Type: application/json", uncompressed or with one Content-Encoding of gzip, deflate, br, zstd.',
   },
   headers_too_large: {
     ...invalid,
@@ -166,7 +167,8 @@ export const errorCatalog = {
   },
   server_busy: {
     ...unavailable,
-    message: 'This server has as many answers under way as it can hold. Please try again in 1s.',
+    message:
+      'This server has as many requests under way as it can hold, or as it can hold for one account. Please try again in 1s.',
   },
   restarting: {
     ...unavailable,
@@ -213,6 +215,15 @@ export const errorCatalog = {
 
 export type ErrorCode = keyof typeof errorCatalog
 
+/** A limit for one minute besides the plan's, as the `RateLimit` fields name it. */
+export interface LimiterWindow {
+  readonly name: string
+  readonly limit: number
+  readonly unit: 'requests' | 'content-bytes'
+  /** Unix seconds. */
+  readonly endsAt: number
+}
+
 /** What an error's message and body are filled with: shown to the caller, so never a key, a prompt or an upstream's text. */
 export interface ErrorFacts {
   /** The request field at fault (`error.param`). */
@@ -230,6 +241,8 @@ export interface ErrorFacts {
   readonly upstream?: string
   /** How many backends failed before this error was final (`X-Svc-Router-Retry-Count`). */
   readonly retryCount?: number
+  /** The limiter that refused where it is not the plan's minute: what `RateLimit` then says (contract 4.1). */
+  readonly window?: LimiterWindow
   /** What led to it, for our own log; never shown. */
   readonly cause?: unknown
   /** Values for the placeholders of the message. */

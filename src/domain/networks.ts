@@ -50,3 +50,24 @@ export function plainAddress(address: string): string | undefined {
   const [, inside] = /^::ffff:(\d[\d.]+)$/i.exec(plain) ?? []
   return inside ?? plain
 }
+
+/**
+ * What counts as one address where callers are limited by address: an IPv4 address, or the /64 of an IPv6 address, since
+ * one line or machine commonly has a whole /64. What is no address is itself, cut to 60 characters.
+ */
+export function addressGroup(address: string): string {
+  const plain = plainAddress(address)
+  if (plain === undefined) return address.slice(0, 60)
+  if (!plain.includes(':')) return plain
+  const [head = '', tail] = plain.toLowerCase().split('::')
+  const before = head === '' ? [] : head.split(':')
+  const after = tail === undefined || tail === '' ? [] : tail.split(':')
+  const filled =
+    tail === undefined
+      ? before
+      : [...before, ...Array<string>(Math.max(0, 8 - before.length - after.length)).fill('0'), ...after]
+  return `${filled
+    .slice(0, 4)
+    .map((part) => part.replace(/^0+(?=.)/, ''))
+    .join(':')}::/64`
+}

@@ -190,6 +190,7 @@ export class Gateway {
     const opening = { id, accountId, keyId, profile: profile.id, format, stream: conversation.stream, units }
     const admitted = this.#admit(opening, principal.plan, limits?.rate)
     const admission = admitted instanceof Promise ? await admitted : admitted
+    request.work?.admitted()
     const nowSeconds = this.#nowSeconds
     const context = {
       conversation,

@@ -8,6 +8,7 @@ import type { UpstreamError } from '../domain/upstream.ts'
 import type { ClientFormatId, Dialect, FormatId } from '../formats/format.ts'
 import type { JsonMember } from '../formats/json-scan.ts'
 import type { EnforcedLimits } from './enforced-limits.ts'
+import type { RequestWork } from './unadmitted-work.ts'
 
 /** Who is asking: made only in `authenticate.ts`. */
 export interface Principal {
@@ -199,6 +200,8 @@ export interface ModelRequest {
   readonly timeoutMs: number | undefined
   /** Headers that go with the body to backends of the same format: name, value, … */
   readonly passedHeaders?: readonly string[] | undefined
+  /** What it costs before it is admitted; absent for requests of our own. */
+  readonly work?: RequestWork | undefined
   /** How many fusions it is part of already, somewhere before us; 0 unless said. */
   readonly fusionDepth?: number | undefined
   /** True where it is our own question about a conversation and not a turn of a user's: one model answers it. */

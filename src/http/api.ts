@@ -12,13 +12,15 @@ import type { TokenCount } from '../formats/manners.ts'
 import { openaiManners } from '../formats/openai/manners.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { ModelRequest, Principal } from '../gateway/ports.ts'
+import { UnadmittedWork } from '../gateway/unadmitted-work.ts'
 import type { StoredResponses } from '../gateway/stored-responses.ts'
-import { AttemptLimiter } from './attempt-limiter.ts'
+import { AttemptLimiter, type LimiterState } from './attempt-limiter.ts'
 import { withStatedTool } from './attached-tools.ts'
 import { Callers, type CallersParts } from './callers.ts'
 import type { Catalog } from './catalog.ts'
 import { discardRest } from './discard-rest.ts'
 import { passEdgeGate } from './edge-gate.ts'
+import { Intake } from './intake.ts'
 import { baseUrlFor, isModelPath, mannersAt, modelNameOf, pathOf } from './paths.ts'
 import { readJsonBody, type BodyLimits } from './read-body.ts'
 import { refusalBody, writeRefusal } from './refusals.ts'
@@ -31,7 +33,7 @@ import { ResponsesSockets } from './responses-sockets.ts'
 import { backendsHeader, usageHeaders, type HeaderList } from './signals.ts'
 import { isStreamProbe, StreamProbes } from './stream-probe.ts'
 
-/** Requests of one key to the endpoints that are not counted (contract 4.3), a minute. */
+/** Requests of one account to the endpoints that are not counted (contract 4.3), a minute. */
 const uncountedPerMinute = 300
 
 export interface ApiParts extends CallersParts {
@@ -48,6 +50,14 @@ export interface ApiParts extends CallersParts {
   readonly readiness: () => Readiness
 }
 
+/** How a request is answered that is not like every other. */
+export interface HandleOptions {
+  /** The account that asks, where the app knows it. */
+  readonly caller?: Account
+  /** Whether the connection is one that only probes may use. */
+  readonly probesOnly?: boolean
+}
+
 /** Whether new requests should be sent here, and if not, why. */
 export interface Readiness {
   readonly ready: boolean
@@ -59,6 +69,8 @@ export class Api {
   readonly #parts: ApiParts
   readonly #uncounted: AttemptLimiter
   readonly #callers: Callers
+  readonly #intake: Intake
+  readonly #work: UnadmittedWork
   readonly #streamProbes: StreamProbes
   readonly #responses: ResponsesApi
   /** Connections that stay open for many answers. */
@@ -108,10 +120,13 @@ export class Api {
   constructor(parts: ApiParts) {
     this.#parts = parts
     this.#uncounted = new AttemptLimiter(
+      'lookups',
       uncountedPerMinute,
-      'lists, stored answers and token counts of one key',
+      'lists, stored answers and token counts of one account',
       parts.nowMs,
     )
+    this.#intake = new Intake(parts.limits)
+    this.#work = new UnadmittedWork(parts.limits.bodyBytes, parts.nowMs)
     this.#streamProbes = new StreamProbes(parts.clock)
     this.#callers = new Callers(parts)
     const { limits, clock } = parts
@@ -119,13 +134,14 @@ export class Api {
     const shared = {
       ...parts,
       uncounted: this.#uncounted,
+      intake: this.#intake,
+      work: this.#work,
       signalsOf: (principal: Principal) => this.#signalsOf(principal),
     }
     this.sockets = new ResponsesSockets({
       ...shared,
       authenticate: (request) => this.#callers.authenticate(request),
       isServed: (path) => this.#routeAt(path, undefined) !== undefined,
-      openRequests: () => this.openRequests,
     })
     this.#responses = new ResponsesApi({
       ...shared,
@@ -150,12 +166,12 @@ export class Api {
     return { requestId, body: refusalBody(error, { requestId, links: this.#parts.links, manners: openaiManners }) }
   }
 
-  /** Answers one request; `caller`, where the app knows who asks. Never throws: what is thrown inside becomes its response. */
-  handle(request: IncomingMessage, response: ServerResponse, caller?: Account): void {
+  /** Answers one request. Never throws: what is thrown inside becomes its response. */
+  handle(request: IncomingMessage, response: ServerResponse, how?: HandleOptions): void {
     this.#open += 1
     response.on('close', this.#closed)
     const exchange: Exchange = { request, response, requestId: this.#parts.mintRequestId(), principal: undefined }
-    void this.#serve(exchange, caller)
+    void this.#serve(exchange, how)
   }
 
   /** Answers an upgrade: with a WebSocket, or as any other request. Never throws. */
@@ -165,12 +181,13 @@ export class Api {
   }
 
   /** Never rejects. */
-  async #serve(exchange: Exchange, caller: Account | undefined): Promise<void> {
+  async #serve(exchange: Exchange, { caller, probesOnly = false }: HandleOptions = {}): Promise<void> {
     const { request } = exchange
     try {
       const path = pathOf(request)
       const route = this.#routeAt(path, request.method)
       checkHeaders(request)
+      if (probesOnly && route?.gated !== false) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
       if ((route?.gated ?? true) && this.#parts.edgeGate) passEdgeGate(request.headers['user-agent'])
       // Below /v1/ even what is not there asks for a key first (spec 5.4).
       if (caller !== undefined) exchange.principal = this.#parts.gateway.principalOf(caller)
@@ -208,22 +225,31 @@ export class Api {
     if (principal === undefined) throw new Error('a model route without a principal')
     const request = await this.#readRequest(exchange, format)
     const sink = new ResponseSink(response, requestId, nowMs, formatById(format).manners.requestIdHeader)
+    this.#intake.answerUntilClosed(response, principal.accountId, request.bytes.length)
     await gateway.answer(principal, request, sink)
   }
 
-  #readRequest({ request, requestId: id }: Exchange, format: ClientFormatId): Promise<ModelRequest> {
-    if (this.openRequests > this.#parts.limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
-    return readJsonBody(request, this.#bodyLimits).then(({ bytes, members, body }) => {
-      const { timeoutMs, passedHeaders, fusionDepth } = statedIn(request, relayById(format).passedHeaders)
-      return withStatedTool(request, { id, format, bytes, members, body, timeoutMs, passedHeaders, fusionDepth })
-    })
+  /** Reads the body at the expense of its sender's shares (contract 9.9). @throws ServiceError */
+  async #readRequest({ request, requestId: id, principal }: Exchange, format: ClientFormatId): Promise<ModelRequest> {
+    if (principal === undefined) throw new Error('a body without a principal')
+    const { accountId } = principal
+    const work = this.#work.begin(accountId)
+    using share = this.#intake.read(accountId, this.#callers.groupOf(request))
+    const spend = (arrived: number): void => {
+      share.grow(arrived)
+      work.spend(arrived)
+    }
+    const { bytes, members, body } = await readJsonBody(request, this.#bodyLimits, { spend })
+    const { timeoutMs, passedHeaders, fusionDepth } = statedIn(request, relayById(format).passedHeaders)
+    const read = { id, format, bytes, members, body, timeoutMs, passedHeaders, fusionDepth, work }
+    return await withStatedTool(request, read)
   }
 
   /** Not counted and not admitted (contract 4.3). Nobody is asked: it is an estimate, and says so. */
   async #countTokens(exchange: Exchange, format: ClientFormatId, count: TokenCount): Promise<void> {
     const { response, requestId, principal } = exchange
     if (principal === undefined) throw new Error('a model route without a principal')
-    this.#uncounted.take(principal.keyId)
+    const limiter = this.#uncounted.take(principal.accountId)
     const { body } = await this.#readRequest(exchange, format)
     const inputTokens = this.#parts.gateway.countTokens(principal, format, body)
     const idHeader = formatById(format).manners.requestIdHeader
@@ -231,7 +257,7 @@ export class Api {
       'X-Svc-Router-Estimated',
       'true',
       ...(idHeader === undefined ? [] : [idHeader, requestId]),
-      ...(await this.#uncountedHeaders(principal)),
+      ...(await this.#uncountedHeaders(principal, limiter)),
     ])
   }
 
@@ -239,9 +265,9 @@ export class Api {
   async #models({ response, requestId, principal }: Exchange, name?: string): Promise<void> {
     const { catalog, gateway } = this.#parts
     if (principal === undefined) throw new Error('a key route without a principal')
-    this.#uncounted.take(principal.keyId)
+    const limiter = this.#uncounted.take(principal.accountId)
     if (name !== undefined) gateway.assertListed(principal, name)
-    const headers = await this.#uncountedHeaders(principal)
+    const headers = await this.#uncountedHeaders(principal, limiter)
     const served = await gateway.profilesFor(principal)
     const { plan } = principal
     const body = name === undefined ? catalog.models(served, plan) : catalog.model(name, served, plan)
@@ -249,10 +275,10 @@ export class Api {
   }
 
   /** What a well answered request carries that took nothing (contract 4.1). */
-  async #uncountedHeaders(principal: Principal): Promise<HeaderList> {
+  async #uncountedHeaders(principal: Principal, limiter: LimiterState): Promise<HeaderList> {
     const signals = await this.#signalsOf(principal)
     if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
-    return ['Cache-Control', 'no-store', ...usageHeaders(signals, this.#parts.nowMs())]
+    return ['Cache-Control', 'no-store', ...usageHeaders(signals, this.#parts.nowMs(), limiter)]
   }
 
   /** Never rejects. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { clientAddress } from '../domain/client-address.ts'
 import { ServiceError } from '../domain/errors.ts'
+import { addressGroup } from '../domain/networks.ts'
 import { assertAddress } from '../gateway/enforced-limits.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Principal } from '../gateway/ports.ts'
@@ -23,7 +24,7 @@ export class Callers {
 
   constructor(parts: CallersParts) {
     this.#parts = parts
-    this.#badKeys = new AttemptLimiter(badKeysPerMinute, 'an address that sends bad keys', parts.nowMs)
+    this.#badKeys = new AttemptLimiter('bad_keys', badKeysPerMinute, 'an address that sends bad keys', parts.nowMs)
   }
 
   /** At once where the key is remembered. @throws ServiceError as `Gateway.authenticate`, `key_address_not_allowed`, `rate_limit_exceeded` */
@@ -48,8 +49,13 @@ export class Callers {
   #refuse(request: IncomingMessage, error: unknown): never {
     // Only keys that are no good here count: a good one behind the same address is not made to pay for them.
     const isBadKey = error instanceof ServiceError && (error.status === 401 || error.status === 403)
-    if (isBadKey) this.#badKeys.take(this.#addressOf(request))
+    if (isBadKey) this.#badKeys.take(this.groupOf(request))
     throw error
+  }
+
+  /** The address that a request counts toward where callers are limited by address. */
+  groupOf(request: IncomingMessage): string {
+    return addressGroup(this.#addressOf(request))
   }
 
   #addressOf({ socket, headers }: IncomingMessage): string {

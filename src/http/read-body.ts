@@ -5,10 +5,14 @@ import type { Clock } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/conversation.ts'
 import { isObject } from '../domain/json.ts'
+import { decoderFor, isOverRatio, overRatio, undecodable } from './content-encoding.ts'
 import { bodyShape, duplicateKey, JsonScan, type JsonMember } from '../formats/json-scan.ts'
 
 /** A body larger than this is read in several turns of the event loop, so that no turn takes long. */
 const largeBodyBytes = 256 * 1024
+/** After so long a body must have arrived at this rate on average. */
+const slowAfterMs = 10_000
+const minBytesPerSecond = 4 * 1024
 
 export interface JsonBody {
   readonly bytes: Buffer
@@ -22,21 +26,31 @@ export interface BodyLimits {
   readonly clock: Clock
 }
 
+/** Who pays for a body while it is read. */
+export interface BodyCost {
+  /** Told of the bytes that arrived, decompressed, before they are looked at. @throws ServiceError where they are too many */
+  spend(bytes: number): void
+}
+
 /**
- * Reads a JSON body. Its shape is watched while it arrives, so that what would be slow to parse is refused before.
- * @throws ServiceError `unsupported_media_type`, `payload_too_large`, `request_timeout`, `invalid_json`, `invalid_request`
+ * Reads a JSON body, compressed or not. Its shape is checked while it arrives, so that what would be slow to parse is
+ * refused before. A body must arrive within `timeoutMs`, and at no less than 4 KiB/s after the first 10 s (contract 9.9).
+ * @throws ServiceError `unsupported_media_type`, `payload_too_large`, `request_timeout`, `invalid_json`, `invalid_request`; what `cost` throws
  */
-export function readJsonBody(request: IncomingMessage, limits: BodyLimits): Promise<JsonBody> {
+export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost: BodyCost): Promise<JsonBody> {
   checkMediaType(request)
   const announced = request.headers['content-length']
   if (announced !== undefined && Number(announced) > limits.maxBytes) return Promise.reject(tooLarge(limits.maxBytes))
+  const decoder = decoderFor(request.headers['content-encoding'])
   return new Promise((resolve, reject) => {
     const scan = new JsonScan(bodyShape)
     const chunks: Buffer[] = []
     let length = 0
+    let received = 0
     const finish = (): void => {
       timer.cancel()
-      request.off('data', take).off('end', complete).off('close', cut)
+      request.off('data', receive).off('end', ended).off('close', cut)
+      decoder?.off('data', take).off('end', complete).destroy()
     }
     const fail = (error: unknown): void => {
       finish()
@@ -46,12 +60,23 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits): Prom
     const take = (chunk: Buffer): void => {
       length += chunk.length
       if (length > limits.maxBytes) return fail(tooLarge(limits.maxBytes))
+      if (decoder !== undefined && isOverRatio(length, received)) return fail(overRatio())
       try {
+        cost.spend(chunk.length)
         scan.push(chunk)
       } catch (error) {
         return fail(error)
       }
       chunks.push(chunk)
+    }
+    const receive = (chunk: Buffer): void => {
+      received += chunk.length
+      if (decoder === undefined) take(chunk)
+      else if (!decoder.write(chunk)) request.pause()
+    }
+    const ended = (): void => {
+      if (decoder === undefined) complete()
+      else decoder.end()
     }
     const complete = (): void => {
       finish()
@@ -66,10 +91,26 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits): Prom
         reject(error instanceof Error ? error : new Error('unreadable body'))
       }
     }
-    const cut = (): void => fail(new ServiceError('invalid_json', { words: { where: ': it ended too early' } }))
-    const late = (): void => fail(new ServiceError('request_timeout', { words: { seconds: limits.timeoutMs / 1000 } }))
-    const timer = limits.clock.after(limits.timeoutMs, late)
-    request.on('data', take).on('end', complete).on('close', cut)
+    const cut = (): void => {
+      if (!request.complete) fail(new ServiceError('invalid_json', { words: { where: ': it ended too early' } }))
+    }
+    let waitedMs = Math.min(slowAfterMs, limits.timeoutMs)
+    const check = (): void => {
+      if (waitedMs >= limits.timeoutMs || received < (waitedMs / 1000) * minBytesPerSecond) {
+        return fail(new ServiceError('request_timeout', { words: { seconds: waitedMs / 1000 } }))
+      }
+      const moreMs = Math.min(slowAfterMs, limits.timeoutMs - waitedMs)
+      waitedMs += moreMs
+      timer = limits.clock.after(moreMs, check)
+    }
+    let timer = limits.clock.after(waitedMs, check)
+    decoder
+      ?.on('data', take)
+      .on('end', complete)
+      .on('drain', () => request.resume())
+      // A listener stays: what is written to a decoder that failed fails too.
+      .on('error', () => fail(new ServiceError('invalid_request', { words: { problem: undecodable } })))
+    request.on('data', receive).on('end', ended).on('close', cut)
   })
 }
 
@@ -86,9 +127,8 @@ export async function readJson(bytes: Buffer, maxBytes: number): Promise<JsonBod
 
 function checkMediaType({ headers }: IncomingMessage): void {
   const type = headers['content-type']
-  const encoding = headers['content-encoding']
   const isJson = type === undefined || /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type)
-  if (!isJson || (encoding !== undefined && encoding !== 'identity')) throw new ServiceError('unsupported_media_type')
+  if (!isJson) throw new ServiceError('unsupported_media_type')
 }
 
 async function parseInTurns(bytes: Buffer, scan: JsonScan): Promise<JsonBody> {

@@ -67,7 +67,9 @@ export function refusalHeaders(error: ServiceError, context: Omit<RefusalContext
   if (error.entry.signals === 'authentication') headers.push('WWW-Authenticate', challenge(error))
   const retryAfter = error.facts.retryAfterSeconds
   if (retryAfter !== undefined) headers.push('Retry-After', String(retryAfter))
-  if (context.signals !== undefined) headers.push(...usageHeaders(context.signals, context.nowMs))
+  const { window } = error.facts
+  const limiter = window === undefined ? undefined : { ...window, remaining: 0 }
+  if (context.signals !== undefined) headers.push(...usageHeaders(context.signals, context.nowMs, limiter))
   if (context.model) {
     const { upstream, retryCount = 0 } = error.facts
     headers.push(...reliabilityHeaders({ upstream, retryCount, simulated: false }))

@@ -7,6 +7,7 @@ import type { Gateway } from '../gateway/gateway.ts'
 import type { AnswerSink, ModelRequest, Principal } from '../gateway/ports.ts'
 import type { StoredResponses } from '../gateway/stored-responses.ts'
 import type { AttemptLimiter } from './attempt-limiter.ts'
+import type { Intake } from './intake.ts'
 import { sendJson } from './respond.ts'
 import type { Exchange, Route } from './route.ts'
 import { usageHeaders } from './signals.ts'
@@ -24,6 +25,7 @@ export interface ResponsesApiParts {
   readonly nowMs: () => number
   /** Counts the requests that the plan does not (contract 4.3). */
   readonly uncounted: AttemptLimiter
+  readonly intake: Intake
   readonly signalsOf: (principal: Principal) => Promise<UsageSignals | undefined>
   readonly readRequest: (exchange: Exchange) => Promise<ModelRequest>
   readonly sinkFor: (exchange: Exchange) => AnswerSink
@@ -62,11 +64,11 @@ export class ResponsesApi {
     const handle = async (exchange: Exchange): Promise<void> => {
       const { uncounted, signalsOf, nowMs } = this.#parts
       const principal = principalOf(exchange)
-      uncounted.take(principal.keyId)
+      const limiter = uncounted.take(principal.accountId)
       const body = await answer(exchange, principal)
       const signals = await signalsOf(principal)
       if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
-      const headers = ['Cache-Control', 'no-store', ...usageHeaders(signals, nowMs())]
+      const headers = ['Cache-Control', 'no-store', ...usageHeaders(signals, nowMs(), limiter)]
       sendJson(exchange.response, exchange.requestId, 200, body, headers)
     }
     return { method, access: 'key', gated: true, handle }
@@ -75,8 +77,9 @@ export class ResponsesApi {
   /** A model summarises, so it is admitted and charged like every answer. */
   #compacting(): Route {
     const handle = async (exchange: Exchange): Promise<void> => {
-      const { gateway, stored, readRequest, sinkFor } = this.#parts
+      const { gateway, stored, intake, readRequest, sinkFor } = this.#parts
       const request = await readRequest(exchange)
+      intake.answerUntilClosed(exchange.response, principalOf(exchange).accountId, request.bytes.length)
       await answerCompaction({ gateway, stored }, principalOf(exchange), request, sinkFor(exchange))
     }
     return { method: 'POST', access: 'key', gated: true, handle }

@@ -73,8 +73,8 @@ export class ResponsesSockets {
     }
     const principal = await authenticate(request)
     exchange.principal = principal
-    const { accountId, keyId } = principal
-    this.#parts.uncounted.take(keyId)
+    const { accountId } = principal
+    this.#parts.uncounted.take(accountId)
     checkHandshake(exchange)
     const signals = await signalsOf(principal)
     const usage = signals === undefined ? [] : usageHeaders(signals, this.#parts.nowMs())

@@ -3,6 +3,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ServiceError } from '../domain/errors.ts'
 import type { Api } from './api.ts'
+import { Connections } from './connections.ts'
 
 /** Longer than load balancers keep idle connections, so that they close first and never hit a closing one. */
 const keepAliveMs = 75_000
@@ -12,6 +13,8 @@ const cutMs = 1_000
 const closeIdleMs = 50
 /** How often Node looks for connections that are too slow. */
 const checkMs = 2_000
+/** When a caller that has closed its side is asked again whether it is there. */
+const askAgainMs = [50, 250, 1_000]
 /** A caller that takes nothing of a complete answer for this long is given up. */
 const slowReaderMs = 60_000
 
@@ -23,6 +26,7 @@ export interface ServeOptions {
   readonly headerMs: number
   /** Until the whole request is there. */
   readonly requestMs: number
+  /** Open at once. */
   readonly connections: number
 }
 
@@ -38,12 +42,13 @@ export interface Listening {
  * that no caller comes in between. @throws the system's error when the address is taken or not ours; what `build` throws
  */
 export async function serve(build: (port: number) => Api, options: ServeOptions): Promise<Listening> {
-  const server = createHttpServer(options)
+  const connections = new Connections(options.connections)
+  const server = createHttpServer(options, connections)
   await listen(server, options)
   try {
     const { port } = server.address() as AddressInfo
     const api = build(port)
-    attach(server, api, options)
+    attach(server, api, options, connections)
     return { port, api, drain: (limitMs) => drain(server, api, limitMs) }
   } catch (error) {
     server.close()
@@ -51,7 +56,7 @@ export async function serve(build: (port: number) => Api, options: ServeOptions)
   }
 }
 
-function createHttpServer(options: ServeOptions): Server {
+function createHttpServer(options: ServeOptions, connections: Connections): Server {
   const server = createServer({
     maxHeaderSize: options.headerBytes,
     headersTimeout: options.headerMs,
@@ -65,13 +70,15 @@ function createHttpServer(options: ServeOptions): Server {
     // Whoever offers HTTP/2 in passing, as some clients do, is answered in HTTP/1.1.
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
   })
-  server.maxConnections = options.connections
-  // Node would drop further ones without a word; the API refuses them.
+  server.maxConnections = connections.max
+  // Node would drop further headers silently; the API refuses them.
   server.maxHeadersCount = 0
+  // A client that has sent its request may close its side and still read the answer.
+  Object.assign(server, { httpAllowHalfOpen: true })
   return server
 }
 
-function attach(server: Server, api: Api, options: ServeOptions): void {
+function attach(server: Server, api: Api, options: ServeOptions, connections: Connections): void {
   /** The answer under way on each connection: what is no request any more must not be written into it. */
   const answers = new WeakMap<Socket, ServerResponse | undefined>()
   // Held until the next request of its connection, an answer would carry all that its request made into the old generation
@@ -83,7 +90,9 @@ function attach(server: Server, api: Api, options: ServeOptions): void {
   const begin = (request: IncomingMessage, response: ServerResponse): void => {
     answers.set(request.socket, response)
     response.on('close', forget)
-    api.handle(request, response)
+    const isForProbes = connections.isForProbes(request.socket)
+    if (isForProbes) response.shouldKeepAlive = false
+    api.handle(request, response, isForProbes ? { probesOnly: true } : undefined)
   }
   const take = (request: IncomingMessage, response: ServerResponse): void => {
     response.on('prefinish', expectReader)
@@ -92,6 +101,13 @@ function attach(server: Server, api: Api, options: ServeOptions): void {
     if (response.socket !== null) begin(request, response)
     else response.once('socket', () => begin(request, response))
   }
+  server.on('connection', (socket: Socket) => {
+    connections.add(socket)
+    socket.on('end', () => {
+      const answer = answers.get(socket)
+      if (answer !== undefined) askWhetherGone(answer, socket)
+    })
+  })
   server.on('request', take)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const answer = answers.get(socket)
@@ -107,6 +123,26 @@ function attach(server: Server, api: Api, options: ServeOptions): void {
   // What else is expected may be passed over (RFC 9110, 10.1.1), and Node's own answer says nothing.
   server.on('checkExpectation', take)
   server.on('connect', (_request, socket) => socket.destroy())
+}
+
+/**
+ * The caller has closed its side. Either it still reads (a half-closed connection), or it is gone: TCP says the same for
+ * both. Interim answers tell: whoever is gone resets the connection at the first, which the next one notices, and the
+ * request ends as for anybody who leaves (contract 5.6). Within an answer nothing can be put between, so there it counts
+ * as leaving.
+ */
+function askWhetherGone(answer: ServerResponse, socket: Socket, asked = 0): void {
+  const { req } = answer
+  // An unfinished body is the parser's to refuse.
+  if (answer.writableFinished || socket.destroyed || !req.complete) return
+  if (answer.headersSent) {
+    if (asked === 0) socket.destroy()
+    return
+  }
+  if (req.httpVersion !== '1.1') socket.destroy()
+  else answer.writeContinue()
+  const waitMs = askAgainMs[asked]
+  if (waitMs !== undefined) setTimeout(() => askWhetherGone(answer, socket, asked + 1), waitMs)
 }
 
 /** From the end of an answer on its reader has so long to take it. */

@@ -1,25 +1,37 @@
 import type { AnswerHead } from '../gateway/ports.ts'
 import { minuteMs } from '../domain/minute-log.ts'
 import type { UsageSignals } from '../domain/usage.ts'
+import type { LimiterState } from './attempt-limiter.ts'
 import type { BackendCount } from '../gateway/routing/count-backends.ts'
 
 /** Header names and values, one after the other: the form in which Node writes them fastest. */
 export type HeaderList = string[]
 
-/** The only writer of the quota and rate signals (contract 4.1). Integers; resets are Unix seconds. */
-export function usageHeaders(signals: UsageSignals, nowMs: number): HeaderList {
+/**
+ * The only writer of the quota and rate signals (contract 4.1). Integers; resets are Unix seconds. `limiter` is the one that
+ * an uncounted request took from: the `RateLimit` fields name it too, and where nothing is left of it `X-RateLimit-*` says so.
+ */
+export function usageHeaders(signals: UsageSignals, nowMs: number, limiter?: LimiterState): HeaderList {
   const { rateLimit, rateRemaining, rateReset, quotaLimit, quotaUsed, quotaRemaining, quotaReset } = signals
   const now = Math.floor(nowMs / 1000)
+  const isUsedUp = limiter?.remaining === 0
   // Both ends are rounded to seconds: without the bound a full minute would be told as 61.
-  const minuteLeft = Math.min(minuteMs / 1000, Math.max(0, rateReset - now))
+  const secondsTo = (time: number): number => Math.min(minuteMs / 1000, Math.max(0, time - now))
   const monthLeft = Math.max(0, quotaReset - now)
+  let policy = ''
+  let state = ''
+  if (limiter !== undefined) {
+    const unit = limiter.unit === 'requests' ? '' : `;qu="${limiter.unit}"`
+    policy = `, "${limiter.name}";q=${limiter.limit}${unit};w=${minuteMs / 1000}`
+    state = `, "${limiter.name}";r=${limiter.remaining};t=${secondsTo(limiter.endsAt)}`
+  }
   return [
     'X-RateLimit-Limit',
-    String(rateLimit),
+    String(isUsedUp && limiter.unit === 'requests' ? limiter.limit : rateLimit),
     'X-RateLimit-Remaining',
-    String(rateRemaining),
+    String(isUsedUp ? 0 : rateRemaining),
     'X-RateLimit-Reset',
-    String(rateReset),
+    String(isUsedUp ? limiter.endsAt : rateReset),
     'X-Quota-Limit',
     String(quotaLimit),
     'X-Quota-Used',
@@ -31,9 +43,9 @@ export function usageHeaders(signals: UsageSignals, nowMs: number): HeaderList {
     'X-Quota-Reset',
     String(quotaReset),
     'RateLimit-Policy',
-    `"minute";q=${rateLimit};w=${minuteMs / 1000}, "month";q=${quotaLimit}`,
+    `"minute";q=${rateLimit};w=${minuteMs / 1000}, "month";q=${quotaLimit}${policy}`,
     'RateLimit',
-    `"minute";r=${rateRemaining};t=${minuteLeft}, "month";r=${quotaRemaining};t=${monthLeft}`,
+    `"minute";r=${rateRemaining};t=${secondsTo(rateReset)}, "month";r=${quotaRemaining};t=${monthLeft}${state}`,
   ]
 }
 

@@ -10,11 +10,13 @@ import { formatById } from '../formats/formats.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { ModelRequest, Principal } from '../gateway/ports.ts'
 import type { StoredResponses } from '../gateway/stored-responses.ts'
+import type { RequestWork, UnadmittedWork } from '../gateway/unadmitted-work.ts'
 import { withStatedTool } from './attached-tools.ts'
 import type { AttemptLimiter } from './attempt-limiter.ts'
 import type { ConnectionMemory, Told } from './connection-memory.ts'
 import { inputText, outputText, readMessage, requestOf, type CreateMessage } from './create-message.ts'
 import { refusalBody, refusalHeaders, type RefusalContext } from './refusals.ts'
+import type { Intake } from './intake.ts'
 import { openaiManners } from '../formats/openai/manners.ts'
 import { statedIn } from './request-headers.ts'
 import { headersObject } from './signals.ts'
@@ -29,15 +31,15 @@ export interface TurnsParts {
   readonly gateway: Gateway
   readonly stored: StoredResponses
   readonly links: Links
-  readonly limits: { readonly bodyBytes: number; readonly streams: number }
+  readonly limits: { readonly bodyBytes: number }
   readonly nowMs: () => number
   readonly log: EventLog
   /** Counts the requests that the plan does not (contract 4.3). */
   readonly uncounted: AttemptLimiter
   readonly authenticate: (request: IncomingMessage) => Principal | Promise<Principal>
   readonly signalsOf: (principal: Principal) => Promise<UsageSignals | undefined>
-  /** Answers that are under way, over HTTP too. */
-  readonly openRequests: () => number
+  readonly intake: Intake
+  readonly work: UnadmittedWork
 }
 
 /** One message, what it came on, and where its answer goes. */
@@ -78,10 +80,12 @@ export class SocketTurns {
     let message: CreateMessage | undefined
     try {
       principal = await this.#parts.authenticate(turn.request)
+      const work = this.#parts.work.begin(principal.accountId)
+      work.spend(turn.bytes.length)
       message = await readMessage(turn.bytes, this.#parts.limits.bodyBytes)
       if (message === undefined) return undefined
       if (message.streamId !== undefined) turn.sink.streamId = message.streamId
-      await this.#answer(turn, principal, message)
+      await this.#answer(turn, principal, message, work)
       if (turn.ending.isFinal) forgetPrevious(turn, message)
       return undefined
     } catch (thrown) {
@@ -102,19 +106,20 @@ export class SocketTurns {
     sink.refuse(errorMessage(error, { requestId, links, nowMs: nowMs(), signals }))
   }
 
-  async #answer(turn: TurnOf, principal: Principal, message: CreateMessage): Promise<void> {
-    const { gateway, limits } = this.#parts
+  async #answer(turn: TurnOf, principal: Principal, message: CreateMessage, work: RequestWork): Promise<void> {
+    const { gateway, limits, intake } = this.#parts
     const { requestId, request, memory, sink, ending } = turn
     const before = message.previousId === undefined ? undefined : memory.find(message.previousId)
     const told = await requestOf(message, before, limits.bodyBytes)
-    const asked = await withStatedTool(request, { id: requestId, format, ...told, ...statedIn(request) })
+    const asked = await withStatedTool(request, { id: requestId, format, ...told, ...statedIn(request), work })
     if (!message.generate) {
       await this.#prepare(turn, principal, message, asked, before)
     } else {
-      if (this.#parts.openRequests() >= limits.streams) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
+      const release = intake.answer(principal.accountId, asked.bytes.length)
       this.#answering += 1
       await gateway.answer(principal, asked, sink).finally(() => {
         this.#answering -= 1
+        release()
       })
     }
     const { response } = ending
@@ -133,7 +138,7 @@ export class SocketTurns {
     before: Told | undefined,
   ): Promise<void> {
     const { gateway, uncounted, nowMs, signalsOf } = this.#parts
-    uncounted.take(principal.keyId)
+    uncounted.take(principal.accountId)
     const conversation = gateway.check(principal, asked)
     if (previousId !== undefined && before === undefined) await this.#assertStored(principal, previousId)
     const signals = await signalsOf(principal)

@@ -144,9 +144,19 @@ describe('senders that are slow, and connections that are half', () => {
     ],
     ['a whole answer', () => whole({})],
     ['a stream', () => whole({ stream: true })],
+  ])('%s and then the end of sending: it is answered', async (_name, bytes) => {
+    const wire = await Wire.open(service.origin)
+    await wire.write(hostile.sign(bytes()))
+    wire.finish()
+    await wire.ended(slowLimitMs)
+    expect(wire.bytes.replaceAll('HTTP/1.1 100 Continue\r\n\r\n', '')).toMatch(/^HTTP\/1\.1 200 /)
+    wire.destroy()
+  })
+
+  test.each([
     ['half a body', () => head('content-length: 1000\r\n') + '{"model"'],
     ['half a header', () => 'GET /v1/mod'],
-  ])('%s and then the end of sending: it is answered or closed', async (_name, bytes) => {
+  ])('%s and then the end of sending: the end', async (_name, bytes) => {
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(bytes()))
     wire.finish()
@@ -154,15 +164,28 @@ describe('senders that are slow, and connections that are half', () => {
     wire.destroy()
   })
 
-  test('the end of sending while the backend is silent stops the backend', async () => {
+  test.each([
+    ['closes', (wire: Wire) => wire.destroy()],
+    ['resets', (wire: Wire) => wire.reset()],
+  ])('who %s while the backend is silent stops the backend within 100 ms', async (_name, leave) => {
     service.providers[0]!.script([{ do: 'silence' }])
     const before = service.providers[0]!.counts()
     const wire = await Wire.open(service.origin)
     await wire.write(hostile.sign(whole({ stream: true })))
     await expect.poll(() => service.providers[0]!.counts().requests).toBe(before.requests + 1)
+    leave(wire)
+    await expect
+      .poll(() => service.providers[0]!.counts().aborted, { timeout: 1_000, interval: 10 })
+      .toBe(before.aborted + 1)
+  })
+
+  test('who ends sending within a stream counts as gone', async () => {
+    service.providers[0]!.script([{ do: 'answer', words: 5_000, tokenDelayMs: 5 }])
+    const wire = await Wire.open(service.origin)
+    await wire.write(hostile.sign(whole({ stream: true })))
+    await expect.poll(() => wire.bytes).toContain('data:')
     wire.finish()
     await wire.ended(slowLimitMs)
-    await expect.poll(() => service.providers[0]!.counts().aborted).toBe(before.aborted + 1)
     wire.destroy()
   })
 })

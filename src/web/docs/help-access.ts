@@ -93,7 +93,7 @@ export const accessHelp = {
     },
   },
   rate_limit_exceeded: {
-    why: 'More requests came in the last 60 seconds than the plan allows, or than this key may send where it has a limit of its own: the message says which. The minute slides: it is not a minute of the clock.',
+    why: 'More requests came in the last 60 seconds than the plan allows, or than this key may send where it has a limit of its own; or an account made more lookups or sent more bytes in refused requests than one minute allows. The message says which. The plan’s minute slides: it is not a minute of the clock.',
     mend: [
       'Wait as many seconds as `Retry-After` says. Who waits that long is not refused again.',
       'Most clients do it by themselves. In a program of your own, send fewer at once: `X-RateLimit-Remaining` says how many are left.',

@@ -77,8 +77,8 @@ export const requestHelp = {
     example: { words: { limit: '32 MiB' } },
   },
   unsupported_media_type: {
-    why: 'The body did not come as plain JSON: it has another `Content-Type`, or is compressed.',
-    mend: ['Send `Content-Type: application/json`, and no `Content-Encoding`.'],
+    why: 'The body is not JSON by its `Content-Type`, or its `Content-Encoding` is one that is not read, or several.',
+    mend: ['Send `Content-Type: application/json`, uncompressed or with one of gzip, deflate, br and zstd.'],
     at: api,
     example: { param: 'content-type' },
   },

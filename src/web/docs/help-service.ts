@@ -37,7 +37,7 @@ export const serviceHelp = {
     example: { retryAfterSeconds: 1 },
   },
   server_busy: {
-    why: 'So many answers are under way that another would slow all of them down.',
+    why: 'The server has as many requests under way as it can hold, or one account or address has its share of them.',
     mend: [again],
     at: status,
     example: { retryAfterSeconds: 1 },

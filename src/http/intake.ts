@@ -1,0 +1,92 @@
+import type { ServerResponse } from 'node:http'
+import { ServiceError } from '../domain/errors.ts'
+import { FairShare } from '../domain/fair-share.ts'
+
+/** Bytes of bodies that are being read: at least this many in all, and room for so many of the largest. */
+const minReadingBytes = 64 * 1024 * 1024
+const minReadingBodies = 12
+/** Bytes of bodies whose requests are being answered, likewise. */
+const minAnsweringBytes = 512 * 1024 * 1024
+const minAnsweringBodies = 100
+
+/**
+ * What requests may hold at once, shared fairly among accounts and, until they are admitted, among addresses (contract
+ * 9.9): an account that holds its share is refused 503 `server_busy`, and no other account is.
+ */
+export class Intake {
+  readonly #reading: FairShare
+  readonly #readingBytes: FairShare
+  readonly #answering: FairShare
+  readonly #answeringBytes: FairShare
+
+  constructor({ bodyBytes, streams }: { readonly bodyBytes: number; readonly streams: number }) {
+    this.#reading = new FairShare(streams)
+    this.#answering = new FairShare(streams)
+    this.#readingBytes = new FairShare(Math.max(minReadingBytes, minReadingBodies * bodyBytes))
+    this.#answeringBytes = new FairShare(Math.max(minAnsweringBytes, minAnsweringBodies * bodyBytes))
+  }
+
+  /** Begins to read a body. `address` is as `addressGroup` gives it. @throws ServiceError `server_busy` */
+  read(accountId: string, address: string): ReadingShare {
+    const holders = [accountId, address]
+    if (!this.#reading.take(holders)) throw busy()
+    return new ReadingShare(this.#reading, this.#readingBytes, holders)
+  }
+
+  /** Begins to answer a request of so many bytes; the function ends it. @throws ServiceError `server_busy` */
+  answer(accountId: string, bytes: number): () => void {
+    const holders = [accountId]
+    if (!this.#answering.take(holders)) throw busy()
+    if (!this.#answeringBytes.take(holders, bytes)) {
+      this.#answering.give(holders)
+      throw busy()
+    }
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      this.#answering.give(holders)
+      this.#answeringBytes.give(holders, bytes)
+    }
+  }
+
+  /** As `answer`, until a response is closed. */
+  answerUntilClosed(response: ServerResponse, accountId: string, bytes: number): void {
+    const release = this.answer(accountId, bytes)
+    // Whoever left while the body was read is told to nobody any more.
+    if (response.destroyed) release()
+    else response.on('close', release)
+  }
+}
+
+/** What one body holds while it is read. */
+export class ReadingShare implements Disposable {
+  readonly #reading: FairShare
+  readonly #readingBytes: FairShare
+  readonly #holders: readonly string[]
+  #bytes = 0
+  #isHeld = true
+
+  constructor(reading: FairShare, readingBytes: FairShare, holders: readonly string[]) {
+    this.#reading = reading
+    this.#readingBytes = readingBytes
+    this.#holders = holders
+  }
+
+  /** Counts bytes that arrived. @throws ServiceError `server_busy` where they are more than the share */
+  grow(bytes: number): void {
+    if (!this.#readingBytes.take(this.#holders, bytes)) throw busy()
+    this.#bytes += bytes
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    this.#reading.give(this.#holders)
+    this.#readingBytes.give(this.#holders, this.#bytes)
+  }
+}
+
+function busy(): ServiceError {
+  return new ServiceError('server_busy', { retryAfterSeconds: 1 })
+}
