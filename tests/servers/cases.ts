@@ -1,0 +1,197 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import { ask, conventions, direct } from './conventions.ts'
+import { isFailure, type Convention, type Outcome, type Question } from './outcome.ts'
+import type { ServerProcess } from './server-process.ts'
+import { otherSays, type World } from './world.ts'
+
+/** One convention, whole or streamed, and how the routed answer differs from the direct one; undefined where it does not. */
+export interface Cell {
+  readonly convention: Convention['name']
+  readonly streamed: boolean
+  readonly difference: string | undefined
+}
+
+export interface Case {
+  readonly name: string
+  run(world: World): Promise<Cell[]>
+}
+
+type Ask = (convention: Convention, streamed: boolean) => Promise<string | undefined>
+
+const ways = conventions.flatMap((convention) => [false, true].map((streamed) => ({ convention, streamed })))
+
+async function inEveryWay(compare: Ask): Promise<Cell[]> {
+  const cells: Cell[] = []
+  for (const { convention, streamed } of ways)
+    cells.push({ convention: convention.name, streamed, difference: await compare(convention, streamed) })
+  return cells
+}
+
+const show = (outcome: Outcome): string => JSON.stringify(outcome).slice(0, 300)
+
+function compare(asked: Outcome, routed: Outcome, isRight = isDeepStrictEqual(asked, routed)): string | undefined {
+  return isRight ? undefined : `direct ${show(asked)}, routed ${show(routed)}`
+}
+
+/** A question whose answer must be the direct one; where that is a failure, `failed` says what becomes of it. */
+function questionCase(
+  name: string,
+  question: Question,
+  failed: (routed: Outcome) => boolean = () => false,
+  profile?: 'test/first',
+): Case {
+  return {
+    name,
+    run: (world) =>
+      inEveryWay(async (convention, streamed) => {
+        const asked = await ask(direct, world.direct, question, { streamed })
+        const routed = await ask(convention, world.routed(profile), question, { streamed })
+        return compare(asked, routed, isFailure(asked) ? failed(routed) : isDeepStrictEqual(asked, routed))
+      }),
+  }
+}
+
+const hello: Question = { prompt: 'Hello.', maxTokens: 200 }
+const tooLong: Question = { prompt: 'long '.repeat(1_000), maxTokens: 200 }
+const image: Question = { prompt: 'What is this?', maxTokens: 200, hasImage: true }
+const endless: Question = { prompt: 'Count forever.', maxTokens: 1_900 }
+
+const answeredByOther = (routed: Outcome): boolean => !isFailure(routed) && routed.text.startsWith(otherSays)
+
+const isContextLength = (routed: Outcome): boolean =>
+  isFailure(routed) && routed.status === 400 && routed.code === 'context_length_exceeded'
+
+const isCallersFault = (routed: Outcome): boolean => isFailure(routed) && routed.status >= 400 && routed.status < 500
+
+/** More refused pictures than any breaker bears, and texts are still answered. */
+const textAfterImages: Case = {
+  name: 'text after ten images',
+  run: (world) =>
+    inEveryWay(async (convention, streamed) => {
+      for (let sent = 0; sent < 10; sent += 1) await ask(convention, world.routed(), image, { streamed })
+      const asked = await ask(direct, world.direct, hello, { streamed })
+      return compare(asked, await ask(convention, world.routed(), hello, { streamed }))
+    }),
+}
+
+const atOnce = 12
+const queueing: Case = {
+  name: `${atOnce} at once`,
+  run: (world) =>
+    inEveryWay(async (convention, streamed) => {
+      const asked = await ask(direct, world.direct, hello, { streamed })
+      const all = await Promise.all(
+        Array.from({ length: atOnce }, () => ask(convention, world.routed(), hello, { streamed })),
+      )
+      const other = all.find((routed) => !isDeepStrictEqual(routed, asked))
+      return other === undefined ? undefined : compare(asked, other)
+    }),
+}
+
+const busyForMs = 600
+const idleWithinMs = 4_000
+const idleWindowMs = 500
+const idleShare = 0.1
+
+/** Whether a server stops computing soon. Left alone it would count for longer than that. */
+async function becomesIdle(engine: ServerProcess): Promise<boolean> {
+  const deadline = performance.now() + idleWithinMs
+  while (performance.now() < deadline) {
+    const before = engine.cpuSeconds()
+    await sleep(idleWindowMs)
+    if (engine.cpuSeconds() - before <= (idleShare * idleWindowMs) / 1_000) return true
+  }
+  return false
+}
+
+const abort: Case = {
+  name: 'abort',
+  run: async (world) => {
+    const [engine] = world.running.processes
+    const leave = async (convention: Convention, place: World['direct'], streamed: boolean): Promise<boolean> => {
+      const leaving = new AbortController()
+      const first = Promise.withResolvers<void>()
+      const asked = ask(convention, place, endless, { streamed, signal: leaving.signal, onPiece: first.resolve })
+      await (streamed ? Promise.race([first.promise, asked]) : sleep(busyForMs))
+      leaving.abort()
+      await asked
+      return becomesIdle(engine)
+    }
+    return inEveryWay(async (convention, streamed) => {
+      const stopsDirect = await leave(direct, world.direct, streamed)
+      const stopsRouted = await leave(convention, world.routed(), streamed)
+      return stopsRouted || !stopsDirect ? undefined : 'direct the server stops, routed it goes on'
+    })
+  },
+}
+
+const firstPiecesWithinMs = 5_000
+const backWithinMs = 30_000
+const askAgainMs = 250
+
+/** In every way at once, an answer that the server's end cuts off; then the server is started again and must be asked again. */
+async function cutOff(world: World, process: ServerProcess, end: () => Promise<void>): Promise<Cell[]> {
+  const began: Promise<void>[] = []
+  const start = (convention: Convention, place: World['direct'], streamed: boolean): Promise<Outcome> => {
+    const first = Promise.withResolvers<void>()
+    if (streamed) began.push(first.promise)
+    return ask(convention, place, endless, { streamed, onPiece: first.resolve })
+  }
+  const asked = [false, true].map((streamed) => start(direct, world.direct, streamed))
+  const routed = ways.map(({ convention, streamed }) => start(convention, world.routed(), streamed))
+  // One that serves one after the other never begins them all.
+  await Promise.race([Promise.all(began), sleep(firstPiecesWithinMs)])
+  await end()
+  const ends = await Promise.all(asked)
+  const routedEnds = await Promise.all(routed)
+  await process.start()
+  const ready = performance.now()
+  const after = await ask(direct, world.direct, hello, { streamed: false })
+  return inEveryWay(async (convention, streamed) => {
+    const wasAsked = ends[streamed ? 1 : 0]!
+    const wasRouted = routedEnds[ways.findIndex((way) => way.convention === convention && way.streamed === streamed)]!
+    const cut = compare(wasAsked, wasRouted, isFailure(wasRouted) === isFailure(wasAsked))
+    if (cut !== undefined) return cut
+    for (;;) {
+      const routedAfter = await ask(convention, world.routed(), hello, { streamed })
+      if (isDeepStrictEqual(after, routedAfter)) return undefined
+      if (performance.now() > ready + backWithinMs)
+        return `not back within ${backWithinMs / 1_000} s: ${compare(after, routedAfter)}`
+      await sleep(askAgainMs)
+    }
+  })
+}
+
+const shutdown: Case = {
+  name: 'shutdown in the middle',
+  run: (world) => {
+    const [engine] = world.running.processes
+    return cutOff(world, engine, () => engine.stop())
+  },
+}
+
+const crash: Case = {
+  name: 'crash in the middle',
+  run: (world) => {
+    const spokenTo = world.running.processes.at(-1)!
+    return cutOff(world, spokenTo, () => spokenTo.kill())
+  },
+}
+
+/** Every case, in the order in which they run. */
+export const cases: readonly Case[] = [
+  questionCase('text', hello),
+  questionCase('tools', { prompt: 'How is the weather in Oslo?', maxTokens: 200, hasTool: true }),
+  questionCase('schema', { prompt: 'The weather, as JSON.', maxTokens: 200, hasSchema: true }),
+  questionCase('length', { prompt: 'Count forever.', maxTokens: 20 }),
+  questionCase('too long', tooLong, isContextLength),
+  questionCase('too long, a larger one behind', tooLong, answeredByOther, 'test/first'),
+  questionCase('image', image, isCallersFault),
+  questionCase('image, one that sees behind', image, answeredByOther, 'test/first'),
+  textAfterImages,
+  queueing,
+  abort,
+  shutdown,
+  crash,
+]

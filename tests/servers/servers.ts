@@ -1,0 +1,11 @@
+import { litellm } from './litellm.ts'
+import { llamaCppPython } from './llama-cpp-python.ts'
+import { llamaServer } from './llama-server.ts'
+import type { ModelServer } from './model-server.ts'
+import { ollama } from './ollama.ts'
+import { transformers } from './transformers.ts'
+
+/** Those that SERVERS names, separated by commas; all by default. */
+export const servers: readonly ModelServer[] = [llamaServer, llamaCppPython, litellm, transformers, ollama].filter(
+  ({ name }) => (process.env['SERVERS'] ?? name).split(',').includes(name),
+)
