@@ -31,6 +31,7 @@ const clock = systemClock()
 const mintId = idMinter('req_', () => clock.nowMs(), systemRandom())
 const timeouts = {
   connectMs: limitMs,
+  headersMs: limitMs,
   firstContentMs: limitMs,
   wholeAnswerMs: limitMs,
   idleMs: limitMs,

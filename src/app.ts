@@ -13,7 +13,7 @@ import { formatById, relayById } from './formats/formats.ts'
 import { DigestMemory } from './gateway/digest-memory.ts'
 import { FusionNotes } from './gateway/fusion-notes.ts'
 import { Gateway } from './gateway/gateway.ts'
-import { BackendsHealth } from './gateway/routing/health.ts'
+import { CircuitBreakers } from './gateway/routing/circuit-breakers.ts'
 import { KeyDirectory } from './gateway/key-directory.ts'
 import type { Ledger } from './gateway/ports.ts'
 import { ProviderErrors } from './gateway/provider-errors.ts'
@@ -59,8 +59,8 @@ export async function startApp(
   await using parts = new AsyncDisposableStack()
   const died = Promise.withResolvers<string>()
   const storage = parts.use(await openStorage(given, { clock, log: givenLog, onDied: died.resolve }))
-  const health = new BackendsHealth(clock, () => random(1)[0]! / 256)
-  const status = parts.use(openStatus(given, { storage, clock, log: givenLog, health, readiness: () => readiness() }))
+  const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log: givenLog })
+  const status = parts.use(openStatus(given, { storage, clock, log: givenLog, breakers, readiness: () => readiness() }))
   const log: EventLog = (event) => {
     status.note(event)
     givenLog(event)
@@ -70,7 +70,7 @@ export async function startApp(
   await guard.start(() => providers.backends.forget())
   parts.use(guard)
   const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: failureName(error) })
-  const watch = new BackendWatch({ store: storage.store, keeper: health, clock, onFailed })
+  const watch = new BackendWatch({ store: storage.store, keeper: breakers, clock, onFailed })
   parts.defer(() => watch.close())
   const keys = new KeyDirectory(storage.store, clock, log, () => {
     providers.backends.forget()
@@ -106,7 +106,7 @@ export async function startApp(
       ledger: storage.ledger,
       keys,
       providers,
-      health,
+      breakers,
       stored,
       notes,
       clock,
@@ -120,7 +120,7 @@ export async function startApp(
   const { api } = listening
   const config = withPort(listening.port)
   const { managed } = guard
-  const webNeeds = { storage, stored, api, sales, providers, managed, mail, status, health, clock, random, log }
+  const webNeeds = { storage, stored, api, sales, providers, managed, mail, status, breakers, clock, random, log }
   web.serve(parts.use(openWeb(config, webNeeds)).fetch)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
@@ -148,7 +148,7 @@ interface GatewayNeeds {
   readonly ledger: Ledger
   readonly keys: KeyDirectory
   readonly providers: Awaited<ReturnType<typeof openProviders>>
-  readonly health: BackendsHealth
+  readonly breakers: CircuitBreakers
   readonly stored: StoredResponses
   readonly notes: FusionNotes
   readonly providerErrors: ProviderErrors
@@ -159,14 +159,14 @@ interface GatewayNeeds {
 
 function buildGateway(
   config: Config,
-  { ledger, keys, providers, health, stored, notes, providerErrors, clock, random, log }: GatewayNeeds,
+  { ledger, keys, providers, breakers, stored, notes, providerErrors, clock, random, log }: GatewayNeeds,
 ): Gateway {
   const { pepper, previousPepper } = config.secrets
   const plans = new Map(config.plans.map((plan) => [plan.id, plan]))
   return new Gateway({
     clock,
     log,
-    health,
+    breakers,
     ledger,
     randomBytes: random,
     links: linksFor(config.appUrl),

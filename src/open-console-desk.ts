@@ -7,7 +7,7 @@ import { checkpointKeys } from './domain/checkpoint.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import type { ManagedAccess } from './gateway/ports.ts'
-import type { BackendsHealth } from './gateway/routing/health.ts'
+import type { CircuitBreakers } from './gateway/routing/circuit-breakers.ts'
 import type { Providers } from './open-providers.ts'
 import { openRoutePlanner } from './open-routing.ts'
 import type { Storage } from './open-storage.ts'
@@ -17,7 +17,7 @@ export interface ConsoleNeeds {
   readonly storage: Pick<Storage, 'store'>
   readonly providers: Providers
   readonly status: Pick<StatusBoard, 'lastHour' | 'forget'>
-  readonly health: BackendsHealth
+  readonly breakers: CircuitBreakers
   readonly managed: ManagedAccess
   readonly clock: Clock
   readonly log: EventLog
@@ -25,7 +25,7 @@ export interface ConsoleNeeds {
 
 /** What the console finds things by, and steers the running service with. */
 export function openConsoleDesk(config: Config, needs: ConsoleNeeds): ConsoleDesk {
-  const { providers, status, health, managed, clock, log } = needs
+  const { providers, status, breakers, managed, clock, log } = needs
   const { store } = needs.storage
   const keys = checkpointKeys(sealingKeys(config.secrets))
   const onFailed = (error: unknown): void => log({ event: 'audit_failing', reason: checkpointFailure(error) })
@@ -34,9 +34,9 @@ export function openConsoleDesk(config: Config, needs: ConsoleNeeds): ConsoleDes
     audit: new AuditDesk({ store, keys, clock, onFailed }),
     backends: config.backends.map(consoleBackend),
     controls: store,
-    condition: (id) => health.condition(id),
+    condition: (id) => breakers.condition(id),
     lastHour: (id) => status.lastHour(id),
-    planRoute: openRoutePlanner(config, providers, health),
+    planRoute: openRoutePlanner(config, providers, breakers),
     servesManaged: (provider) => managed.isOn(provider),
     incidents: store,
     tickets: store,

@@ -13,7 +13,7 @@ import { membersOf } from './gateway/fusion/members.ts'
 import type { SubCall } from './gateway/fusion/ports.ts'
 import { callMember } from './gateway/member-call.ts'
 import type { Backend } from './gateway/ports.ts'
-import { BackendsHealth } from './gateway/routing/health.ts'
+import { CircuitBreakers } from './gateway/routing/circuit-breakers.ts'
 import { RetryBudget } from './gateway/routing/retry-budget.ts'
 import { openProviders } from './open-providers.ts'
 import { openStore } from './open-storage.ts'
@@ -56,7 +56,7 @@ export async function openModels(
     formats: formatById,
     relays: relayById,
     clock,
-    health: new BackendsHealth(clock, () => random(1)[0]! / 256),
+    breakers: new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log }),
     budget: new RetryBudget(),
     log,
   }
@@ -76,7 +76,7 @@ export async function openModels(
     callModel(member, call, signal) {
       const backend = backends.find(({ id }) => id === member.id)
       if (backend === undefined) throw new UpstreamError('unreachable')
-      return callMember({ parts, context: contextOf(call), backend, call, depth, record: () => {} }, signal)
+      return callMember({ parts, context: contextOf(call), accountId, backend, call, depth, record: () => {} }, signal)
     },
     close: () => owned.disposeAsync(),
   }

@@ -7,7 +7,7 @@ import type { RandomBytes } from './domain/random.ts'
 import type { RouteAsker, RoutePlan, RouteQuestion } from './domain/route-plan.ts'
 import { formatById, relayById } from './formats/formats.ts'
 import { planRoute } from './gateway/route-planner.ts'
-import { BackendsHealth } from './gateway/routing/health.ts'
+import { CircuitBreakers } from './gateway/routing/circuit-breakers.ts'
 import { openProviders, type Providers } from './open-providers.ts'
 import { openStore } from './open-storage.ts'
 import { proveQuotasOnSqlite } from './storage/prove-quotas-sqlite.ts'
@@ -19,13 +19,13 @@ type PlanRoute = (asker: RouteAsker, question: RouteQuestion) => Promise<RoutePl
 export function openRoutePlanner(
   { profiles }: Config,
   { backends }: Pick<Providers, 'backends'>,
-  health: BackendsHealth,
+  breakers: CircuitBreakers,
 ): PlanRoute {
   const parts = {
     profiles,
     backends,
     leftOut: (profileId: string, accountId: string) => backends.leftOut(profileId, accountId),
-    health,
+    breakers,
     formats: formatById,
     relays: relayById,
   }
@@ -53,7 +53,7 @@ export async function planRouteAlone(
   const providers = opened.use(
     await openProviders(config, { storage: { store }, managed, clock, random, log: () => {} }),
   )
-  const health = new BackendsHealth(clock, () => 0)
-  health.hold(holdsOf(await store.listBackendControls()))
-  return openRoutePlanner(config, providers, health)(asker, question)
+  const breakers = new CircuitBreakers({ clock, random: () => 0, log: () => {} })
+  breakers.hold(holdsOf(await store.listBackendControls()))
+  return openRoutePlanner(config, providers, breakers)(asker, question)
 }

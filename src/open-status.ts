@@ -3,7 +3,7 @@ import { publicBackends, type Config } from './config/config.ts'
 import { failureName } from './domain/bugs.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
-import type { BackendsHealth, PassedByReason } from './gateway/routing/health.ts'
+import type { CircuitBreakers, PassedByReason } from './gateway/routing/circuit-breakers.ts'
 import type { Readiness } from './http/api.ts'
 import type { Storage } from './open-storage.ts'
 
@@ -21,15 +21,15 @@ export interface StatusNeeds {
   readonly clock: Clock
   readonly log: EventLog
   readonly readiness: () => Readiness
-  readonly health: Pick<BackendsHealth, 'availability'>
+  readonly breakers: Pick<CircuitBreakers, 'availability'>
 }
 
 /** The board behind the status page: told by the log, kept in the storage. */
-export function openStatus(config: Config, { storage, clock, log, readiness, health }: StatusNeeds): StatusBoard {
+export function openStatus(config: Config, { storage, clock, log, readiness, breakers }: StatusNeeds): StatusBoard {
   const { profiles, backends } = config
   const reasons = (): readonly string[] => readiness().reasons
   const stateOf = (id: string): BackendState => {
-    const found = health.availability(id)
+    const found = breakers.availability(id)
     if (found.usable) return 'usable'
     return wordsOf[found.reason]
   }

@@ -18,7 +18,7 @@ import { formatById } from './formats/formats.ts'
 import type { StoredResponses } from './gateway/stored-responses.ts'
 import type { Api } from './http/api.ts'
 import type { ManagedAccess } from './gateway/ports.ts'
-import type { BackendsHealth } from './gateway/routing/health.ts'
+import type { CircuitBreakers } from './gateway/routing/circuit-breakers.ts'
 import { openOutbox } from './mail/outbox.ts'
 import { openConsoleDesk } from './open-console-desk.ts'
 import type { Providers } from './open-providers.ts'
@@ -45,7 +45,7 @@ export interface WebNeeds {
   readonly api: Api
   readonly sales: PlanSales
   readonly status: StatusBoard
-  readonly health: BackendsHealth
+  readonly breakers: CircuitBreakers
   readonly managed: ManagedAccess
   readonly mail: OpenedMail
   readonly providers: Providers

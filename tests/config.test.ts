@@ -62,6 +62,7 @@ describe('defaults', () => {
     ])
     expect(config.backends[0]?.timeouts).toEqual({
       connectMs: 2000,
+      headersMs: 10_000,
       firstContentMs: 30_000,
       wholeAnswerMs: 300_000,
       idleMs: 30_000,
@@ -90,7 +91,7 @@ describe('what a file says', () => {
       id: 'b',
       failureDomain: 'ollama',
       facts: { capabilities: { reasoning: true } },
-      timeouts: { firstContentMs: 120_000, idleMs: 5000 },
+      timeouts: { headersMs: 300_000, firstContentMs: 300_000, wholeAnswerMs: 600_000, idleMs: 5000 },
       credential: undefined,
     })
     expect(config.backends[1]).toMatchObject({
@@ -364,7 +365,7 @@ profiles:
       capabilities: { tools: true, image_input: true, reasoning: true },
       usdPerMillion: { input: 1, output: 2, cachedInput: 0.5 },
     },
-    timeouts: { firstContentMs: 120_000 },
+    timeouts: { firstContentMs: 300_000 },
   })
   expect(b!.facts).toEqual({ capabilities: {} })
   expect(config.modelFacts.get('big-1')).toMatchObject({ quality: 90 })

@@ -96,6 +96,7 @@ function plainBackend(backend: BackendConfig): Record<string, unknown> {
     simulated: backend.simulated,
     timeouts: {
       connect: writeDuration(timeouts.connectMs),
+      headers: writeDuration(timeouts.headersMs),
       first_content: writeDuration(timeouts.firstContentMs),
       whole_answer: writeDuration(timeouts.wholeAnswerMs),
       idle: writeDuration(timeouts.idleMs),

@@ -99,7 +99,7 @@ function resolveBackend(
     failureDomain: given.failure_domain ?? provider.name,
     facts,
     embeddings: given.embeddings,
-    timeouts: resolveTimeouts(given.timeouts, facts.capabilities?.reasoning === true),
+    timeouts: resolveTimeouts(given.timeouts, defaultTimeouts(facts.capabilities?.reasoning === true, provider.preset)),
     simulated: false,
   }
 }
@@ -175,12 +175,12 @@ function findProvider(
   return provider
 }
 
-function resolveTimeouts(given: GivenBackend['timeouts'], reasoning: boolean): BackendTimeouts {
+function resolveTimeouts(given: GivenBackend['timeouts'], byDefault: BackendTimeouts): BackendTimeouts {
   const ms = (text: string | undefined, otherwise: number): number =>
     text === undefined ? otherwise : (readDurationMs(text) ?? otherwise)
-  const byDefault = defaultTimeouts(reasoning)
   return {
     connectMs: ms(given?.connect, byDefault.connectMs),
+    headersMs: ms(given?.headers, byDefault.headersMs),
     firstContentMs: ms(given?.first_content, byDefault.firstContentMs),
     wholeAnswerMs: ms(given?.whole_answer, byDefault.wholeAnswerMs),
     idleMs: ms(given?.idle, byDefault.idleMs),

@@ -28,10 +28,19 @@ const headerShape = /^[A-Za-z0-9-]{1,64}$/
 
 const timeouts = group({
   connect: duration(1).optional().describe('Until a connection stands. Default 2s.'),
+  headers: duration(1)
+    .optional()
+    .describe(
+      'Until a stream sends response headers, where another backend can be asked. Default 10s, 30s for reasoning backends, 300s for local servers.',
+    ),
   first_content: duration(1)
     .optional()
-    .describe('Until a stream says its first content. Default 30s, 120s for reasoning backends.'),
-  whole_answer: duration(1).optional().describe('Until the last byte of an answer that is not streamed. Default 300s.'),
+    .describe(
+      'Until a stream sends its first content. Default 30s, 120s for reasoning backends, 300s for local servers.',
+    ),
+  whole_answer: duration(1)
+    .optional()
+    .describe('Until the last byte of an answer that is not streamed. Default 300s, 600s for local servers.'),
   idle: duration(1).optional().describe('Between two events of a stream. Default 30s.'),
   total: duration(1)
     .optional()

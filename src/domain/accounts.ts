@@ -59,6 +59,7 @@ export interface Upstream {
 /** Milliseconds (contract 5.5, 9.4). What is absent is as the preset has it. */
 interface UpstreamTimeouts {
   readonly connectMs?: number
+  readonly headersMs?: number
   readonly firstContentMs?: number
   readonly wholeAnswerMs?: number
   readonly idleMs?: number

@@ -1,20 +1,23 @@
 import type { HoldKind } from './backend-controls.ts'
 import type { AttemptOutcome } from './upstream.ts'
 
-/** Why a backend is left alone for a while by the service itself (contract 5.2, 5.4). */
-export type CoolingReason = 'credentials' | 'rate' | 'failing'
+/** Why a backend's circuit breaker is open (contract 5.2, 5.4, 9.3). */
+export type OpenReason = 'credentials' | 'rate' | 'failing'
 
-/** How a backend stands in one running process. */
+/** The state of a backend in one running process: of its circuit breaker, or the operator's hold that overrides it. */
 export interface BackendCondition {
   readonly backendId: string
-  readonly state: 'usable' | 'cooling' | HoldKind
-  /** Why it is not usable; undefined where it is. */
-  readonly reason: CoolingReason | HoldKind | undefined
-  /** Since when it stands so; undefined where it is usable. */
+  /** `half_open`: one request at a time tries whether it is back. */
+  readonly state: 'closed' | 'open' | 'half_open' | HoldKind
+  /** Why it is not closed; undefined where it is. */
+  readonly reason: OpenReason | HoldKind | undefined
+  /** Since when it is down; undefined where it is closed. Epoch milliseconds. */
   readonly sinceMs: number | undefined
-  /** When it is asked again by itself; undefined where it is usable, or only an operator ends it. */
+  /** When it is tried again; undefined where it is closed, or only an operator ends it. Epoch milliseconds. */
   readonly untilMs: number | undefined
-  /** Failures in a row up to now. */
+  /** Whether it is asked and often fails. */
+  readonly isTroubled: boolean
+  /** Failures since the last complete answer. */
   readonly failures: number
   readonly lastFailure: { readonly outcome: AttemptOutcome; readonly atMs: number } | undefined
 }

@@ -234,7 +234,7 @@ export interface ErrorFacts {
   readonly resetsAt?: number
   /** The status of the upstream's own refusal, for `content_rejected`. */
   readonly status?: number
-  /** For `server_is_overloaded`: categories of the attempts made, and why others were not: cooling, or kept out by an operator. */
+  /** For `server_is_overloaded`: categories of the attempts made, and why others were not: an open circuit breaker, or an operator. */
   readonly attempts?: readonly { readonly backend: string; readonly outcome: string }[]
   readonly passedBy?: readonly { readonly backend: string; readonly reason: string }[]
   /** The backend whose own refusal this is (`X-Svc-Router-Upstream`). */

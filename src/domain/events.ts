@@ -25,6 +25,10 @@ export type ServiceEvent =
     }
   /** A provider did not take an account's credential: the account's owner must replace it (contract 5.4). */
   | { readonly event: 'upstream_credentials_rejected'; readonly requestId: string; readonly backend: string }
+  /** A backend's circuit breaker opened for the first time since it last answered; `contentKind` is what it fails on, `plain` for everything. */
+  | { readonly event: 'backend_down'; readonly backend: string; readonly contentKind: string; readonly reason: string }
+  /** It has given a complete answer again. */
+  | { readonly event: 'backend_back'; readonly backend: string; readonly contentKind: string; readonly downMs: number }
   /** A letter could not be sent: `reason` is the mail server's status or the system's code. */
   | { readonly event: 'mail_failing'; readonly reason: string }
   /** The secret scanner reported so many tokens, and so many keys were revoked by it. */

@@ -1,4 +1,4 @@
-import type { CoolingReason } from './backend-condition.ts'
+import type { OpenReason } from './backend-condition.ts'
 import type { HoldKind } from './backend-controls.ts'
 import type { ErrorCode } from './errors.ts'
 import type { ClientFormatId, FormatId } from './format-id.ts'
@@ -25,7 +25,7 @@ export interface RouteAsker {
 export const maxQuestionTokens = 1_000_000
 
 /** What may go wrong at a backend that is asked nevertheless: the service does not guess, the provider says so. */
-export type RouteDoubt = 'window_small' | 'no_images' | 'no_tools'
+export type RouteDoubt = 'window_small' | 'no_images' | 'no_tools' | 'open'
 
 /** A backend that would be asked. */
 export interface PlannedBackend {
@@ -40,7 +40,7 @@ export interface PlannedBackend {
 
 /** Why a backend of the profile would not be asked. */
 export type LeftOutReason =
-  | CoolingReason
+  | OpenReason
   | HoldKind
   /** Its credential belongs to another account. */
   | 'another_account'

@@ -3,8 +3,8 @@ import type { LeftOut, LeftOutReason, RouteDoubt } from './route-plan.ts'
 /** Why a backend is not asked, as operators read it. */
 const reasonWords: Readonly<Record<LeftOutReason, string>> = {
   credentials: 'its provider rejected the credential',
-  rate: 'its provider asked to be left alone',
-  failing: 'it failed several times in a row',
+  rate: 'its provider limits our rate',
+  failing: 'it fails too often',
   drained: 'drained by an operator',
   quarantined: 'quarantined by an operator',
   another_account: 'its credential belongs to another account',
@@ -20,6 +20,7 @@ const doubtWords: Readonly<Record<RouteDoubt, string>> = {
   window_small: 'its window is smaller than that',
   no_images: 'it is known not to see pictures',
   no_tools: 'it is known not to call tools',
+  open: 'its circuit breaker is open: it is asked only because no other is left',
 }
 
 /** Why a backend is left out, and for how long yet. */

@@ -11,6 +11,14 @@ const maxRefusalBytes = 64 * 1024
 /** Text that waits here for the caller before the backend is told to pause (contract 5.6). */
 const maxHeldChars = 256 * 1024
 
+/** Told how an attempt goes, for the circuit breaker of its backend (contract 9.3). */
+export interface AttemptObserver {
+  /** The backend has begun to answer: the headers of a success are there. */
+  sawAnswer(): void
+  /** The attempt is over: complete, or with what ended it, before its content or after. Later calls are ignored. */
+  ended(error?: Error): void
+}
+
 /** Where an attempt's text goes once content has begun. */
 export interface Flow {
   write(text: string): void
@@ -33,6 +41,7 @@ export class AttemptRun implements UpstreamListener {
   readonly startedMs: number
   readonly #clock: Clock
   readonly #stream: boolean
+  readonly #observer: AttemptObserver | undefined
   /** What came before content, so that it can be read again in another lane. */
   #earlyChunks: Buffer[] = []
   #held = ''
@@ -43,13 +52,15 @@ export class AttemptRun implements UpstreamListener {
   #refusal: { head: UpstreamHead; chunks: Buffer[]; length: number } | undefined
   /** What the backend said as it failed, from its first bytes on. */
   #failureBody: string | undefined
+  #sawHead = false
   #over = false
   #failure: Error | undefined
   #timer: Timer | undefined
   #resolve: (() => void) | undefined
   #reject: ((error: Error) => void) | undefined
 
-  constructor(backend: Backend, lane: Lane, stream: boolean, clock: Clock) {
+  constructor(backend: Backend, lane: Lane, stream: boolean, clock: Clock, observer?: AttemptObserver) {
+    this.#observer = observer
     this.backend = backend
     this.lane = lane
     this.#stream = stream
@@ -58,16 +69,26 @@ export class AttemptRun implements UpstreamListener {
     this.lastEventMs = this.startedMs
   }
 
-  /** Calls the backend. Resolves when content is there (of a whole answer: all of it). @throws UpstreamError */
-  open(request: UpstreamRequest): Promise<void> {
-    const { firstContentMs, wholeAnswerMs } = this.backend.timeouts
+  /**
+   * Calls the backend. Resolves when content is there (of a whole answer: all of it). A stream without headers after
+   * `headersMs` is given up where `mayLeave` says that another backend can be asked (contract 9.4). @throws UpstreamError
+   */
+  open(request: UpstreamRequest, mayLeave?: () => boolean): Promise<void> {
+    const { headersMs, firstContentMs, wholeAnswerMs } = this.backend.timeouts
     const ready = new Promise<void>((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
-    this.#timer = this.#clock.after(this.#stream ? firstContentMs : wholeAnswerMs, () =>
-      this.stop(new UpstreamError('timeout')),
-    )
+    const giveUp = (): void => this.stop(new UpstreamError('timeout'))
+    if (!this.#stream) this.#timer = this.#clock.after(wholeAnswerMs, giveUp)
+    else if (mayLeave === undefined || headersMs >= firstContentMs)
+      this.#timer = this.#clock.after(firstContentMs, giveUp)
+    else {
+      this.#timer = this.#clock.after(headersMs, () => {
+        if (!this.#sawHead && mayLeave()) giveUp()
+        else this.#timer = this.#clock.after(firstContentMs - headersMs, giveUp)
+      })
+    }
     this.#call = this.backend.call(request, this)
     return ready
   }
@@ -123,9 +144,13 @@ export class AttemptRun implements UpstreamListener {
 
   onHead(head: UpstreamHead): void {
     this.upstreamRequestId = head.requestId
+    this.#sawHead = true
     if (head.status < 200 || head.status > 299) {
       this.#refusal = { head, chunks: [], length: 0 }
-    } else if (this.#stream && head.contentType !== '' && !head.contentType.includes('event-stream')) {
+      return
+    }
+    this.#observer?.sawAnswer()
+    if (this.#stream && head.contentType !== '' && !head.contentType.includes('event-stream')) {
       this.stop(new UpstreamError('broken', { status: head.status }))
     }
   }
@@ -192,13 +217,16 @@ export class AttemptRun implements UpstreamListener {
   #end(last: string | Buffer): void {
     this.#close()
     if (this.#flow !== undefined) {
+      this.#observer?.ended()
       this.#flow.ended(last)
       return
     }
     if (typeof last === 'string') this.#held += last
     else this.#whole = last
-    if (this.lane.hasContent) this.#ready()
-    else this.#fail(new UpstreamError('broken'))
+    if (this.lane.hasContent) {
+      this.#observer?.ended()
+      this.#ready()
+    } else this.#fail(new UpstreamError('broken'))
   }
 
   #fail(error: Error): void {
@@ -208,6 +236,7 @@ export class AttemptRun implements UpstreamListener {
       return
     }
     this.#close()
+    this.#observer?.ended(error)
     if (this.#flow !== undefined) {
       this.#flow.broke(error)
     } else if (this.#reject !== undefined) {

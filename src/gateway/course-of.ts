@@ -6,6 +6,7 @@ import type { Admission, AnswerSink, Backend, ModelRequest } from './ports.ts'
 /** One admitted request and everything that it owns. */
 export interface CourseOf {
   readonly request: ModelRequest
+  readonly accountId: string
   readonly context: AnswerContext
   readonly backends: readonly Backend[]
   readonly admission: Admission

@@ -53,20 +53,21 @@ export class Course {
     this.#of = of
     this.#startedMs = parts.clock.nowMs()
     const laneFor = (backend: Backend): Lane => this.#ownLane?.(backend) ?? this.#openLane(backend)
-    const { request, backends, context } = of
+    const { request, accountId, backends, context } = of
     this.#failover =
-      of.fused ?? new Failover(parts, { request, conversation: context.conversation, backends, written }, laneFor)
+      of.fused ??
+      new Failover(parts, { request, accountId, conversation: context.conversation, backends, written }, laneFor)
   }
 
   /** Answers into the sink; the end says what could not be answered. */
   async run(): Promise<CourseEnd> {
     const { clock, budget } = this.#parts
-    const { sink, totalMs, context, fused } = this.#of
+    const { sink, totalMs, context, accountId, fused } = this.#of
     sink.onGone(() => this.#leave())
     this.#deadline = clock.after(totalMs, () => this.#passDeadline())
     if (fused !== undefined) fused.onProgress = () => this.#tellProgress(fused)
     if (context.conversation.stream) this.#watchSilence(fused?.silenceMs)
-    budget.requestStarted()
+    budget.requestStarted(accountId)
     try {
       if (this.#gone) throw new UpstreamError('cancelled')
       const run = await this.#failover.firstContent()
@@ -77,7 +78,7 @@ export class Course {
       return await this.#refuse(error)
     } finally {
       this.#failover.release()
-      budget.requestEnded()
+      budget.requestEnded(accountId)
       this.#deadline.cancel()
       this.#silence?.cancel()
     }

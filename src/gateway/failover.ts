@@ -5,18 +5,20 @@ import type { EventLog } from '../domain/events.ts'
 import { fusionDepthHeader } from '../domain/profiles.ts'
 import { UpstreamError, type Attempt } from '../domain/upstream.ts'
 import { AttemptRun } from './attempt.ts'
-import { attemptOf, noteAttempt } from './attempt-end.ts'
+import { attemptOf, logRejectedCredentials } from './attempt-end.ts'
 import { writeBody, type BodyParts, type WrittenBody } from './backend-body.ts'
 import type { Lane } from './lane.ts'
 import type { Backend, ModelRequest } from './ports.ts'
 import type { ProviderErrors } from './provider-errors.ts'
 import { Candidates, maxAttempts } from './routing/candidates.ts'
-import type { BackendsHealth } from './routing/health.ts'
+import type { Asker } from './routing/backend-breakers.ts'
+import type { CircuitBreakers } from './routing/circuit-breakers.ts'
+import { contentKindOf, type ContentKind } from './routing/content-kind.ts'
 import type { RetryBudget } from './routing/retry-budget.ts'
 
 export interface FailoverParts extends BodyParts {
   readonly clock: Clock
-  readonly health: BackendsHealth
+  readonly breakers: CircuitBreakers
   readonly budget: RetryBudget
   readonly log: EventLog
   /** Keeps what failing backends said; undefined where nobody would read it. */
@@ -25,6 +27,7 @@ export interface FailoverParts extends BodyParts {
 
 interface FailoverOf {
   readonly request: ModelRequest
+  readonly accountId: string
   readonly conversation: Conversation
   readonly backends: readonly Backend[]
   readonly written: WrittenBody | undefined
@@ -40,18 +43,20 @@ export class Failover {
   readonly #request: ModelRequest
   readonly #conversation: Conversation
   readonly #backends: readonly Backend[]
+  readonly #asker: Asker
   readonly #candidates: Candidates
   /** Makes the lane of an attempt; the course changes how once it had to open the stream itself. */
   readonly #laneFor: (backend: Backend) => Lane
   /** Kept only until it is sent: it may be large. */
   #written: WrittenBody | undefined
-  #tookBudget = false
+  /** The backend whose retry budget the attempt under way has taken from. */
+  #budgetOf: Backend | undefined
   /** Attempts that were begun; the last of them may be under way. */
   #started = 0
 
   constructor(
     parts: FailoverParts,
-    { request, conversation, backends, written }: FailoverOf,
+    { request, accountId, conversation, backends, written }: FailoverOf,
     laneFor: (backend: Backend) => Lane,
   ) {
     this.#parts = parts
@@ -59,7 +64,9 @@ export class Failover {
     this.#request = request
     this.#conversation = conversation
     this.#backends = backends
-    this.#candidates = new Candidates(backends, parts.health)
+    let kind: ContentKind | undefined
+    this.#asker = { accountId, contentKind: () => (kind ??= contentKindOf(conversation)) }
+    this.#candidates = new Candidates(backends, parts.breakers, this.#asker)
     this.#laneFor = laneFor
   }
 
@@ -72,21 +79,23 @@ export class Failover {
   async firstContent(): Promise<AttemptRun> {
     let refusal: ServiceError | undefined
     for (;;) {
-      const backend = this.attempts.length < maxAttempts ? this.#candidates.next() : undefined
-      if (backend === undefined || !this.#mayGoOn()) throw refusal ?? this.#exhausted()
+      const backend = this.#nextBackend()
+      if (backend === undefined) throw refusal ?? this.#exhausted()
       let body: Uint8Array | string
       try {
         body = this.#bodyFor(backend)
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error
         // This backend's format cannot say what was asked; another one's may.
+        this.release()
         refusal = error
         continue
       }
       const run = this.#start(backend)
       try {
         const { stream } = this.#conversation
-        await run.open({ body, stream, requestId: this.#request.id, headers: headersFor(backend, this.#request) })
+        const headers = headersFor(backend, this.#request)
+        await run.open({ body, stream, requestId: this.#request.id, headers }, this.#mayLeave)
       } catch (error) {
         this.#end(run, error)
         refusal = this.#refusalAfter(backend, error)
@@ -99,15 +108,36 @@ export class Failover {
 
   /** Gives back what was taken. Called once the first content is there or nothing more is tried. */
   release(): void {
-    if (this.#tookBudget) this.#parts.budget.giveBack()
-    this.#tookBudget = false
+    if (this.#budgetOf !== undefined) this.#parts.budget.giveBack(this.#asker.accountId, this.#budgetOf.id)
+    this.#budgetOf = undefined
+  }
+
+  /** Whether a backend that stays silent can be left for another. */
+  readonly #mayLeave = (): boolean => this.#started < maxAttempts && this.#candidates.hasUsable
+
+  /** The next backend, for which a budget is taken if it needs one. */
+  #nextBackend(): Backend | undefined {
+    if (this.attempts.length >= maxAttempts) return undefined
+    return this.attempts.length === 0
+      ? this.#candidates.next()
+      : this.#candidates.next((backend) => this.#mayRetry(backend))
+  }
+
+  /** A retry that goes to a healthy backend multiplies nothing; any other needs a budget (contract 5.2). */
+  #mayRetry(backend: Backend): boolean {
+    const { breakers, budget } = this.#parts
+    if (!breakers.isTroubled(backend.id)) return true
+    if (!budget.take(this.#asker.accountId, backend.id)) return false
+    this.#budgetOf = backend
+    return true
   }
 
   #start(backend: Backend): AttemptRun {
-    const run = new AttemptRun(backend, this.#laneFor(backend), this.#conversation.stream, this.#parts.clock)
+    const { clock, breakers } = this.#parts
+    const lane = this.#laneFor(backend)
+    const run = new AttemptRun(backend, lane, this.#conversation.stream, clock, breakers.begin(backend.id, this.#asker))
     this.current = run
     this.#started += 1
-    this.#parts.health.attempted(backend.id)
     return run
   }
 
@@ -127,12 +157,6 @@ export class Failover {
     return undefined
   }
 
-  #mayGoOn(): boolean {
-    if (this.attempts.length === 0 || this.#tookBudget) return true
-    this.#tookBudget = this.#parts.budget.take()
-    return this.#tookBudget
-  }
-
   #bodyFor(backend: Backend): Uint8Array | string {
     const written = this.#written
     this.#written = undefined
@@ -142,8 +166,9 @@ export class Failover {
 
   #end(run: AttemptRun, error?: unknown): void {
     run.tellError(this.#parts.providerErrors, this.#request.id)
+    this.release()
     this.attempts.push(attemptOf(run, this.#parts.clock.nowMs(), error))
-    noteAttempt(this.#parts, { backend: run.backend.id, requestId: this.#request.id }, error)
+    logRejectedCredentials(this.#parts.log, { backend: run.backend.id, requestId: this.#request.id }, error)
   }
 
   #contentRejected(backend: Backend, error: UpstreamError): ServiceError {
@@ -163,6 +188,8 @@ export class Failover {
     const { soonestMs, passedBy } = this.#candidates.exhausted(this.#backends)
     const retryCount = this.retryCount
     const tried = this.attempts.map(({ outcome }) => outcome)
+    if (tried.length > 0 && tried.every((outcome) => outcome === 'not_sent'))
+      return new ServiceError('server_busy', { retryCount, retryAfterSeconds: 1 })
     const rejected = [
       ...tried.map((outcome) => outcome === 'rejected_credentials'),
       ...passedBy.map(({ reason }) => reason === 'credentials'),

@@ -37,6 +37,7 @@ export interface FusedEnd {
 export interface FusedSurface {
   readonly request: ModelRequest
   readonly context: AnswerContext
+  readonly accountId: string
   readonly parts: FusedAnswerParts
   /** The engine's port; what it emits is the answer. */
   readonly port: FusionPort
@@ -55,6 +56,7 @@ export interface FusedSurface {
 export interface FusedAnswerOf {
   readonly request: ModelRequest
   readonly context: AnswerContext
+  readonly accountId: string
   /** Whoever may be asked; at least one. */
   readonly backends: readonly Backend[]
   readonly totalMs: number
@@ -110,6 +112,7 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
       issuer: fusedUpstream,
       timeouts: {
         connectMs: unlimitedMs,
+        headersMs: unlimitedMs,
         firstContentMs: unlimitedMs,
         wholeAnswerMs: unlimitedMs,
         idleMs: unlimitedMs,
@@ -179,13 +182,14 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
     say: (events: readonly AnswerEvent[], isAnswer: boolean) => Promise<void> | undefined,
     signal: AbortSignal,
   ): Promise<Error | undefined> {
-    const { request, context, totalMs, backends, remember, make } = this.#of
+    const { request, context, accountId, totalMs, backends, remember, make } = this.#of
     const parts = this.#parts
     const record = (attempt: Attempt): void => void this.attempts.push(attempt)
     const depth = (request.fusionDepth ?? 0) + 1
     const { error, usage } = await make({
       request,
       context,
+      accountId,
       parts,
       signal,
       totalMs,
@@ -199,7 +203,7 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
         tell: (events) => void say(events, false),
         callModel: (member, call, callSignal) => {
           const backend = backends.find(({ id }) => id === member.id)!
-          return callMember({ parts, context, backend, call, depth, record }, callSignal)
+          return callMember({ parts, context, accountId, backend, call, depth, record }, callSignal)
         },
       },
       answeredBy: (backend, retryCount) => {

@@ -15,6 +15,7 @@ import { DeferredQuestions } from './fusion-tool/deferred-questions.ts'
 import { readFusionTool, type FusionTool } from './fusion-tool/read-tool.ts'
 import { answerWithTool } from './fusion-tool/tool-answer.ts'
 import type { Backend, ModelRequest, Principal } from './ports.ts'
+import { contentKindOf } from './routing/content-kind.ts'
 
 /** Makes the answer to a request once it is admitted. */
 type Fuser = (request: ModelRequest, context: AnswerContext, totalMs: number) => FusedAnswer
@@ -67,7 +68,7 @@ export class Fusing {
 
   /**
    * How this request is answered. One model does it alone where the gate says so, the caller wants no tool called, or all
-   * members are cooling, of which a failover tells the caller best.
+   * members have an open circuit breaker, of which a failover tells the caller best.
    * @throws ServiceError where what was attached cannot be what was meant, or no such answer can be what was asked for,
    * and `too_many_fusions`
    */
@@ -88,7 +89,8 @@ export class Fusing {
       reason = gate.run ? 'no_member_available' : gate.reason
       if (gate.run) {
         const settings = tool?.settings ?? usualOf(own, conversation.stream)()
-        const members = backends.filter(({ id }) => this.#parts.health.availability(id).usable)
+        const asker = { accountId: principal.accountId, contentKind: () => contentKindOf(conversation) }
+        const members = backends.filter(({ id }) => this.#parts.breakers.availability(id, asker).usable)
         if (members.length > 0) return this.#planAlias(principal, turn, { members, settings, recalled })
       }
     }
@@ -109,7 +111,15 @@ export class Fusing {
     const alias = { backends: members, settings, pinned: recalled?.pinned }
     const make = (surface: FusedSurface) => fuseAlias(surface, alias)
     const fuser: Fuser = (admitted, context, totalMs) =>
-      new FusedAnswer(this.#parts, { request: admitted, context, totalMs, backends: members, remember, make })
+      new FusedAnswer(this.#parts, {
+        request: admitted,
+        context,
+        accountId,
+        totalMs,
+        backends: members,
+        remember,
+        make,
+      })
     return { turn, fuser, [Symbol.dispose]: () => slot[Symbol.dispose]() }
   }
 
@@ -136,7 +146,15 @@ export class Fusing {
     const make = (surface: FusedSurface) => answerWithTool(surface, toolOf)
     const everybody = [...new Map([...members, ...backends].map((backend) => [backend.id, backend])).values()]
     const fuser: Fuser = (admitted, context, totalMs) =>
-      new FusedAnswer(this.#parts, { request: admitted, context, totalMs, backends: everybody, remember, make })
+      new FusedAnswer(this.#parts, {
+        request: admitted,
+        context,
+        accountId,
+        totalMs,
+        backends: everybody,
+        remember,
+        make,
+      })
     return { turn, fuser, [Symbol.dispose]: () => {} }
   }
 

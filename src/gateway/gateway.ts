@@ -28,8 +28,8 @@ import type { Admission, AnswerSink, Backend, Backends, Ledger, ModelRequest, Pr
 import { countBackends, type BackendCount } from './routing/count-backends.ts'
 import { refersToStored, type StoredResponses } from './stored-responses.ts'
 import { failedBackends } from '../domain/upstream.ts'
-import type { BackendsHealth } from './routing/health.ts'
 import type { ProviderErrors } from './provider-errors.ts'
+import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
 
 /** The longest limit that a caller may ask for itself, milliseconds. */
@@ -42,8 +42,7 @@ export interface GatewayParts {
   /** Unpredictable. */
   readonly randomBytes: RandomBytes
   readonly log: EventLog
-  /** Which backends are well, and which an operator keeps out. */
-  readonly health: BackendsHealth
+  readonly breakers: CircuitBreakers
   readonly links: Links
   readonly authentication: AuthenticationParts
   readonly profiles: readonly Profile[]
@@ -117,7 +116,7 @@ export class Gateway {
   profilesFor({ accountId, limits }: Principal): Promise<ServedProfile[]> {
     const serve = async (profile: Profile): Promise<ServedProfile> => {
       const backends = await this.#backendsOf(profile.id, accountId)
-      return { profile, backends, count: countBackends(profile.id, backends, this.#parts.health) }
+      return { profile, backends, count: countBackends(profile.id, backends, this.#parts.breakers) }
     }
     return Promise.all(profilesWithin(this.#parts.profiles, limits).map(serve))
   }
@@ -204,7 +203,7 @@ export class Gateway {
     }
     const totalMs = totalMsOf(request, backends)
     const fused = fuser?.(request, context, totalMs)
-    const of = { request, context, backends, admission, units, sink, totalMs, keeping, fused }
+    const of = { request, accountId, context, backends, admission, units, sink, totalMs, keeping, fused }
     const course = new Course(this.#course, of, written)
     this.#running.add(course)
     let end: CourseEnd

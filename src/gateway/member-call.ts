@@ -5,16 +5,18 @@ import type { AnswerContext } from '../formats/format.ts'
 import { unsealConversation } from '../formats/sealed.ts'
 import { AnswerEvents } from './answer-events.ts'
 import { AttemptRun } from './attempt.ts'
-import { attemptOf, noteAttempt } from './attempt-end.ts'
+import { attemptOf, logRejectedCredentials } from './attempt-end.ts'
 import type { FailoverParts } from './failover.ts'
 import type { ModelAnswer, SubCall } from './fusion/ports.ts'
 import type { Backend } from './ports.ts'
+import { contentKindOf } from './routing/content-kind.ts'
 
 /** One sub-call of a fusion, and where its end is noted. */
 export interface MemberCallOf {
   readonly parts: FailoverParts
   /** That of the caller's own answer; its conversation is replaced by the sub-call's. */
   readonly context: AnswerContext
+  readonly accountId: string
   readonly backend: Backend
   readonly call: SubCall
   /** How many fusions the call is inside of. */
@@ -63,20 +65,21 @@ class MemberCall implements Disposable {
       backendFormat: parts.formats(backend.format),
       refusesOurCalls: true,
     })
-    this.#run = new AttemptRun(backend, lane, call.conversation.stream, parts.clock)
+    const asker = { accountId: of.accountId, contentKind: () => contentKindOf(call.conversation) }
+    const observer = parts.breakers.begin(backend.id, asker)
+    this.#run = new AttemptRun(backend, lane, call.conversation.stream, parts.clock, observer)
   }
 
   /** Resolves when the first content is there, of a whole answer all of it. @throws UpstreamError, ServiceError */
   async open(): Promise<void> {
     const { parts, backend, call, context, depth } = this.#of
-    const { formats, health } = parts
+    const { formats } = parts
     const { stream } = call.conversation
     const target = { model: backend.model, stream, dialect: backend.dialect }
     const conversation = unsealConversation(call.conversation, backend.issuer)
     const body = Buffer.from(JSON.stringify(formats(backend.format).writeRequest(conversation, target)))
     if (this.#signal.aborted) throw new UpstreamError('cancelled')
     this.#signal.addEventListener('abort', this.#cut, { once: true })
-    health.attempted(backend.id)
     try {
       const headers = [fusionDepthHeader, String(depth)]
       await this.#run.open({ body, stream, requestId: context.requestId, headers })
@@ -84,10 +87,9 @@ class MemberCall implements Disposable {
       this.#record(error)
       this.#events.fail(error)
       this.#run.tellError(parts.providerErrors, context.requestId)
-      noteAttempt(parts, { backend: backend.id, requestId: context.requestId }, error)
+      logRejectedCredentials(parts.log, { backend: backend.id, requestId: context.requestId }, error)
       throw error
     }
-    noteAttempt(parts, { backend: backend.id, requestId: context.requestId })
     this.#events.flowFrom(this.#run, (error) => this.#record(error))
   }
 

@@ -102,9 +102,13 @@ export interface Backend extends ModelFacts {
   call(request: UpstreamRequest, listener: UpstreamListener): UpstreamCall
 }
 
-/** Milliseconds (contract 5.5). `firstContentMs` is for streams; a whole answer has `wholeAnswerMs` until its last byte. */
+/**
+ * Milliseconds (contract 5.5, 9.4). `headersMs` and `firstContentMs` are for streams: one without headers for so long is
+ * left where another backend can be asked. A whole answer has `wholeAnswerMs` until its last byte.
+ */
 export interface BackendTimeouts {
   readonly connectMs: number
+  readonly headersMs: number
   readonly firstContentMs: number
   readonly wholeAnswerMs: number
   readonly idleMs: number

@@ -10,7 +10,9 @@ import { decideGate } from './fusion/gate.ts'
 import { membersOf } from './fusion/members.ts'
 import { planFusion } from './fusion/plan.ts'
 import type { Backend, Backends } from './ports.ts'
-import type { BackendsHealth } from './routing/health.ts'
+import type { Asker } from './routing/backend-breakers.ts'
+import type { CircuitBreakers } from './routing/circuit-breakers.ts'
+import { contentKindOf } from './routing/content-kind.ts'
 import { planOrder } from './routing/plan-order.ts'
 import { sampleRequest } from './routing/sample-request.ts'
 
@@ -19,7 +21,7 @@ export interface RoutePlannerParts extends BodyParts {
   readonly backends: Backends
   /** Which backends of a profile do not serve an account at all, and why. */
   readonly leftOut: (profileId: string, accountId: string) => Promise<readonly LeftOut[]>
-  readonly health: BackendsHealth
+  readonly breakers: CircuitBreakers
 }
 
 /**
@@ -40,12 +42,14 @@ export async function planRoute(
     const backends = await parts.backends.forProfile(profile.id, accountId)
     if (backends.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
     assertServed(conversation)
-    const panel = planPanel(parts, profile, { conversation, backends })
+    const asker = { accountId, contentKind: () => contentKindOf(conversation) }
+    const panel = planPanel(parts, profile, { conversation, backends, asker })
     if (panel === undefined) assertSayable(request, conversation, backends, parts)
     const tokens = estimateTokens(conversation)
     const order = planOrder({
       backends,
-      health: parts.health,
+      breakers: parts.breakers,
+      asker,
       write: (backend) => writeBody(backend, request, conversation, parts),
       laneOf: (backend) => (relayFor(backend, request, parts.relays) === undefined ? 'translation' : 'relay'),
       doubtsOf: (backend) => doubtsOf(backend, question, tokens),
@@ -58,14 +62,20 @@ export async function planRoute(
   }
 }
 
+interface PanelOf {
+  readonly conversation: Conversation
+  readonly backends: readonly Backend[]
+  readonly asker: Asker
+}
+
 /** Who deliberates where the profile does that, and anybody is there for it. @throws ServiceError as a request would */
 function planPanel(
-  { health }: RoutePlannerParts,
+  { breakers }: RoutePlannerParts,
   profile: Profile,
-  { conversation, backends }: { readonly conversation: Conversation; readonly backends: readonly Backend[] },
+  { conversation, backends, asker }: PanelOf,
 ): PlannedPanel | undefined {
   if (profile.id !== fusionId || !decideGate(conversation).run) return undefined
-  const usable = backends.filter(({ id }) => health.availability(id).usable)
+  const usable = backends.filter(({ id }) => breakers.availability(id, asker).usable)
   if (usable.length === 0) return undefined
   const settings = usualOf({ backends, defaults: profile.fusion }, conversation.stream)()
   const { slots, reserves, writers } = planFusion({ conversation, members: membersOf(usable), settings })

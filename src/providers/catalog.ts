@@ -225,7 +225,7 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
     model: upstream.model,
     simulated: upstream.provider === 'simulated',
     facts,
-    timeouts: { ...defaultTimeouts(facts?.capabilities?.reasoning === true), ...upstream.timeouts },
+    timeouts: { ...defaultTimeouts(facts?.capabilities?.reasoning === true, upstream.provider), ...upstream.timeouts },
     dialect: spoken.dialect,
   }
   if (vendor === undefined || baseUrl === null) return createUnusableBackend(spec, 'unreachable')

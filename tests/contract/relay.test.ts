@@ -60,7 +60,7 @@ function backendOf(format: ConversationFormatId): Backend {
   const unasked = (): never => {
     throw new Error('nobody calls here')
   }
-  const timeouts = { connectMs: 1, firstContentMs: 1, wholeAnswerMs: 1, idleMs: 1, totalMs: 1 }
+  const timeouts = { connectMs: 1, headersMs: 1, firstContentMs: 1, wholeAnswerMs: 1, idleMs: 1, totalMs: 1 }
   const about = { id: 'b', failureDomain: 'b', issuer: 'someone', model: 'backend-model', simulated: false }
   return { ...about, format, timeouts, dialect, call: unasked }
 }

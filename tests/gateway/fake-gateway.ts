@@ -17,7 +17,7 @@ import type {
   UpstreamListener,
   UpstreamRequest,
 } from '../../src/gateway/ports.ts'
-import { BackendsHealth } from '../../src/gateway/routing/health.ts'
+import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { ManualClock } from './manual-clock.ts'
 
 const plan = { id: 'max', name: 'Max', requestsPerMinute: 10, requestsPerMonth: 10, premium: true }
@@ -39,7 +39,14 @@ export class FakeBackend implements Backend {
   readonly format: FormatId
   readonly model = 'backend-model'
   readonly simulated = false
-  readonly timeouts = { connectMs: 1e6, firstContentMs: 1e6, wholeAnswerMs: 1e6, idleMs: 1e6, totalMs: 5e6 }
+  readonly timeouts = {
+    connectMs: 1e6,
+    headersMs: 1e6,
+    firstContentMs: 1e6,
+    wholeAnswerMs: 1e6,
+    idleMs: 1e6,
+    totalMs: 5e6,
+  }
   readonly dialect = {
     maxTokensField: 'max_tokens',
     developerRole: true,
@@ -125,7 +132,7 @@ export class FakeGateway {
     const keys = { find: () => Promise.resolve(undefined), revision: () => Promise.resolve(1) }
     this.#gateway = new Gateway({
       clock,
-      health: new BackendsHealth(clock, () => 0.5),
+      breakers: new CircuitBreakers({ clock, random: () => 0.5, log }),
       randomBytes: (length) => new Uint8Array(length),
       log,
       links: linksFor('https://example.com'),

@@ -14,9 +14,10 @@ import { Gateway } from '../../src/gateway/gateway.ts'
 import { KeyDirectory } from '../../src/gateway/key-directory.ts'
 import type { Backend } from '../../src/gateway/ports.ts'
 import { planRoute } from '../../src/gateway/route-planner.ts'
-import { BackendsHealth } from '../../src/gateway/routing/health.ts'
+import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { sampleRequest } from '../../src/gateway/routing/sample-request.ts'
 import { FakeSink } from './fake-gateway.ts'
+import { failOnce } from './breaker-outcomes.ts'
 import { ManualClock } from './manual-clock.ts'
 
 const premium: Plan = { id: 'max', name: 'Max', requestsPerMinute: 10, requestsPerMonth: 10, premium: true }
@@ -65,14 +66,14 @@ const well: Situation = {
 class World {
   readonly asked: string[] = []
   readonly clock = new ManualClock()
-  readonly health = new BackendsHealth(this.clock, () => 0.5)
+  readonly breakers = new CircuitBreakers({ clock: this.clock, random: () => 0.5, log: () => {} })
   readonly backends: readonly Backend[]
   /** Tokens of the request that is asked, for those whose window is too small. */
   tokens = 0
 
   constructor(situations: readonly Situation[]) {
     this.backends = situations.map((situation, index) => this.#backend(`b${index}`, situation))
-    this.health.hold(
+    this.breakers.hold(
       new Map(
         situations.flatMap(({ hold }, index) =>
           hold === undefined ? [] : [[`b${index}`, { kind: hold, sinceMs: 1 }]],
@@ -80,10 +81,10 @@ class World {
       ),
     )
     situations.forEach(({ seen }, index) => {
-      if (seen === 'rate') this.health.failed(`b${index}`, new UpstreamError('rate_limited', { retryAfterMs: 90_000 }))
-      if (seen === 'credentials') this.health.failed(`b${index}`, new UpstreamError('rejected_credentials'))
-      if (seen === 'failing')
-        for (let count = 0; count < 5; count++) this.health.failed(`b${index}`, new UpstreamError('timeout'))
+      const fail = (error: UpstreamError): void => failOnce(this.breakers, `b${index}`, error)
+      if (seen === 'rate') fail(new UpstreamError('rate_limited', { retryAfterMs: 90_000 }))
+      if (seen === 'credentials') fail(new UpstreamError('rejected_credentials'))
+      if (seen === 'failing') for (let count = 0; count < 5; count++) fail(new UpstreamError('timeout'))
     })
   }
 
@@ -96,7 +97,7 @@ class World {
       simulated: false,
       issuer: id,
       ...(contextWindow === undefined ? {} : { contextWindow }),
-      timeouts: { connectMs: 1e6, firstContentMs: 1e6, wholeAnswerMs: 1e6, idleMs: 1e6, totalMs: 5e6 },
+      timeouts: { connectMs: 1e6, headersMs: 1e6, firstContentMs: 1e6, wholeAnswerMs: 1e6, idleMs: 1e6, totalMs: 5e6 },
       dialect: { maxTokensField: 'max_tokens', developerRole: true, streamUsage: true, refusedFields: [] },
       call: (_request, listener) => {
         this.asked.push(id)
@@ -116,7 +117,7 @@ class World {
       profiles: [profile, fusion],
       backends: { forProfile: () => this.backends },
       leftOut: () => Promise.resolve(leftOut),
-      health: this.health,
+      breakers: this.breakers,
       formats: formatById,
       relays: relayById,
     }
@@ -134,7 +135,7 @@ class World {
       clock,
       randomBytes: (length) => new Uint8Array(length),
       log,
-      health: this.health,
+      breakers: this.breakers,
       links: linksFor('https://example.com'),
       authentication: {
         keys: new KeyDirectory(keys, clock, log, () => {}),
@@ -188,10 +189,10 @@ describe('a dry run', () => {
     await fc.assert(
       fc.asyncProperty(situations, questions, async (given, asked) => {
         const world = new World(given)
-        const before = world.backends.map(({ id }) => world.health.condition(id))
+        const before = world.backends.map(({ id }) => world.breakers.condition(id))
         const plan = await world.plan(asked)
         expect(world.asked).toEqual([])
-        expect(world.backends.map(({ id }) => world.health.condition(id))).toEqual(before)
+        expect(world.backends.map(({ id }) => world.breakers.condition(id))).toEqual(before)
         const planned = plan.asked.map(({ backend }) => backend)
         // Each backend of the profile is either asked or left out with a reason.
         const named = [...planned, ...plan.leftOut.map(({ backend }) => backend)]

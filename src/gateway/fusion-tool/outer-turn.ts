@@ -33,14 +33,14 @@ export class OuterTurn implements Disposable {
 
   /** `isBehindRun`: it is shown what a fusion has found, so a second router behind a backend may not fuse again. */
   constructor(surface: FusedSurface, conversation: Conversation, backends: readonly Backend[], isBehindRun: boolean) {
-    const { parts, request, context, port } = surface
+    const { parts, request, context, accountId, port } = surface
     this.#surface = surface
     this.#conversation = conversation
     this.#startedMs = port.clock.nowMs()
     this.#events = new AnswerEvents(port.clock)
     const fusionDepth = isBehindRun ? (request.fusionDepth ?? 0) + 1 : request.fusionDepth
     const sent = { ...request, passedHeaders: undefined, fusionDepth }
-    const asked = { request: sent, conversation, backends, written: undefined }
+    const asked = { request: sent, accountId, conversation, backends, written: undefined }
     this.#failover = new Failover({ ...parts, relays: translatedOnly }, asked, (backend) => {
       // What a backend said before it failed is not part of the next one's answer.
       this.#events = new AnswerEvents(port.clock)

@@ -9,6 +9,7 @@ import type { Fence } from '../fusion/fence.ts'
 import { membersOf } from '../fusion/members.ts'
 import { mergedPrompt } from '../fusion/prompts.ts'
 import type { Backend } from '../ports.ts'
+import { contentKindOf } from '../routing/content-kind.ts'
 import type { Deferred, DeferredQuestions } from './deferred-questions.ts'
 import { failureText, fenceOf, findingsText, withFindings, withMemo } from './findings.ts'
 import type { OuterAnswer } from './outer-answer.ts'
@@ -72,7 +73,8 @@ class ToolAnswer {
   #waiting: Deferred | undefined
 
   constructor(surface: FusedSurface, of: ToolAnswerOf) {
-    const { port, signal, context, parts } = surface
+    const { port, signal, context, accountId, parts } = surface
+    const asker = { accountId, contentKind: () => contentKindOf(context.conversation) }
     const { settings } = of.tool
     this.#surface = surface
     this.#of = of
@@ -87,7 +89,7 @@ class ToolAnswer {
       port,
       signal,
       book: this.#book,
-      members: () => membersOf(of.members.filter(({ id }) => parts.health.availability(id).usable)),
+      members: () => membersOf(of.members.filter(({ id }) => parts.breakers.availability(id, asker).usable)),
       listener: this.#telling.listener,
       takeSlot: of.takeSlot,
       onRecord: (record) => surface.recordFusion(record),

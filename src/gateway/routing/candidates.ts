@@ -1,5 +1,6 @@
 import type { Backend } from '../ports.ts'
-import type { BackendsHealth, PassedByReason } from './health.ts'
+import type { Asker } from './backend-breakers.ts'
+import type { CircuitBreakers, PassedByReason } from './circuit-breakers.ts'
 
 /** Each backend once, at most this many of them (contract 5.2). */
 export const maxAttempts = 3
@@ -12,40 +13,41 @@ interface PassedBy {
 
 /** Why no backend was left, for the error that says so. */
 export interface Exhausted {
-  /** When the first of those passed by may be asked again, epoch milliseconds: `Infinity` where operators keep all of them out; undefined where none was. */
+  /** When one of them will be asked again, epoch milliseconds: `Infinity` where operators keep all of them out; undefined where that is at once. */
   readonly soonestMs: number | undefined
-  /** Those that were passed by, and why. */
+  /** The backends that were not asked, and why. */
   readonly passedBy: readonly PassedBy[]
 }
 
 /**
- * Walks the backends of one request in their configured order: each once, those that are cooling passed by, and after
- * a failure first those that do not fail together with it (contract 5.2).
+ * Chooses the backends of one request, each at most once: in the configured order, those whose breaker is closed; after a
+ * failure first those of other failure domains; and when no such backend is left, once, the least bad of the others
+ * (contract 5.2, 9.3). A learned order would take this class's place.
  */
 export class Candidates {
   readonly #left: Backend[]
-  readonly #health: BackendsHealth
+  readonly #breakers: CircuitBreakers
+  readonly #asker: Asker
   /** Made with the first failure: most requests have none. */
   #failedDomains: Set<string> | undefined
+  #askedLastResort = false
 
-  constructor(backends: readonly Backend[], health: BackendsHealth) {
+  constructor(backends: readonly Backend[], breakers: CircuitBreakers, asker: Asker) {
     this.#left = [...backends]
-    this.#health = health
+    this.#breakers = breakers
+    this.#asker = asker
   }
 
-  /** The next backend to ask, or undefined when none is left. */
-  next(): Backend | undefined {
-    let chosen: Backend | undefined
-    for (const backend of this.#left) {
-      if (!this.#health.availability(backend.id).usable) continue
-      if (this.#failedDomains?.has(backend.failureDomain) !== true) {
-        chosen = backend
-        break
-      }
-      chosen ??= backend
-    }
+  /** The next backend to ask, or undefined when none is left. `mayAsk` is called for each that could be, and decides. */
+  next(mayAsk: (backend: Backend) => boolean = () => true): Backend | undefined {
+    const chosen = this.#findUsable(mayAsk) ?? this.#takeLastResort(mayAsk)
     if (chosen !== undefined) this.#left.splice(this.#left.indexOf(chosen), 1)
     return chosen
+  }
+
+  /** Whether a usable backend is left. */
+  get hasUsable(): boolean {
+    return this.#left.some(({ id }) => this.#breakers.availability(id, this.#asker).usable)
   }
 
   failed(backend: Backend): void {
@@ -62,17 +64,42 @@ export class Candidates {
     this.#left.splice(0, this.#left.length, ...larger)
   }
 
-  /** Why the request cannot go on: what is still usable was only held back, and may be asked again at once. */
+  /** Why the request cannot go on. */
   exhausted(backends: readonly Backend[]): Exhausted {
-    if (this.#left.some(({ id }) => this.#health.availability(id).usable)) return { soonestMs: undefined, passedBy: [] }
     let soonestMs: number | undefined
+    let isAtOnce = this.hasUsable
     const passedBy: PassedBy[] = []
     for (const { id } of backends) {
-      const availability = this.#health.availability(id)
+      const availability = this.#breakers.availability(id, this.#asker)
       if (availability.usable) continue
       passedBy.push({ backend: id, reason: availability.reason })
+      isAtOnce ||= availability.isLastResort
       if (soonestMs === undefined || availability.untilMs < soonestMs) soonestMs = availability.untilMs
     }
-    return { soonestMs, passedBy }
+    return { soonestMs: isAtOnce ? undefined : soonestMs, passedBy }
+  }
+
+  #findUsable(mayAsk: (backend: Backend) => boolean): Backend | undefined {
+    const domains = this.#failedDomains
+    const mayBe = (backend: Backend): boolean =>
+      this.#breakers.availability(backend.id, this.#asker).usable && mayAsk(backend)
+    const elsewhere = domains && this.#left.find((backend) => !domains.has(backend.failureDomain) && mayBe(backend))
+    return elsewhere ?? this.#left.find(mayBe)
+  }
+
+  /** The one whose breaker lets requests through soonest. */
+  #takeLastResort(mayAsk: (backend: Backend) => boolean): Backend | undefined {
+    if (this.#askedLastResort) return undefined
+    let leastBad: Backend | undefined
+    let soonestMs = Number.POSITIVE_INFINITY
+    for (const backend of this.#left) {
+      const availability = this.#breakers.availability(backend.id, this.#asker)
+      if (availability.usable || !availability.isLastResort || availability.untilMs >= soonestMs) continue
+      leastBad = backend
+      soonestMs = availability.untilMs
+    }
+    if (leastBad === undefined || !mayAsk(leastBad)) return undefined
+    this.#askedLastResort = true
+    return leastBad
   }
 }

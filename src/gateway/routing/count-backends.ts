@@ -1,21 +1,21 @@
 import type { Backend } from '../ports.ts'
-import type { BackendsHealth } from './health.ts'
+import type { CircuitBreakers } from './circuit-breakers.ts'
 
 /** What stands behind one profile for one account just now. Every count but `connected` is a part of it. */
 export interface BackendCount {
   readonly profile: string
   readonly connected: number
-  /** Would be asked now: not cooling. */
+  /** Would be asked now: neither an open circuit breaker nor an operator keeps requests away. */
   readonly usable: number
-  /** Cooling because the provider rejected the credential (contract 5.4). */
+  /** Not asked because the provider rejected the credential (contract 5.4). */
   readonly rejected: number
   /** Only pretend to be models. */
   readonly simulated: number
 }
 
 /** Counts without asking any backend: what is known already. */
-export function countBackends(profile: string, backends: readonly Backend[], health: BackendsHealth): BackendCount {
-  const known = backends.map(({ id }) => health.availability(id))
+export function countBackends(profile: string, backends: readonly Backend[], breakers: CircuitBreakers): BackendCount {
+  const known = backends.map(({ id }) => breakers.availability(id))
   return {
     profile,
     connected: backends.length,

@@ -2,12 +2,14 @@ import { ServiceError } from '../../domain/errors.ts'
 import type { LeftOut, PlannedBackend, RouteDoubt } from '../../domain/route-plan.ts'
 import type { Backend } from '../ports.ts'
 import { Candidates, maxAttempts } from './candidates.ts'
-import type { BackendsHealth } from './health.ts'
+import type { Asker } from './backend-breakers.ts'
+import type { CircuitBreakers } from './circuit-breakers.ts'
 
 /** What a dry run knows of the request, about one backend. */
 export interface OrderOf {
   readonly backends: readonly Backend[]
-  readonly health: BackendsHealth
+  readonly breakers: CircuitBreakers
+  readonly asker: Asker
   /** Writes what the backend would be sent. @throws ServiceError where its format cannot say it */
   readonly write: (backend: Backend) => unknown
   readonly laneOf: (backend: Backend) => PlannedBackend['lane']
@@ -19,8 +21,8 @@ export interface OrderOf {
  * a request does (`Failover`), asks nobody and changes nothing.
  */
 export function planOrder(of: OrderOf): { asked: readonly PlannedBackend[]; leftOut: readonly LeftOut[] } {
-  const { backends, health, write, laneOf, doubtsOf } = of
-  const candidates = new Candidates(backends, health)
+  const { backends, breakers, asker, write, laneOf, doubtsOf } = of
+  const candidates = new Candidates(backends, breakers, asker)
   const asked: PlannedBackend[] = []
   const leftOut: LeftOut[] = []
   for (let backend = candidates.next(); backend !== undefined; backend = candidates.next()) {
@@ -33,21 +35,22 @@ export function planOrder(of: OrderOf): { asked: readonly PlannedBackend[]; left
       leftOut.push({ backend: id, reason: 'cannot_say' })
       continue
     }
-    const doubts = doubtsOf(backend)
+    const isOpen = !breakers.availability(id, asker).usable
+    const doubts = [...doubtsOf(backend), ...(isOpen ? (['open'] as const) : [])]
     asked.push({ backend: id, model, format, lane: laneOf(backend), simulated, doubts })
     if (doubts.includes('window_small')) candidates.keepLargerThan(backend)
     else candidates.failed(backend)
   }
   for (const { id } of backends) {
     if (asked.some(({ backend }) => backend === id) || leftOut.some(({ backend }) => backend === id)) continue
-    leftOut.push(passedBy(id, health))
+    leftOut.push(passedBy(id, of))
   }
   return { asked, leftOut }
 }
 
 /** Those that were never a candidate: not usable, or with too small a window behind one that was too small. */
-function passedBy(backend: string, health: BackendsHealth): LeftOut {
-  const found = health.availability(backend)
+function passedBy(backend: string, { breakers, asker }: OrderOf): LeftOut {
+  const found = breakers.availability(backend, asker)
   if (found.usable) return { backend, reason: 'window_small' }
   const { reason, untilMs } = found
   return { backend, reason, untilMs: Number.isFinite(untilMs) ? untilMs : undefined }

@@ -3,6 +3,7 @@ import { controlBackend, type BackendOrder } from '../../accounts/backend-contro
 import { AccountsError } from '../../accounts/refusals.ts'
 import { holdReasons, type BackendControl, type HoldReason } from '../../domain/backend-controls.ts'
 import type { BackendCondition } from '../../domain/backend-condition.ts'
+import { describeLeftOut } from '../../domain/route-words.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
 import { operatorControlOf } from '../control.ts'
 import { select } from '../field.ts'
@@ -18,7 +19,7 @@ import { consolePage } from './console-page.ts'
 import { nameOperator, operatorEmails } from './operator-emails.ts'
 import { hourWords, servesWords } from './backends.ts'
 import type { ConsoleBackend } from './console-desk.ts'
-import { standing, standingTag } from './state-words.ts'
+import { standing, standingTag, stateWords } from './state-words.ts'
 
 const path = '/operator/backends/:backendId'
 const { see, steerBackend } = operatorActions
@@ -38,11 +39,6 @@ const reasonWords: Readonly<Record<HoldReason, string>> = {
   failing: 'it fails',
   credential: 'its credential',
   cost: 'what it costs',
-}
-const coolingWords: Readonly<Record<string, string>> = {
-  credentials: 'its provider rejected the credential',
-  rate: 'its provider asked to be left alone',
-  failing: 'it failed several times in a row',
 }
 
 function ordering(verb: string, step: BackendOrder['step'], notice: Notice): OperatorRoute {
@@ -98,7 +94,7 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
           ${facts(condition, controls, emails).map(([name, value]) => fact(name, value))}
           ${fact('Last hour', hourWords(desk.lastHour(backend.id)))}
         </dl>
-        <p class="faint">As this server sees it. What it left alone by itself begins anew when it is restarted.</p>
+        <p class="faint">As this server sees it. It forgets what it decided by itself when it is restarted.</p>
       </section>
       <section class="card">
         <h2>What it is</h2>
@@ -131,16 +127,17 @@ function facts(
           html`since ${writeMinute(atMs)} by ${nameOperator(by, emails)}: ${why === null ? '' : reasonWords[why]}`,
         ] as const,
     ),
-    ...(holds.length > 0 || state === 'usable' || sinceMs === undefined || untilMs === undefined
+    ...(holds.length > 0 || state === 'closed' || sinceMs === undefined || untilMs === undefined
       ? []
       : [
           [
-            'Left alone',
-            html`since ${writeMinute(sinceMs)}, because ${coolingWords[reason ?? ''] ?? ''}; one request tries it again
-            from ${writeMinute(untilMs)} on`,
+            'State',
+            html`${stateWords[state]} since ${writeMinute(sinceMs)}:
+            ${reason === undefined ? '' : describeLeftOut({ reason }, 0)}. One request tries it again from
+            ${writeMinute(untilMs)} on.`,
           ] as const,
         ]),
-    ...(failures > 0 ? [['Failures in a row', String(failures)] as const] : []),
+    ...(failures > 0 ? [['Failures since its last answer', String(failures)] as const] : []),
     [
       'Last failure',
       lastFailure === undefined
@@ -161,7 +158,7 @@ function steering(
   { condition, controls }: { readonly condition: BackendCondition; readonly controls: readonly BackendControl[] },
 ): Html {
   const isHeld = (kind: string): boolean => controls.some((control) => control.kind === kind)
-  const isLeftAlone = condition.state === 'cooling' || condition.state === 'quarantined'
+  const isOpen = condition.state === 'open' || condition.state === 'half_open'
   return html`<section class="card">
     <h2>What you can do</h2>
     <ul class="rows">
@@ -174,8 +171,13 @@ function steering(
         isHeld('quarantined')
           ? letGo(visit, `${id}/release`, 'Release', 'The quarantine ends, and it is asked again.')
           : html`${
-              isLeftAlone
-                ? letGo(visit, `${id}/release`, 'Ask it again now', 'Ends what the service decided by itself.')
+              isOpen
+                ? letGo(
+                    visit,
+                    `${id}/release`,
+                    'Ask it again now',
+                    'Ends what the service decided by itself: the next request goes there.',
+                  )
                 : ''
             }
             ${hold(visit, `${id}/quarantine`, 'Quarantine', 'Kept out as not to be trusted, until you release it.')}`

@@ -6,31 +6,40 @@ import type { Html } from '../layout.ts'
 type State = BackendCondition['state']
 
 const tones: Readonly<Record<State, 'good' | 'warn' | 'bad'>> = {
-  usable: 'good',
-  cooling: 'warn',
+  closed: 'good',
+  open: 'bad',
+  half_open: 'warn',
   quarantined: 'bad',
   drained: 'warn',
 }
-const words: Readonly<Record<State, string>> = {
-  usable: 'in use',
-  cooling: 'left alone',
+/** The state of a backend in words, wherever operators read it. */
+export const stateWords: Readonly<Record<State, string>> = {
+  closed: 'in use',
+  open: 'not asked',
+  half_open: 'being tried',
   quarantined: 'quarantined',
   drained: 'drained',
 }
 
 /**
- * How a backend stands, as operators are told. What they said themselves is read from where it is kept: a server follows
- * within a second, and until then would show the page after a button as it was before.
+ * The state of a backend as operators read it. What they decided is read from the store: a server follows within a second,
+ * and until then would show the page after a button as it was before.
  */
 export function standing(condition: BackendCondition, controls: readonly BackendControl[]): BackendCondition {
   const hold = holdsOf(controls).get(condition.backendId)
   if (hold !== undefined)
     return { ...condition, state: hold.kind, reason: hold.kind, sinceMs: hold.sinceMs, untilMs: undefined }
-  if (condition.reason !== 'drained' && condition.reason !== 'quarantined') return condition
-  return { ...condition, state: 'usable', reason: undefined, sinceMs: undefined, untilMs: undefined }
+  const isHeld = condition.reason === 'drained' || condition.reason === 'quarantined'
+  const { sinceMs = 0 } = condition
+  const isReleased = controls.some(
+    ({ backendId, kind, atMs }) => backendId === condition.backendId && kind === 'released' && atMs >= sinceMs,
+  )
+  if (!isHeld && !isReleased) return condition
+  return { ...condition, state: 'closed', reason: undefined, sinceMs: undefined, untilMs: undefined }
 }
 
-/** How a backend stands, as a mark behind its name. */
-export function standingTag({ state }: Pick<BackendCondition, 'state'>): Html {
-  return html`<span class="tag ${tones[state]}">${words[state]}</span>`
+/** The state of a backend as a tag behind its name. */
+export function standingTag({ state, isTroubled }: Pick<BackendCondition, 'state' | 'isTroubled'>): Html {
+  if (state === 'closed' && isTroubled) return html`<span class="tag warn">in use, fails often</span>`
+  return html`<span class="tag ${tones[state]}">${stateWords[state]}</span>`
 }

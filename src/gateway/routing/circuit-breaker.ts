@@ -1,0 +1,188 @@
+import type { OpenReason } from '../../domain/backend-condition.ts'
+import type { UpstreamError } from '../../domain/upstream.ts'
+import { OutcomeWindow } from './outcome-window.ts'
+
+/** A breaker opens when more than half of the outcomes in its window are failures, and at least this many. */
+const failuresToOpen = 5
+/** After it closed on the first sign of an answer, until one answer is complete: fewer failures open it again. */
+const failuresToReopen = 2
+const rateToOpen = 0.5
+/** Above this error rate a backend is in trouble, and retries that go to it need a budget. */
+const rateOfTrouble = 0.2
+
+/**
+ * How long it stays open for failures: this share of the time it has been down, within these bounds, give or take a
+ * fifth. After an outage of 60 s a probe is at most 18 s away; after a long one 30 s (contract 9.3).
+ */
+const shareOfDowntime = 0.25
+const shortestOpenMs = 1_000
+const longestOpenMs = 25_000
+const jitter = 0.2
+
+/** For a 429 without `Retry-After`. */
+const defaultRetryAfterMs = 5_000
+/** An upstream's `Retry-After` is taken within these bounds (contract 5.2). */
+const shortestRetryAfterMs = 1_000
+const longestRetryAfterMs = 300_000
+/** Between two attempts with credentials that were rejected (contract 5.4). */
+const rejectedCredentialsMs = 60_000
+/** How long one probe keeps other probes away. Later another may go, whatever became of the first. */
+const probeLeaseMs = 5_000
+
+/** `half_open`: the open interval has ended, and one probe at a time is let through. */
+export type BreakerState = 'closed' | 'open' | 'half_open'
+
+/** One attempt as its breaker sees it. Attempts that began before the last change of state say nothing about it. */
+export interface Ticket {
+  epoch: number
+}
+
+export interface CircuitBreakerOptions {
+  /** From 0 to 1; spreads the ends of open intervals. */
+  readonly random: () => number
+  /** Told when it opens first, and when a complete answer proves that the outage is over. */
+  readonly onChange: (change: 'opened' | 'recovered', reason: OpenReason, downMs: number) => void
+}
+
+/** The circuit breaker of one backend (contract 9.3). All times are readings of one monotonic clock, milliseconds. */
+export class CircuitBreaker {
+  readonly #options: CircuitBreakerOptions
+  readonly #window = new OutcomeWindow()
+  #epoch = 0
+  /** Why it is open or half-open; undefined while closed. */
+  #reason: OpenReason | undefined
+  #untilMs = 0
+  /** When it opened first, until an answer is complete again. */
+  #downSinceMs: number | undefined
+  #downReason: OpenReason = 'failing'
+  #failuresInARow = 0
+  #probe: Ticket | undefined
+  #probeUntilMs = 0
+
+  constructor(options: CircuitBreakerOptions) {
+    this.#options = options
+  }
+
+  get reason(): OpenReason | undefined {
+    return this.#reason
+  }
+
+  get untilMs(): number {
+    return this.#untilMs
+  }
+
+  get downSinceMs(): number | undefined {
+    return this.#downSinceMs
+  }
+
+  state(nowMs: number): BreakerState {
+    if (this.#reason === undefined) return 'closed'
+    return nowMs < this.#untilMs ? 'open' : 'half_open'
+  }
+
+  /** Whether a request may go there as to any healthy backend, or as the probe. */
+  isUsable(nowMs: number): boolean {
+    if (this.#reason === undefined) return true
+    return nowMs >= this.#untilMs && !this.#isProbeOut(nowMs)
+  }
+
+  /** Whether a request that has no usable backend may ask it: not while the provider named a time, or refuses us. */
+  isLastResort(nowMs: number): boolean {
+    return this.#reason === 'failing' || nowMs >= this.#untilMs
+  }
+
+  /** Whether it fails often enough for retries that go there to multiply the load (contract 5.2). */
+  isTroubled(nowMs: number): boolean {
+    if (this.#reason !== undefined) return true
+    const { failures, rate } = this.#window.read(nowMs)
+    return failures >= failuresToOpen && rate > rateOfTrouble
+  }
+
+  /** Failures since the last complete answer. */
+  get failuresInARow(): number {
+    return this.#failuresInARow
+  }
+
+  /** An attempt begins. Where the breaker is half-open and no probe is out, it is the probe. */
+  begin(nowMs: number): Ticket {
+    const ticket = { epoch: this.#epoch }
+    if (this.#reason !== undefined && this.isUsable(nowMs)) {
+      this.#probe = ticket
+      this.#probeUntilMs = nowMs + probeLeaseMs
+    }
+    return ticket
+  }
+
+  /** The attempt ended without saying anything about the backend. */
+  release(ticket: Ticket): void {
+    if (this.#probe === ticket) this.#probe = undefined
+  }
+
+  /** The first sign of an answer: closes it. */
+  sawAnswer(ticket: Ticket): void {
+    if (ticket.epoch !== this.#epoch || this.#reason === undefined) return
+    this.#reason = undefined
+    this.#probe = undefined
+    this.#epoch += 1
+    ticket.epoch = this.#epoch
+  }
+
+  /** The answer is complete. */
+  succeeded(ticket: Ticket, account: string, nowMs: number): void {
+    this.sawAnswer(ticket)
+    this.release(ticket)
+    if (ticket.epoch !== this.#epoch) return
+    this.#failuresInARow = 0
+    this.#window.record(account, false, nowMs)
+    if (this.#downSinceMs === undefined) return
+    this.#options.onChange('recovered', this.#downReason, nowMs - this.#downSinceMs)
+    this.#downSinceMs = undefined
+  }
+
+  /** The attempt failed, before its first content or after, and the backend is to blame. */
+  failed(ticket: Ticket, account: string, { outcome, retryAfterMs }: UpstreamError, nowMs: number): void {
+    this.release(ticket)
+    this.#failuresInARow += 1
+    if (retryAfterMs !== undefined || outcome === 'rate_limited') {
+      const askedMs = retryAfterMs ?? defaultRetryAfterMs
+      return this.#open('rate', Math.min(longestRetryAfterMs, Math.max(shortestRetryAfterMs, askedMs)), nowMs)
+    }
+    if (ticket.epoch !== this.#epoch) return
+    this.#window.record(account, true, nowMs)
+    if (outcome === 'rejected_credentials') return this.#open('credentials', rejectedCredentialsMs, nowMs)
+    const state = this.state(nowMs)
+    if (state === 'half_open' || (state === 'closed' && this.#failsTooOften(nowMs)))
+      this.#open('failing', this.#openIntervalMs(nowMs), nowMs)
+  }
+
+  #failsTooOften(nowMs: number): boolean {
+    const { failures, rate } = this.#window.read(nowMs)
+    const least = this.#downSinceMs === undefined ? failuresToOpen : failuresToReopen
+    return failures >= least && rate > rateToOpen
+  }
+
+  #openIntervalMs(nowMs: number): number {
+    const downMs = this.#downSinceMs === undefined ? 0 : nowMs - this.#downSinceMs
+    const intervalMs = Math.min(longestOpenMs, Math.max(shortestOpenMs, downMs * shareOfDowntime))
+    return intervalMs * (1 - jitter + 2 * jitter * this.#options.random())
+  }
+
+  #open(reason: OpenReason, forMs: number, nowMs: number): void {
+    const untilMs = nowMs + forMs
+    // Of two reasons the one that lasts longer stands.
+    if (this.#reason !== undefined && this.#untilMs > untilMs) return
+    this.#reason = reason
+    this.#untilMs = untilMs
+    this.#probe = undefined
+    this.#epoch += 1
+    this.#window.clear()
+    if (this.#downSinceMs !== undefined) return
+    this.#downSinceMs = nowMs
+    this.#downReason = reason
+    this.#options.onChange('opened', reason, 0)
+  }
+
+  #isProbeOut(nowMs: number): boolean {
+    return this.#probe !== undefined && nowMs < this.#probeUntilMs
+  }
+}

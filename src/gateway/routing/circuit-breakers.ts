@@ -1,0 +1,134 @@
+import type { BackendCondition, OpenReason } from '../../domain/backend-condition.ts'
+import type { Hold, HoldKind } from '../../domain/backend-controls.ts'
+import { BoundedMap } from '../../domain/bounded-map.ts'
+import type { Clock } from '../../domain/clock.ts'
+import type { EventLog } from '../../domain/events.ts'
+import type { AttemptObserver } from '../attempt.ts'
+import { BackendBreakers, type Asker } from './backend-breakers.ts'
+import { CircuitBreaker } from './circuit-breaker.ts'
+
+/** Backends remembered; the one asked first is forgotten first. */
+const maxBackends = 10_000
+
+/** Why a backend is not asked: its breaker is open, or an operator keeps it out. */
+export type PassedByReason = OpenReason | HoldKind
+
+/** Whether a backend may be asked now. `untilMs` is epoch milliseconds, `Infinity` where only an operator ends it. */
+export type Availability =
+  | { readonly usable: true }
+  | {
+      readonly usable: false
+      readonly reason: PassedByReason
+      readonly untilMs: number
+      /** Whether a request that finds no usable backend may ask it all the same (contract 9.3). */
+      readonly isLastResort: boolean
+    }
+
+const usable: Availability = { usable: true }
+
+export interface CircuitBreakersParts {
+  readonly clock: Clock
+  /** From 0 to 1. */
+  readonly random: () => number
+  readonly log: EventLog
+}
+
+/**
+ * Which backends are asked: circuit breakers by backend and credential, and the holds of operators (contract 5.2, 9.3).
+ * A backend that belongs to one account has an id of its own, so its failures touch nobody else (contract 9.9).
+ */
+export class CircuitBreakers {
+  readonly #parts: CircuitBreakersParts
+  readonly #byBackend = new BoundedMap<string, BackendBreakers>(maxBackends)
+  /** Kept apart: what an operator decided is never forgotten to make room. */
+  #holds: ReadonlyMap<string, Hold> = new Map()
+
+  constructor(parts: CircuitBreakersParts) {
+    this.#parts = parts
+  }
+
+  /** Without an asker: whether it may be asked for text. */
+  availability(backendId: string, asker?: Asker): Availability {
+    const hold = this.#holds.size === 0 ? undefined : this.#holds.get(backendId)
+    if (hold !== undefined)
+      return { usable: false, reason: hold.kind, untilMs: Number.POSITIVE_INFINITY, isLastResort: false }
+    const breakers = this.#byBackend.get(backendId)
+    if (breakers === undefined || breakers.isClosed) return usable
+    const nowMs = this.#nowMs()
+    const applying = [breakers.whole, asker && breakers.breakerFor(asker)].filter((breaker) => breaker !== undefined)
+    const barring = applying.find((breaker) => !breaker.isUsable(nowMs))
+    if (barring === undefined) return usable
+    return {
+      usable: false,
+      reason: barring.reason ?? 'failing',
+      untilMs: this.#wallMs(Math.max(barring.untilMs, nowMs)),
+      isLastResort: applying.every((breaker) => breaker.isLastResort(nowMs)),
+    }
+  }
+
+  /** Whether the backend is down or often fails, so that retries that go there need a budget (contract 5.2). */
+  isTroubled(backendId: string): boolean {
+    return this.#byBackend.get(backendId)?.whole.isTroubled(this.#nowMs()) ?? false
+  }
+
+  /** A request goes to this backend. The observer is told how the attempt goes, and of its end. */
+  begin(backendId: string, asker: Asker): AttemptObserver {
+    let breakers = this.#byBackend.get(backendId)
+    if (breakers === undefined) {
+      breakers = new BackendBreakers({
+        nowMs: () => this.#nowMs(),
+        wallMs: () => this.#parts.clock.nowMs(),
+        newBreaker: (contentKind) => this.#newBreaker(backendId, contentKind),
+      })
+      this.#byBackend.set(backendId, breakers)
+    }
+    return breakers.begin(asker)
+  }
+
+  /** Takes exactly these backends out of use. Requests under way there are not touched. */
+  hold(holds: ReadonlyMap<string, Hold>): void {
+    this.#holds = holds
+  }
+
+  /** Closes the backend's breakers and forgets its failures; an operator's hold stays. */
+  forgive(backendId: string): void {
+    this.#byBackend.delete(backendId)
+  }
+
+  /** The state of a backend, for operators. */
+  condition(backendId: string): BackendCondition {
+    const breakers = this.#byBackend.get(backendId)
+    const failures = breakers?.whole.failuresInARow ?? 0
+    const isTroubled = this.isTroubled(backendId)
+    const known = { backendId, isTroubled, failures, lastFailure: breakers?.lastFailure }
+    const hold = this.#holds.get(backendId)
+    if (hold !== undefined)
+      return { ...known, state: hold.kind, reason: hold.kind, sinceMs: hold.sinceMs, untilMs: undefined }
+    const nowMs = this.#nowMs()
+    const state = breakers?.whole.state(nowMs) ?? 'closed'
+    if (breakers === undefined || state === 'closed')
+      return { ...known, state: 'closed', reason: undefined, sinceMs: undefined, untilMs: undefined }
+    const { reason, downSinceMs = nowMs, untilMs } = breakers.whole
+    return { ...known, state, reason, sinceMs: this.#wallMs(downSinceMs), untilMs: this.#wallMs(untilMs) }
+  }
+
+  #newBreaker(backend: string, contentKind: string): CircuitBreaker {
+    const { random, log } = this.#parts
+    return new CircuitBreaker({
+      random,
+      onChange: (change, reason, downMs) =>
+        change === 'opened'
+          ? log({ event: 'backend_down', backend, contentKind, reason })
+          : log({ event: 'backend_back', backend, contentKind, downMs: Math.round(downMs) }),
+    })
+  }
+
+  #nowMs(): number {
+    return this.#parts.clock.monotonicMs()
+  }
+
+  /** The wall time at a reading of the monotonic clock. */
+  #wallMs(monotonicMs: number): number {
+    return this.#parts.clock.nowMs() + monotonicMs - this.#nowMs()
+  }
+}
