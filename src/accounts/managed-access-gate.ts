@@ -69,7 +69,7 @@ export class ManagedAccessGate {
 
   async #check(): Promise<void> {
     const { clock } = this.#needs
-    const beganMs = clock.nowMs()
+    const beganMs = clock.monotonicMs()
     try {
       await this.#judge(await checkReadiness(this.#needs, 'while_on'), beganMs)
     } catch {
@@ -93,7 +93,7 @@ export class ManagedAccessGate {
   /** Calm for long enough, and the opening is in the log: what cannot be recorded is not done. */
   async #mayOpen(): Promise<boolean> {
     const { store, clock, onEvent } = this.#needs
-    if (this.#isEnded || clock.nowMs() - this.#failedAtMs < calmMs) return false
+    if (this.#isEnded || clock.monotonicMs() - this.#failedAtMs < calmMs) return false
     try {
       const { sequence, hash } = await store.appendAudit(
         this.#record({ type: 'managed.opened', reason: 'switched_on' }),
@@ -111,14 +111,14 @@ export class ManagedAccessGate {
   #trustFrom(beganMs: number): void {
     this.#trust?.cancel()
     const { clock } = this.#needs
-    const leftMs = Math.max(0, trustMs - (clock.nowMs() - beganMs))
+    const leftMs = Math.max(0, trustMs - (clock.monotonicMs() - beganMs))
     this.#trust = clock.after(leftMs, () => this.#shut('store_silent', true))
   }
 
   #shut(reason: GateReason, isFailure: boolean): void {
     const { store, clock, onEvent } = this.#needs
     this.#trust?.cancel()
-    if (isFailure) this.#failedAtMs = clock.nowMs()
+    if (isFailure) this.#failedAtMs = clock.monotonicMs()
     if (this.#open === nobody) return
     this.#open = nobody
     this.#onChange()

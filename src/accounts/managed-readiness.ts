@@ -35,7 +35,7 @@ export async function checkReadiness(needs: ReadinessNeeds, when: 'always' | 'wh
 export function recentReadiness(needs: ReadinessNeeds): () => Promise<ManagedReadiness> {
   let last: { readonly found: Promise<ManagedReadiness>; readonly atMs: number } | undefined
   return () => {
-    const nowMs = needs.clock.nowMs()
+    const nowMs = needs.clock.monotonicMs()
     if (last === undefined || nowMs - last.atMs >= recentMs) {
       const found = checkReadiness(needs, 'always')
       found.catch(() => {

@@ -14,7 +14,7 @@ export interface ScannerNeeds {
    * throw means that they cannot be had just now; no keys at all mean the same.
    */
   readonly fetchKeys: () => Promise<readonly ScanningKey[]>
-  readonly clock: Pick<Clock, 'nowMs'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
 /** The scanner's keys cannot be had, so nothing is known of a message: it is to be sent again after `retryAfterMs`. */
@@ -55,11 +55,11 @@ export class Scanner {
   }
 
   #ageMs(): number {
-    return this.#needs.clock.nowMs() - this.#fetchedAtMs
+    return this.#needs.clock.monotonicMs() - this.#fetchedAtMs
   }
 
   #fetch(): Promise<void> {
-    const leftMs = this.#pausedUntilMs - this.#needs.clock.nowMs()
+    const leftMs = this.#pausedUntilMs - this.#needs.clock.monotonicMs()
     if (leftMs > 0) return Promise.reject(new ScanningKeysUnavailable(leftMs))
     this.#fetching ??= this.#fetchOnce().finally(() => (this.#fetching = undefined))
     return this.#fetching
@@ -71,11 +71,11 @@ export class Scanner {
     if (keys.length === 0) {
       const pauseMs = Math.min(firstPauseMs * 2 ** this.#failures, longestPauseMs)
       this.#failures += 1
-      this.#pausedUntilMs = clock.nowMs() + pauseMs
+      this.#pausedUntilMs = clock.monotonicMs() + pauseMs
       throw new ScanningKeysUnavailable(pauseMs)
     }
     this.#keys = keys
-    this.#fetchedAtMs = clock.nowMs()
+    this.#fetchedAtMs = clock.monotonicMs()
     this.#failures = 0
   }
 }

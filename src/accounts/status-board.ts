@@ -68,14 +68,15 @@ export class StatusBoard implements AsyncDisposable {
     const nowMs = clock.nowMs()
     const isAnswered = event.outcome === 'answered'
     for (const name of event.failed ?? []) {
-      this.#hour.note(nowMs, name, false)
+      this.#hour.note(clock.monotonicMs(), name, false)
       if (backends.includes(name)) this.#tally.note(nowMs, 'backend', name, false)
     }
     if (event.upstream === undefined) {
       if (!isAnswered && this.#isOurFault(event)) this.#tally.note(nowMs, 'profile', event.profile, false)
       return
     }
-    if (isAnswered) this.#hour.note(nowMs, event.upstream, true, event.attempts === 1 ? event.ms : undefined)
+    if (isAnswered)
+      this.#hour.note(clock.monotonicMs(), event.upstream, true, event.attempts === 1 ? event.ms : undefined)
     // What an account brought itself says nothing of the service.
     if (!backends.includes(event.upstream)) return
     if (isAnswered) this.#tally.note(nowMs, 'backend', event.upstream, true)
@@ -84,14 +85,14 @@ export class StatusBoard implements AsyncDisposable {
 
   /** How a configured backend did within the last hour, in requests of this process. */
   lastHour(backendId: string): HourCount {
-    return this.#hour.read(this.#parts.clock.nowMs(), backendId)
+    return this.#hour.read(this.#parts.clock.monotonicMs(), backendId)
   }
 
   /** Everything that the page says, at most ten seconds old. */
   read(): Promise<ServiceStatus> {
-    const nowMs = this.#parts.clock.nowMs()
+    const nowMs = this.#parts.clock.monotonicMs()
     if (this.#read !== undefined && nowMs - this.#read.atMs < freshMs) return this.#read.status
-    const status = this.#look(nowMs)
+    const status = this.#look(this.#parts.clock.nowMs())
     this.#read = { status, atMs: nowMs }
     // What failed is asked again at once.
     status.catch(() => {

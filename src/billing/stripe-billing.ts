@@ -142,7 +142,7 @@ class SoldPrices {
   }
 
   async #read(): Promise<KnownPrices> {
-    const nowMs = this.#clock.nowMs()
+    const nowMs = this.#clock.monotonicMs()
     if (this.#known !== undefined && nowMs < this.#known.untilMs) return this.#known
     const entries = Array.from(this.#prices, ([planId, [priceId]]) => ({ planId, priceId: priceId ?? '' }))
     const prices = await Promise.all(entries.map(({ priceId }) => this.#stripe.prices.retrieve(priceId)))

@@ -3,13 +3,13 @@ export const minuteMs = 60_000
 /** Entries that have left are let go when there are so many, and more than half of all. */
 const laxity = 1024
 
-/** One admission, epoch milliseconds, and the key that it was made with. */
+/** One admission, milliseconds, and the key that it was made with. */
 export interface RecentAdmission {
   readonly atMs: number
   readonly keyId: string
 }
 
-/** The admissions of the last 60 s, in rising order. Times are epoch milliseconds of one clock that does not go back. */
+/** The admissions of the last 60 s, in rising order. Times are milliseconds of one clock that does not go back. */
 export class MinuteLog {
   #timesMs: number[]
   #keyIds: string[]

@@ -23,6 +23,21 @@ export function periodAt(nowMs: number): Period {
   }
 }
 
+/** One instant, for the counters of an account. */
+export interface Moment {
+  /** For what people are shown. */
+  readonly wallMs: number
+  /** For the minute: see `Clock.monotonicMs`. */
+  readonly monotonicMs: number
+  /** The month that is charged. */
+  readonly period: Period
+}
+
+/** The instant `nowMs` of a clock that is never set. */
+export function momentAt(nowMs: number): Moment {
+  return { wallMs: nowMs, monotonicMs: nowMs, period: periodAt(nowMs) }
+}
+
 /** A limit of one key inside its account's minute: so many of its own admissions in any 60 s. */
 export interface KeyRate {
   readonly keyId: string
@@ -61,7 +76,8 @@ interface Standing {
 /**
  * The exact counters of one account (contract 4.2): a log of the admissions of the last 60 s, and the units of the
  * month, used and reserved. The limit of a key is decided on the same log, so that it holds from the moment in which it
- * is set. All times are epoch milliseconds of one clock that does not go back.
+ * is set. When the month turns, in either direction, the counters of the month before are kept, so that a turn that a
+ * wrong clock caused is undone by its correction.
  */
 export class AccountMeter {
   readonly #minute: MinuteLog
@@ -71,12 +87,17 @@ export class AccountMeter {
   #used: number
   /** Units of admitted requests of this period that are not settled yet. */
   #reserved = 0
+  #other: { readonly periodId: string; used: number; reserved: number } | undefined
 
-  constructor(nowMs: number, recent: readonly RecentAdmission[], usedThisPeriod: number) {
+  /** `recent` has wall times. */
+  constructor(now: Moment, recent: readonly RecentAdmission[], usedThisPeriod: number) {
     // What a wall clock that was set back left in the future would otherwise block for longer than a minute.
-    const past = recent.map(({ atMs, keyId }) => ({ atMs: Math.min(atMs, nowMs), keyId }))
+    const past = recent.map(({ atMs, keyId }) => ({
+      atMs: now.monotonicMs - Math.max(0, now.wallMs - atMs),
+      keyId,
+    }))
     this.#minute = new MinuteLog(past.sort((a, b) => a.atMs - b.atMs))
-    this.#period = periodAt(nowMs)
+    this.#period = now.period
     this.#used = usedThisPeriod
   }
 
@@ -84,45 +105,54 @@ export class AccountMeter {
     return this.#period.id
   }
 
+  /** Whether the counters of a month are here, or it is a later one, which begins at zero. */
+  covers({ id, startMs }: Period): boolean {
+    return startMs >= this.#period.startMs || id === this.#other?.periodId
+  }
+
   /** Takes one request of a key and its units of the month, or says why not. A refusal takes nothing. */
   admit(
-    nowMs: number,
+    now: Moment,
     plan: Plan,
     { keyId, units }: { readonly keyId: string; readonly units: number },
     rate?: KeyRate,
   ): Refusal | undefined {
-    this.#advance(nowMs)
-    const isKeySpent = rate !== undefined && this.#minuteOf(rate.keyId, nowMs).open >= rate.perMinute
+    this.#advance(now)
+    const isKeySpent = rate !== undefined && this.#minuteOf(rate.keyId, now.monotonicMs).open >= rate.perMinute
     if (isKeySpent || this.#minute.open >= plan.requestsPerMinute) {
-      const { limit, isOfKey, freeAtMs } = this.#tighter(nowMs, plan, rate)
-      const seconds = Math.ceil((freeAtMs - nowMs) / 1000)
+      const { limit, isOfKey, freeAtMs } = this.#tighter(now.monotonicMs, plan, rate)
+      const seconds = Math.ceil((freeAtMs - now.monotonicMs) / 1000)
       return { reason: 'minute', limit, isOfKey, retryAfterSeconds: Math.min(60, Math.max(1, seconds)) }
     }
     if (this.#used + this.#reserved + units > plan.requestsPerMonth) {
       return { reason: 'month', resetsAt: Math.floor(this.#period.endMs / 1000) }
     }
-    this.#minute.add(nowMs, keyId)
-    if (this.#keyMinutes !== undefined) this.#noteKey(nowMs, keyId)
+    this.#minute.add(now.monotonicMs, keyId)
+    if (this.#keyMinutes !== undefined) this.#noteKey(now.monotonicMs, keyId)
     this.#reserved += units
     return undefined
   }
 
   /** Settles an admission of period `periodId`: `charged` of its `reserved` units stay used. */
-  settle(nowMs: number, periodId: string, reserved: number, charged: number): void {
-    this.#advance(nowMs)
-    if (periodId !== this.#period.id) return
-    this.#reserved -= reserved
-    this.#used += charged
+  settle(now: Moment, periodId: string, reserved: number, charged: number): void {
+    this.#advance(now)
+    if (periodId === this.#period.id) {
+      this.#reserved -= reserved
+      this.#used += charged
+    } else if (periodId === this.#other?.periodId) {
+      this.#other.reserved -= reserved
+      this.#other.used += charged
+    }
   }
 
-  signals(nowMs: number, plan: Plan, rate?: KeyRate): UsageSignals {
-    this.#advance(nowMs)
-    const { limit, remaining, freeAtMs } = this.#tighter(nowMs, plan, rate)
+  signals(now: Moment, plan: Plan, rate?: KeyRate): UsageSignals {
+    this.#advance(now)
+    const { limit, remaining, freeAtMs } = this.#tighter(now.monotonicMs, plan, rate)
     const quotaUsed = Math.min(this.#used + this.#reserved, plan.requestsPerMonth)
     return {
       rateLimit: limit,
       rateRemaining: remaining,
-      rateReset: Math.ceil(freeAtMs / 1000),
+      rateReset: Math.ceil((now.wallMs + freeAtMs - now.monotonicMs) / 1000),
       quotaLimit: plan.requestsPerMonth,
       quotaUsed,
       quotaRemaining: plan.requestsPerMonth - quotaUsed,
@@ -131,8 +161,8 @@ export class AccountMeter {
   }
 
   /** Whether no request of the last minute and none in flight is counted here. */
-  isIdle(nowMs: number): boolean {
-    this.#advance(nowMs)
+  isIdle(now: Moment): boolean {
+    this.#advance(now)
     return this.#reserved === 0 && this.#minute.open === 0
   }
 
@@ -164,13 +194,15 @@ export class AccountMeter {
     minute?.add(nowMs, keyId)
   }
 
-  #advance(nowMs: number): void {
-    this.#minute.advance(nowMs)
-    if (nowMs >= this.#period.endMs) {
-      this.#period = periodAt(nowMs)
-      this.#used = 0
-      this.#reserved = 0
-    }
+  #advance({ monotonicMs, period }: Moment): void {
+    this.#minute.advance(monotonicMs)
+    if (period.id === this.#period.id) return
+    const left = { periodId: this.#period.id, used: this.#used, reserved: this.#reserved }
+    const entered = this.#other?.periodId === period.id ? this.#other : undefined
+    this.#period = period
+    this.#used = entered?.used ?? 0
+    this.#reserved = entered?.reserved ?? 0
+    this.#other = left
   }
 }
 

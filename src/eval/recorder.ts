@@ -100,7 +100,7 @@ export class Recorder {
     }
     const failure = this.#failed.get(key)
     if (failure !== undefined) throw failure.error
-    const startedMs = this.#of.port.clock.nowMs()
+    const startedMs = this.#of.port.clock.monotonicMs()
     const progress = { hasBegun: false }
     for (let tries = 1; ; tries++) {
       try {
@@ -110,7 +110,7 @@ export class Recorder {
         if (error.outcome === 'rejected_credentials') throw new EvaluationStop('credentials', member.id)
         // What has begun to be passed on cannot be begun again.
         if (tries === maxTries || progress.hasBegun || !passing.has(error.outcome)) {
-          this.#failed.set(key, { error, ms: Math.round(this.#of.port.clock.nowMs() - startedMs) })
+          this.#failed.set(key, { error, ms: Math.round(this.#of.port.clock.monotonicMs() - startedMs) })
           throw error
         }
         const waitMs = Math.min(longestWaitMs, error.retryAfterMs ?? firstWaitMs * 2 ** (tries - 1))
@@ -132,8 +132,8 @@ export class Recorder {
     const worstUsd = this.#book.worstUsd(member, call.conversation)
     const reservation = await this.#reserve(call.role, member, worstUsd, signal)
     port.journal.began(key, worstUsd)
-    const startedMs = port.clock.nowMs()
-    const elapsedMs = (): number => Math.round(port.clock.nowMs() - startedMs)
+    const startedMs = port.clock.monotonicMs()
+    const elapsedMs = (): number => Math.round(port.clock.monotonicMs() - startedMs)
     const events: AnswerEvent[] = []
     let status: Parameters<Book['close']>[1]['status'] = 'cut'
     try {

@@ -36,7 +36,7 @@ export class AttemptRun implements UpstreamListener {
   readonly backend: Backend
   lane: Lane
   upstreamRequestId: string | undefined
-  /** When the last event came, epoch milliseconds: keep-alives of the backend do not count (contract 5.7). */
+  /** When the last event came, monotonic milliseconds: keep-alives of the backend do not count (contract 5.7). */
   lastEventMs: number
   readonly startedMs: number
   readonly #clock: Clock
@@ -65,7 +65,7 @@ export class AttemptRun implements UpstreamListener {
     this.lane = lane
     this.#stream = stream
     this.#clock = clock
-    this.startedMs = clock.nowMs()
+    this.startedMs = clock.monotonicMs()
     this.lastEventMs = this.startedMs
   }
 
@@ -168,7 +168,7 @@ export class AttemptRun implements UpstreamListener {
       this.#failBefore(chunk, asError(error))
       return
     }
-    if (this.lane.alive) this.lastEventMs = this.#clock.nowMs()
+    if (this.lane.alive) this.lastEventMs = this.#clock.monotonicMs()
     if (this.#flow !== undefined) {
       if (text !== '') this.#flow.write(text)
       if (this.lane.fault !== undefined) this.stop(this.lane.fault)

@@ -51,7 +51,7 @@ export class Course {
   constructor(parts: CourseParts, of: CourseOf, written?: WrittenBody) {
     this.#parts = parts
     this.#of = of
-    this.#startedMs = parts.clock.nowMs()
+    this.#startedMs = parts.clock.monotonicMs()
     const laneFor = (backend: Backend): Lane => this.#ownLane?.(backend) ?? this.#openLane(backend)
     const { request, accountId, backends, context } = of
     this.#failover =
@@ -264,7 +264,7 @@ export class Course {
   }
 
   #elapsedMs(): number {
-    return this.#parts.clock.nowMs() - this.#startedMs
+    return this.#parts.clock.monotonicMs() - this.#startedMs
   }
 
   #leave(): void {

@@ -7,6 +7,8 @@ import type { AnswerSink } from './ports.ts'
 const slowReaderMs = 60_000
 /** After its terminal event a backend has this long to close its stream; usage may still come. */
 const afterTerminalMs = 1_000
+/** A look that is later than this shows that the process was paused: nobody could be heard meanwhile. */
+const pauseFromMs = 1_000
 
 /** How a stream that had begun came to its end. */
 export type DeliveryEnd =
@@ -33,7 +35,7 @@ export class Delivery implements Flow {
     this.#clock = clock
     this.#keepAliveMs = keepAliveMs
     this.#done = done
-    this.#lastWriteMs = clock.nowMs()
+    this.#lastWriteMs = clock.monotonicMs()
     sink.onDrain(() => this.#drained())
     this.#watch()
   }
@@ -43,7 +45,7 @@ export class Delivery implements Flow {
     this.#lastWriteMs = this.#run.lastEventMs
     const taken = this.#sink.write(text, this.#run.lane.encoding)
     if (!taken && this.#blockedSinceMs === undefined) {
-      this.#blockedSinceMs = this.#clock.nowMs()
+      this.#blockedSinceMs = this.#clock.monotonicMs()
       this.#run.pause()
     }
   }
@@ -63,12 +65,18 @@ export class Delivery implements Flow {
     if (this.#blockedSinceMs === undefined) return
     this.#blockedSinceMs = undefined
     // The backend could not send meanwhile, so its silence does not count.
-    this.#run.lastEventMs = this.#clock.nowMs()
+    this.#run.lastEventMs = this.#clock.monotonicMs()
     this.#run.resume()
   }
 
-  #watch(): void {
-    const nowMs = this.#clock.nowMs()
+  /** `dueAtMs` is when this look was to happen. What a pause of the process took away counts as nobody's silence. */
+  #watch(dueAtMs?: number): void {
+    const nowMs = this.#clock.monotonicMs()
+    const pausedMs = dueAtMs === undefined ? 0 : nowMs - dueAtMs
+    if (pausedMs >= pauseFromMs) {
+      this.#run.lastEventMs = Math.min(nowMs, this.#run.lastEventMs + pausedMs)
+      if (this.#blockedSinceMs !== undefined) this.#blockedSinceMs = Math.min(nowMs, this.#blockedSinceMs + pausedMs)
+    }
     const { idleMs } = this.#run.backend.timeouts
     const silentMs = this.#run.lane.finished ? Math.min(afterTerminalMs, idleMs) : idleMs
     let dueMs = this.#keepAliveMs
@@ -84,7 +92,8 @@ export class Delivery implements Flow {
       if (quietMs >= this.#keepAliveMs) this.#keepAlive(nowMs)
       else dueMs -= quietMs
     }
-    this.#timer = this.#clock.after(Math.min(dueMs, silentMs, afterTerminalMs), () => this.#watch())
+    const nextMs = Math.min(dueMs, silentMs, afterTerminalMs)
+    this.#timer = this.#clock.after(nextMs, () => this.#watch(nowMs + nextMs))
   }
 
   #keepAlive(nowMs: number): void {

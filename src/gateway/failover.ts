@@ -167,7 +167,7 @@ export class Failover {
   #end(run: AttemptRun, error?: unknown): void {
     run.tellError(this.#parts.providerErrors, this.#request.id)
     this.release()
-    this.attempts.push(attemptOf(run, this.#parts.clock.nowMs(), error))
+    this.attempts.push(attemptOf(run, this.#parts.clock.monotonicMs(), error))
     logRejectedCredentials(this.#parts.log, { backend: run.backend.id, requestId: this.#request.id }, error)
   }
 

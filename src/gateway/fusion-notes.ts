@@ -59,7 +59,10 @@ export class FusionNotes {
     const takesSeal = format === 'openai-responses' && hints.sealedReasoning === true
     return (memo) => {
       const nowMs = this.#clock.nowMs()
-      this.#byConversation.setLast(conversationKey(accountId, turns), { memo, untilMs: nowMs + rememberedMs })
+      this.#byConversation.setLast(conversationKey(accountId, turns), {
+        memo,
+        untilMs: this.#clock.monotonicMs() + rememberedMs,
+      })
       if (!takesSeal) return undefined
       return sealFor(ownIssuer, this.#sealer.seal([accountId, purpose], JSON.stringify({ ...memo, madeAtMs: nowMs })))
     }
@@ -79,7 +82,7 @@ export class FusionNotes {
   #find(accountId: string, turns: readonly Turn[]): FusionMemo | undefined {
     if (turns.length === 0 || this.#byConversation.size === 0) return undefined
     const found = this.#byConversation.get(conversationKey(accountId, turns))
-    return found === undefined || found.untilMs < this.#clock.nowMs() ? undefined : found.memo
+    return found === undefined || found.untilMs < this.#clock.monotonicMs() ? undefined : found.memo
   }
 
   #openNewest(accountId: string, turns: readonly Turn[]): FusionMemo | undefined {

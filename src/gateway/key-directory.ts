@@ -56,7 +56,7 @@ export class KeyDirectory {
 
   /** Whether what is remembered may be believed. */
   isFresh(): boolean {
-    return this.#clock.nowMs() - this.#confirmedMs < leaseMs
+    return this.#clock.monotonicMs() - this.#confirmedMs < leaseMs
   }
 
   /** The entry of a digest, or undefined where there is definitely none. @throws when the store cannot answer */
@@ -69,7 +69,7 @@ export class KeyDirectory {
 
   #isUnknown(digest: string): boolean {
     const untilMs = this.#unknown.get(digest)
-    return untilMs !== undefined && untilMs > this.#clock.nowMs() && this.isFresh()
+    return untilMs !== undefined && untilMs > this.#clock.monotonicMs() && this.isFresh()
   }
 
   #lookUp(digest: string): Promise<KnownKey | undefined> {
@@ -88,7 +88,7 @@ export class KeyDirectory {
   }
 
   #remember(digest: string, entry: KnownKey | undefined): void {
-    if (entry === undefined) this.#unknown.set(digest, this.#clock.nowMs() + unknownForMs)
+    if (entry === undefined) this.#unknown.set(digest, this.#clock.monotonicMs() + unknownForMs)
     else this.#entries.set(digest, entry)
   }
 
@@ -115,7 +115,7 @@ export class KeyDirectory {
   }
 
   async #confirm(): Promise<void> {
-    const askedMs = this.#clock.nowMs()
+    const askedMs = this.#clock.monotonicMs()
     const revision = await this.#inTime(this.#store.revision())
     if (revision !== this.#revision) {
       const isFirst = this.#revision === undefined

@@ -106,6 +106,6 @@ class MemberCall implements Disposable {
   #record(error?: unknown): void {
     if (this.#isRecorded) return
     this.#isRecorded = true
-    this.#of.record(attemptOf(this.#run, this.#of.parts.clock.nowMs(), error))
+    this.#of.record(attemptOf(this.#run, this.#of.parts.clock.monotonicMs(), error))
   }
 }

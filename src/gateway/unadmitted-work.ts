@@ -1,3 +1,4 @@
+import type { Clock } from '../domain/clock.ts'
 import { BoundedMap } from '../domain/bounded-map.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { minuteMs } from '../domain/minute-log.ts'
@@ -23,12 +24,12 @@ interface Spent {
  */
 export class UnadmittedWork {
   readonly #bytesPerMinute: number
-  readonly #nowMs: () => number
+  readonly #clock: Clock
   readonly #spent = new BoundedMap<string, Spent>(maxAccounts)
 
-  constructor(maxBodyBytes: number, nowMs: () => number) {
+  constructor(maxBodyBytes: number, clock: Clock) {
     this.#bytesPerMinute = Math.max(minBytesPerMinute, minBodiesPerMinute * maxBodyBytes)
-    this.#nowMs = nowMs
+    this.#clock = clock
   }
 
   /** Begins one request of an account. @throws ServiceError `rate_limit_exceeded` */
@@ -40,7 +41,7 @@ export class UnadmittedWork {
 
   /** `bytes` is negative where they are given back. */
   #spend(accountId: string, bytes: number): void {
-    const nowMs = this.#nowMs()
+    const nowMs = this.#clock.monotonicMs()
     const window = Math.floor(nowMs / minuteMs)
     const known = this.#spent.get(accountId)
     const before = known?.window === window ? known.bytes : 0
@@ -57,7 +58,7 @@ export class UnadmittedWork {
         name: 'refused',
         limit: this.#bytesPerMinute,
         unit: 'content-bytes',
-        endsAt: Math.ceil(endsAtMs / 1000),
+        endsAt: Math.ceil((this.#clock.nowMs() + endsAtMs - nowMs) / 1000),
       },
     })
   }

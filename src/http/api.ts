@@ -45,6 +45,7 @@ export interface ApiParts extends CallersParts {
   readonly edgeGate: boolean
   readonly limits: { readonly bodyBytes: number; readonly bodyMs: number; readonly streams: number }
   readonly clock: Clock
+  readonly nowMs: () => number
   readonly mintRequestId: () => string
   readonly log: EventLog
   readonly readiness: () => Readiness
@@ -123,10 +124,10 @@ export class Api {
       'lookups',
       uncountedPerMinute,
       'lists, stored answers and token counts of one account',
-      parts.nowMs,
+      parts.clock,
     )
     this.#intake = new Intake(parts.limits)
-    this.#work = new UnadmittedWork(parts.limits.bodyBytes, parts.nowMs)
+    this.#work = new UnadmittedWork(parts.limits.bodyBytes, parts.clock)
     this.#streamProbes = new StreamProbes(parts.clock)
     this.#callers = new Callers(parts)
     const { limits, clock } = parts

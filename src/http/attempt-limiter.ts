@@ -1,3 +1,4 @@
+import type { Clock } from '../domain/clock.ts'
 import { type LimiterWindow, ServiceError } from '../domain/errors.ts'
 import { minuteMs } from '../domain/minute-log.ts'
 import { WindowCounts } from '../domain/window-counts.ts'
@@ -15,25 +16,25 @@ export class AttemptLimiter {
   readonly #name: string
   readonly #perMinute: number
   readonly #whom: string
-  readonly #nowMs: () => number
+  readonly #clock: Clock
   readonly #counts = new WindowCounts(minuteMs, maxNames)
 
   /**
    * `name` is how the `RateLimit` fields call it; `whom` completes the sentence "… a minute are allowed on" for the person
    * who reads the refusal.
    */
-  constructor(name: string, perMinute: number, whom: string, nowMs: () => number) {
+  constructor(name: string, perMinute: number, whom: string, clock: Clock) {
     this.#name = name
     this.#perMinute = perMinute
     this.#whom = whom
-    this.#nowMs = nowMs
+    this.#clock = clock
   }
 
   /** Counts one for a name, and gives what is left. @throws ServiceError `rate_limit_exceeded` where there were too many */
   take(name: string): LimiterState {
-    const nowMs = this.#nowMs()
+    const nowMs = this.#clock.monotonicMs()
     const { count, endsAtMs } = this.#counts.add(name, nowMs)
-    const endsAt = Math.ceil(endsAtMs / 1000)
+    const endsAt = Math.ceil((this.#clock.nowMs() + endsAtMs - nowMs) / 1000)
     const window = { name: this.#name, limit: this.#perMinute, unit: 'requests', endsAt } as const
     if (count <= this.#perMinute) return { ...window, remaining: this.#perMinute - count }
     const seconds = Math.min(60, Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000)))

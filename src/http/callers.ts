@@ -1,3 +1,4 @@
+import type { Clock } from '../domain/clock.ts'
 import type { IncomingMessage } from 'node:http'
 import { clientAddress } from '../domain/client-address.ts'
 import { ServiceError } from '../domain/errors.ts'
@@ -14,7 +15,7 @@ export interface CallersParts {
   readonly gateway: Pick<Gateway, 'authenticate'>
   /** Proxies of the operator's own in front of the API: so many entries at the end of `X-Forwarded-For` are believed. */
   readonly trustedProxies: number
-  readonly nowMs: () => number
+  readonly clock: Clock
 }
 
 /** Says who sends a request, and holds back addresses that send bad keys. */
@@ -24,7 +25,7 @@ export class Callers {
 
   constructor(parts: CallersParts) {
     this.#parts = parts
-    this.#badKeys = new AttemptLimiter('bad_keys', badKeysPerMinute, 'an address that sends bad keys', parts.nowMs)
+    this.#badKeys = new AttemptLimiter('bad_keys', badKeysPerMinute, 'an address that sends bad keys', parts.clock)
   }
 
   /** At once where the key is remembered. @throws ServiceError as `Gateway.authenticate`, `key_address_not_allowed`, `rate_limit_exceeded` */

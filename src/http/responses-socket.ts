@@ -65,7 +65,7 @@ export class ResponsesSocket {
     this.#end = end
     this.#request = request
     this.#memory = new ConnectionMemory(parts.budget, parts.limits.bodyBytes)
-    this.#openedMs = parts.clock.nowMs()
+    this.#openedMs = parts.clock.monotonicMs()
     this.#lastTurnMs = this.#openedMs
     this.#timer = parts.clock.after(lookMs, () => this.#look())
     this.#listen(end)
@@ -105,7 +105,7 @@ export class ResponsesSocket {
   }
 
   #count(bytes: number): void {
-    if (this.#partialBytes === 0) this.#partialSinceMs = this.#parts.clock.nowMs()
+    if (this.#partialBytes === 0) this.#partialSinceMs = this.#parts.clock.monotonicMs()
     this.#partialBytes += bytes
   }
 
@@ -151,7 +151,7 @@ export class ResponsesSocket {
     const refusal = stopping === undefined ? await turns.run(turn) : await turns.refuse(turn, stopping)
     turn.sink.finish()
     this.#turn = undefined
-    this.#lastTurnMs = this.#parts.clock.nowMs()
+    this.#lastTurnMs = this.#parts.clock.monotonicMs()
     // A key that is no good any more will not be good again on this connection.
     if (refusal?.status === 401) this.#close(policyViolation, refusal.code)
     else this.#goOn()
@@ -182,7 +182,7 @@ export class ResponsesSocket {
   #look(): void {
     const { clock, limits } = this.#parts
     const { socket, raw } = this.#end
-    const nowMs = clock.nowMs()
+    const nowMs = clock.monotonicMs()
     this.#isExpired = nowMs - this.#openedMs >= longestMs
     if (this.#isDead()) return this.terminate()
     if (this.#partialBytes > 0 && nowMs - this.#partialSinceMs >= limits.bodyMs) {

@@ -107,7 +107,7 @@ export class Connection implements AnswerListener {
     this.served += 1
     const idleMs = Math.min(keepAliveMs, (this.#parser.peerKeepAliveMs ?? keepAliveMs) - beforePeerMs)
     if (this.#parser.keepAlive && socket.writableLength === 0 && idleMs > 0) {
-      this.goodUntilMs = this.#clock.nowMs() + idleMs
+      this.goodUntilMs = this.#clock.monotonicMs() + idleMs
       if (socket.isPaused()) socket.resume()
       this.#owner.release(this)
     } else {

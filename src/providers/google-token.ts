@@ -31,7 +31,8 @@ export function createGoogleAuthenticator(
   fetch: (signal: AbortSignal) => Promise<FetchedToken>,
 ): Authenticator {
   let headers: readonly string[] = []
-  let endsAtMs = Number.NEGATIVE_INFINITY
+  // By both clocks, the sooner of which counts: the wall may be set, and the monotonic clock stands still in a sleep.
+  let endsAt = { wallMs: Number.NEGATIVE_INFINITY, monotonicMs: Number.NEGATIVE_INFINITY }
   let retryAtMs = Number.NEGATIVE_INFINITY
   let fetching: Promise<readonly string[]> | undefined
 
@@ -45,7 +46,7 @@ export function createGoogleAuthenticator(
     try {
       const { token, lifeMs } = await Promise.race([fetch(giveUp.signal), limit.promise])
       headers = ['authorization', `Bearer ${token}`]
-      endsAtMs = clock.nowMs() + lifeMs
+      endsAt = { wallMs: clock.nowMs() + lifeMs, monotonicMs: clock.monotonicMs() + lifeMs }
       return headers
     } finally {
       timer.cancel()
@@ -55,13 +56,14 @@ export function createGoogleAuthenticator(
 
   return {
     headersFor() {
-      const leftMs = endsAtMs - clock.nowMs()
+      const nowMs = clock.monotonicMs()
+      const leftMs = Math.min(endsAt.wallMs - clock.nowMs(), endsAt.monotonicMs - nowMs)
       if (leftMs <= unusableBeforeMs) return (fetching ??= fetchOnce())
-      if (leftMs <= renewBeforeMs && fetching === undefined && clock.nowMs() >= retryAtMs) {
+      if (leftMs <= renewBeforeMs && fetching === undefined && nowMs >= retryAtMs) {
         fetching = fetchOnce()
         fetching.catch(() => {
           // The token at hand still serves; once it does not, a request waits for the next one and hears of the failure.
-          retryAtMs = clock.nowMs() + retryAfterMs
+          retryAtMs = clock.monotonicMs() + retryAfterMs
         })
       }
       return headers

@@ -133,13 +133,13 @@ export class Pool implements ConnectionOwner {
   /** The connection that was used last, unless its peer is about to close it; then so are all others. */
   #takeIdle(): Connection | undefined {
     const connection = this.#idle.pop()
-    if (connection === undefined || this.#clock.nowMs() < connection.goodUntilMs) return connection
+    if (connection === undefined || this.#clock.monotonicMs() < connection.goodUntilMs) return connection
     this.#close(connection)
     return this.#takeIdle()
   }
 
   #sweep(): void {
-    const nowMs = this.#clock.nowMs()
+    const nowMs = this.#clock.monotonicMs()
     for (const connection of this.#idle.filter(({ goodUntilMs }) => goodUntilMs <= nowMs)) {
       this.#idle.splice(this.#idle.indexOf(connection), 1)
       this.#close(connection)

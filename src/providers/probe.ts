@@ -28,14 +28,14 @@ export function testUpstream(backend: Backend, parts: { clock: Clock; requestId:
   const { clock, requestId } = parts
   const { model, dialect } = backend
   const body = JSON.stringify(formatById(backend.format).writeRequest(question, { model, stream: false, dialect }))
-  const startedAtMs = clock.nowMs()
+  const startedAtMs = clock.monotonicMs()
   return new Promise((resolve, reject) => {
     let head: UpstreamHead | undefined
     let bytes = 0
     const chunks: Buffer[] = []
     const finish = (outcome: AttemptOutcome): void => {
       timer.cancel()
-      const ms = Math.round(clock.nowMs() - startedAtMs)
+      const ms = Math.round(clock.monotonicMs() - startedAtMs)
       resolve({ outcome, ms, ...(head === undefined ? undefined : { status: head.status }) })
     }
     const timer = clock.after(limitMs, () => {

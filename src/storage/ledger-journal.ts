@@ -64,7 +64,7 @@ export class LedgerJournal {
     this.#listener = listener
     this.#recoverFrom = recoverFrom
     this.#nextRecoverFrom = recoverFrom
-    this.#recoverMovedAtMs = clock.nowMs()
+    this.#recoverMovedAtMs = clock.monotonicMs()
   }
 
   /** Requests that are admitted and not completely on disk. */
@@ -127,12 +127,12 @@ export class LedgerJournal {
 
   /** Resolves when all that was said up to now is on disk; rejects when that fails or takes too long. */
   async flush(): Promise<void> {
-    const giveUpAtMs = this.#clock.nowMs() + flushLimitMs
+    const giveUpAtMs = this.#clock.monotonicMs() + flushLimitMs
     for (;;) {
       this.#post()
       const last = this.#posted.at(-1)
       if (last === undefined) return
-      if (!this.isHealthy || this.#clock.nowMs() >= giveUpAtMs) throw new LedgerUnavailable()
+      if (!this.isHealthy || this.#clock.monotonicMs() >= giveUpAtMs) throw new LedgerUnavailable()
       last.waiting ??= Promise.withResolvers()
       await last.waiting.promise
     }
@@ -197,7 +197,7 @@ export class LedgerJournal {
       this.#isFlushDue = false
       if (this.#posted.length === 0) this.#post()
     }
-    const waitMs = this.#lastPostSize < busyBatch ? 0 : this.#lastPostMs + commitEveryMs - this.#clock.nowMs()
+    const waitMs = this.#lastPostSize < busyBatch ? 0 : this.#lastPostMs + commitEveryMs - this.#clock.monotonicMs()
     if (waitMs > 0) this.#clock.after(waitMs, flush)
     else setImmediate(flush)
   }
@@ -214,7 +214,7 @@ export class LedgerJournal {
     const batch = this.#gathering
     if (batch.entries.length === 0 || this.#writer === undefined) return
     this.#gathering = newGathering(batch.number + 1)
-    this.#lastPostMs = this.#clock.nowMs()
+    this.#lastPostMs = this.#clock.monotonicMs()
     this.#lastPostSize = batch.entries.length
     this.#posted.push(batch)
     if (this.#posted.length === 1) this.#watchCommit()
@@ -269,7 +269,7 @@ export class LedgerJournal {
    * disk as charged and about to leave, which is in flight no more and not yet decided.
    */
   #moveRecoverFrom(): boolean {
-    const nowMs = this.#clock.nowMs()
+    const nowMs = this.#clock.monotonicMs()
     if (nowMs - this.#recoverMovedAtMs < recoverStepMs) return false
     this.#recoverMovedAtMs = nowMs
     const isMoved = this.#recoverFrom !== this.#nextRecoverFrom

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
 import { minuteMs } from '../domain/minute-log.ts'
-import { AccountMeter, type KeyRate, type UsageSignals } from '../domain/usage.ts'
+import { AccountMeter, type KeyRate, type Moment, momentAt, type UsageSignals } from '../domain/usage.ts'
 import type { Admission, Ledger } from '../gateway/ports.ts'
 import { refusalError } from './ledger-refusal.ts'
 import { SettlementQueue } from './ledger-settlements.ts'
@@ -40,7 +40,7 @@ interface Waiting {
 }
 
 interface Counters {
-  readonly nowMs: number
+  readonly now: Moment
   readonly meter: AccountMeter
 }
 
@@ -76,8 +76,8 @@ class DatabaseLedger implements PostgresLedger {
   }
 
   async signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals> {
-    const { nowMs, meter } = await readCounters(this.#db, accountId, plan.requestsPerMinute, rate !== undefined)
-    return meter.signals(nowMs, plan, rate)
+    const { now, meter } = await readCounters(this.#db, accountId, plan.requestsPerMinute, rate !== undefined)
+    return meter.signals(now, plan, rate)
   }
 
   healthy(): boolean {
@@ -122,13 +122,13 @@ class DatabaseLedger implements PostgresLedger {
       await sql`select pg_advisory_xact_lock(hashtextextended(${accountId}, ${lockSeed}))`.execute(transaction)
       const limit = Math.max(...group.map(({ plan }) => plan.requestsPerMinute))
       const byKey = group.some(({ rate }) => rate !== undefined)
-      const { nowMs, meter } = await readCounters(transaction, accountId, limit, byKey)
+      const { now, meter } = await readCounters(transaction, accountId, limit, byKey)
       const admitted: RequestOpening[] = []
       const decisions = group.map(({ opening, plan, rate }) => {
-        const refusal = meter.admit(nowMs, plan, opening, rate)
-        if (refusal !== undefined) return refusalError(refusal, plan, meter.signals(nowMs, plan))
+        const refusal = meter.admit(now, plan, opening, rate)
+        if (refusal !== undefined) return refusalError(refusal, plan, meter.signals(now, plan))
         admitted.push(opening)
-        return new DatabaseAdmission(opening.id, meter.signals(nowMs, plan, rate), this.#settlements)
+        return new DatabaseAdmission(opening.id, meter.signals(now, plan, rate), this.#settlements)
       })
       if (admitted.length === 0) return decisions
       const periodId = meter.periodId
@@ -145,7 +145,7 @@ class DatabaseLedger implements PostgresLedger {
             units: opening.units,
             period_id: periodId,
             // Rounded up, so that the minute is never shorter than it was.
-            admitted_at_ms: Math.ceil(nowMs),
+            admitted_at_ms: Math.ceil(now.wallMs),
             state: 'open',
             charged: 0,
           })),
@@ -229,5 +229,6 @@ async function readCounters(db: Kysely<Tables>, accountId: string, limit: number
     const [atMs, keyId] = typeof given === 'number' ? [given, ''] : given
     return { atMs, keyId }
   })
-  return { nowMs: row.now_ms, meter: new AccountMeter(row.now_ms, recent, row.used) }
+  const now = momentAt(row.now_ms)
+  return { now, meter: new AccountMeter(now, recent, row.used) }
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../domain/clock.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
 import { minuteMs } from '../domain/minute-log.ts'
-import { AccountMeter, type KeyRate, periodAt, type UsageSignals } from '../domain/usage.ts'
+import { AccountMeter, type KeyRate, type Moment, type UsageSignals } from '../domain/usage.ts'
 import type { Admission, Delivery, Ledger } from '../gateway/ports.ts'
 import { connectSqlite } from './connect-sqlite.ts'
 import { lockDataFolder } from './data-folder-lock.ts'
@@ -15,6 +15,7 @@ import { refusalError } from './ledger-refusal.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
 import { LedgerWriter } from './ledger-writer.ts'
 import { databasePath } from './open-sqlite.ts'
+import { QuotaCalendar } from './quota-calendar.ts'
 
 /** Requests under way at once. Below `markCapacity`, so that the mark of none of them is overwritten before it is needed. */
 const maxInFlight = 60_000
@@ -89,7 +90,7 @@ interface MeteredAccount extends ChargedAccount {
 }
 
 class MemoryLedger implements SqliteLedger {
-  readonly #clock: Clock
+  readonly #calendar: QuotaCalendar
   readonly #marks: DeliveryMarks
   readonly #journal: LedgerJournal
   readonly #accounts = new Map<string, MeteredAccount>()
@@ -109,7 +110,7 @@ class MemoryLedger implements SqliteLedger {
     recoverFrom: string,
     { maxMeters = defaultMaxMeters, onFailing = () => {}, onDied = () => {} }: SqliteLedgerOptions,
   ) {
-    this.#clock = clock
+    this.#calendar = new QuotaCalendar(clock)
     this.#maxMeters = maxMeters
     this.#onDied = onDied
     this.#marks = marks
@@ -125,7 +126,7 @@ class MemoryLedger implements SqliteLedger {
       onFailing,
       onVoided: (entry) => {
         const { charged } = entry.outcome!
-        accountOf(entry).meter.settle(this.#clock.nowMs(), entry.periodId, 0, -charged)
+        accountOf(entry).meter.settle(this.#calendar.now(), entry.periodId, 0, -charged)
       },
     })
   }
@@ -151,18 +152,18 @@ class MemoryLedger implements SqliteLedger {
   admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission {
     if (!this.healthy() || this.#journal.inFlight >= maxInFlight) throw new LedgerUnavailable()
     if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
-    const nowMs = this.#clock.nowMs()
-    const account = this.#account(opening.accountId, nowMs)
-    const refusal = account.meter.admit(nowMs, plan, opening, rate)
-    if (refusal !== undefined) throw refusalError(refusal, plan, account.meter.signals(nowMs, plan))
+    const now = this.#calendar.now()
+    const account = this.#account(opening.accountId, now)
+    const refusal = account.meter.admit(now, plan, opening, rate)
+    if (refusal !== undefined) throw refusalError(refusal, plan, account.meter.signals(now, plan))
     account.pending += 1
-    const entry = this.#journal.open(opening, nowMs, account.meter.periodId, account)
-    return new MemoryAdmission(entry, plan, rate, this.#clock, this.#marks, this.#journal)
+    const entry = this.#journal.open(opening, now.wallMs, account.meter.periodId, account)
+    return new MemoryAdmission(entry, plan, rate, this.#calendar, this.#marks, this.#journal)
   }
 
   signals(accountId: string, plan: Plan, rate?: KeyRate): UsageSignals {
-    const nowMs = this.#clock.nowMs()
-    return this.#account(accountId, nowMs).meter.signals(nowMs, plan, rate)
+    const now = this.#calendar.now()
+    return this.#account(accountId, now).meter.signals(now, plan, rate)
   }
 
   healthy(): boolean {
@@ -191,14 +192,14 @@ class MemoryLedger implements SqliteLedger {
     if (!isGone) throw new LedgerUnavailable()
   }
 
-  #account(id: string, nowMs: number): MeteredAccount {
+  #account(id: string, now: Moment): MeteredAccount {
     const known = this.#accounts.get(id)
-    if (known !== undefined) return known
-    if (this.#accounts.size >= this.#maxMeters) this.#evict(nowMs)
-    const used = Number(this.#readUsed.get(id, periodAt(nowMs).id)?.used ?? 0)
-    const recent = this.#readRecent.all(id, Math.floor(nowMs - minuteMs))
+    if (known?.meter.covers(now.period)) return known
+    if (this.#accounts.size >= this.#maxMeters) this.#evict(now)
+    const used = Number(this.#readUsed.get(id, now.period.id)?.used ?? 0)
+    const recent = this.#readRecent.all(id, Math.floor(now.wallMs - minuteMs))
     const meter = new AccountMeter(
-      nowMs,
+      now,
       recent.map((row) => ({ atMs: Number(row.admitted_at_ms), keyId: String(row.key_id) })),
       used,
     )
@@ -208,12 +209,12 @@ class MemoryLedger implements SqliteLedger {
   }
 
   /** Forgets one account that can be read again from the store: everything about it is on disk. */
-  #evict(nowMs: number): void {
+  #evict(now: Moment): void {
     let fallback: string | undefined
     let effort = 0
     for (const [id, account] of this.#accounts) {
       if (effort++ >= evictionEffort) break
-      if (account.pending === 0 && account.meter.isIdle(nowMs)) {
+      if (account.pending === 0 && account.meter.isIdle(now)) {
         this.#accounts.delete(id)
         return
       }
@@ -229,7 +230,7 @@ class MemoryAdmission implements Admission {
   readonly #entry: JournalEntry
   readonly #plan: Plan
   readonly #rate: KeyRate | undefined
-  readonly #clock: Clock
+  readonly #calendar: QuotaCalendar
   readonly #marks: DeliveryMarks
   readonly #journal: LedgerJournal
   #isDelivered = false
@@ -238,20 +239,20 @@ class MemoryAdmission implements Admission {
     entry: JournalEntry,
     plan: Plan,
     rate: KeyRate | undefined,
-    clock: Clock,
+    calendar: QuotaCalendar,
     marks: DeliveryMarks,
     journal: LedgerJournal,
   ) {
     this.#entry = entry
     this.#plan = plan
     this.#rate = rate
-    this.#clock = clock
+    this.#calendar = calendar
     this.#marks = marks
     this.#journal = journal
   }
 
   signals(): UsageSignals {
-    return accountOf(this.#entry).meter.signals(this.#clock.nowMs(), this.#plan, this.#rate)
+    return accountOf(this.#entry).meter.signals(this.#calendar.now(), this.#plan, this.#rate)
   }
 
   durable(): Promise<void> | undefined {
@@ -272,7 +273,7 @@ class MemoryAdmission implements Admission {
     const entry = this.#entry
     if (entry.outcome !== undefined) throw new Error('a request was settled twice')
     const { opening, periodId } = entry
-    accountOf(entry).meter.settle(this.#clock.nowMs(), periodId, opening.units, outcome.charged)
+    accountOf(entry).meter.settle(this.#calendar.now(), periodId, opening.units, outcome.charged)
     const isDue = delivery === 'due' && outcome.charged > 0
     this.#journal.settle(entry, outcome, isDue ? this.#marks.next : null)
   }

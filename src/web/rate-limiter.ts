@@ -8,10 +8,10 @@ const maxAddresses = 20_000
 /** Counts what one address does, in fixed windows. */
 export class RateLimiter {
   readonly #most: number
-  readonly #clock: Pick<Clock, 'nowMs'>
+  readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #counts: WindowCounts
 
-  constructor(most: number, windowMs: number, clock: Pick<Clock, 'nowMs'>) {
+  constructor(most: number, windowMs: number, clock: Pick<Clock, 'monotonicMs'>) {
     this.#most = most
     this.#counts = new WindowCounts(windowMs, maxAddresses)
     this.#clock = clock
@@ -19,7 +19,7 @@ export class RateLimiter {
 
   /** Counts one. @throws PageRefusal `too_many` */
   take(address: string): void {
-    const { count } = this.#counts.add(networkOf(address), this.#clock.nowMs())
+    const { count } = this.#counts.add(networkOf(address), this.#clock.monotonicMs())
     if (count > this.#most) throw new PageRefusal('too_many')
   }
 }

@@ -210,7 +210,7 @@ describe("the scanner's messages", () => {
       fetches = 0
       served = keys
       scanner = new Scanner({
-        clock: { nowMs: () => nowMs },
+        clock: { monotonicMs: () => nowMs },
         fetchKeys: async () => {
           fetches += 1
           if (served.length === 0) throw new Error('made up')

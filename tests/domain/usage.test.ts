@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Plan } from '../../src/domain/plans.ts'
 import { minuteMs } from '../../src/domain/minute-log.ts'
-import { AccountMeter, type KeyRate, periodAt } from '../../src/domain/usage.ts'
+import { AccountMeter, type KeyRate, momentAt, periodAt } from '../../src/domain/usage.ts'
 
 const startMs = Date.UTC(2026, 10, 20, 12)
 const planOf = (requestsPerMinute: number, requestsPerMonth = 1e6): Plan => ({
@@ -50,25 +50,25 @@ describe('the meter of an account', () => {
       fc.property(fc.integer({ min: 1, max: 5 }), steps, (limit, course) => {
         const plan = planOf(limit)
         let nowMs = startMs
-        let meter = new AccountMeter(nowMs, [], 0)
+        let meter = new AccountMeter(momentAt(nowMs), [], 0)
         const admittedMs: number[] = []
         const ask = () => {
-          const before = meter.signals(nowMs, plan)
-          const refusal = meter.admit(nowMs, plan, asked(1))
+          const before = meter.signals(momentAt(nowMs), plan)
+          const refusal = meter.admit(momentAt(nowMs), plan, asked(1))
           expect(refusal === undefined).toBe(before.rateRemaining > 0)
           if (refusal === undefined) {
             const oldestMs = admittedMs[admittedMs.length - limit]
             if (oldestMs !== undefined) expect(nowMs - oldestMs).toBeGreaterThanOrEqual(minuteMs)
             admittedMs.push(nowMs)
           }
-          const after = meter.signals(nowMs, plan)
+          const after = meter.signals(momentAt(nowMs), plan)
           expect(after.quotaUsed + after.quotaRemaining).toBe(after.quotaLimit)
           expect(after.rateRemaining).toBe(before.rateRemaining - (refusal === undefined ? 1 : 0))
           return refusal
         }
         for (const step of course) {
           if (step.type === 'wait') nowMs += step.ms
-          if (step.type === 'restart') meter = new AccountMeter(nowMs, recent(admittedMs), admittedMs.length)
+          if (step.type === 'restart') meter = new AccountMeter(momentAt(nowMs), recent(admittedMs), admittedMs.length)
           if (step.type !== 'ask') continue
           const refusal = ask()
           if (refusal === undefined) continue
@@ -85,19 +85,19 @@ describe('the meter of an account', () => {
 
   test('says when one more request becomes possible: the reset is never later than the wait it tells', () => {
     const plan = planOf(2)
-    const meter = new AccountMeter(startMs, [], 0)
-    expect(meter.signals(startMs, plan).rateReset).toBe(startMs / 1000)
-    meter.admit(startMs, plan, asked(1))
-    meter.admit(startMs + 10_500, plan, asked(1))
-    expect(meter.signals(startMs + 20_000, plan).rateReset).toBe(startMs / 1000 + 60)
-    expect(meter.admit(startMs + 20_000, plan, asked(1))).toEqual({
+    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    expect(meter.signals(momentAt(startMs), plan).rateReset).toBe(startMs / 1000)
+    meter.admit(momentAt(startMs), plan, asked(1))
+    meter.admit(momentAt(startMs + 10_500), plan, asked(1))
+    expect(meter.signals(momentAt(startMs + 20_000), plan).rateReset).toBe(startMs / 1000 + 60)
+    expect(meter.admit(momentAt(startMs + 20_000), plan, asked(1))).toEqual({
       reason: 'minute',
       limit: 2,
       isOfKey: false,
       retryAfterSeconds: 40,
     })
-    expect(meter.admit(startMs + 60_000, plan, asked(1))).toBeUndefined()
-    expect(meter.admit(startMs + 60_000, plan, asked(1))).toEqual({
+    expect(meter.admit(momentAt(startMs + 60_000), plan, asked(1))).toBeUndefined()
+    expect(meter.admit(momentAt(startMs + 60_000), plan, asked(1))).toEqual({
       reason: 'minute',
       limit: 2,
       isOfKey: false,
@@ -106,79 +106,92 @@ describe('the meter of an account', () => {
   })
 
   test('after its plan was lowered tells to wait until enough of the minute is free', () => {
-    const meter = new AccountMeter(startMs, [], 0)
-    for (const afterMs of [0, 10_000, 20_000, 30_000]) meter.admit(startMs + afterMs, planOf(10), asked(1))
+    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    for (const afterMs of [0, 10_000, 20_000, 30_000]) meter.admit(momentAt(startMs + afterMs), planOf(10), asked(1))
     const lower = planOf(2)
-    expect(meter.signals(startMs + 30_000, lower)).toMatchObject({ rateRemaining: 0, rateReset: startMs / 1000 + 80 })
-    expect(meter.admit(startMs + 30_000, lower, asked(1))).toEqual({
+    expect(meter.signals(momentAt(startMs + 30_000), lower)).toMatchObject({
+      rateRemaining: 0,
+      rateReset: startMs / 1000 + 80,
+    })
+    expect(meter.admit(momentAt(startMs + 30_000), lower, asked(1))).toEqual({
       reason: 'minute',
       limit: 2,
       isOfKey: false,
       retryAfterSeconds: 50,
     })
-    expect(meter.admit(startMs + 79_999, lower, asked(1))).toMatchObject({ reason: 'minute' })
-    expect(meter.admit(startMs + 80_000, lower, asked(1))).toBeUndefined()
+    expect(meter.admit(momentAt(startMs + 79_999), lower, asked(1))).toMatchObject({ reason: 'minute' })
+    expect(meter.admit(momentAt(startMs + 80_000), lower, asked(1))).toBeUndefined()
   })
 
   test('takes units when it admits, gives back what is not charged, and refuses what would pass the month', () => {
     const plan = planOf(100, 10)
-    const meter = new AccountMeter(startMs, [], 4)
-    expect(meter.admit(startMs, plan, asked(5))).toBeUndefined()
-    expect(meter.signals(startMs, plan)).toMatchObject({ quotaUsed: 9, quotaRemaining: 1 })
-    expect(meter.admit(startMs, plan, asked(2))).toEqual({
+    const meter = new AccountMeter(momentAt(startMs), [], 4)
+    expect(meter.admit(momentAt(startMs), plan, asked(5))).toBeUndefined()
+    expect(meter.signals(momentAt(startMs), plan)).toMatchObject({ quotaUsed: 9, quotaRemaining: 1 })
+    expect(meter.admit(momentAt(startMs), plan, asked(2))).toEqual({
       reason: 'month',
       resetsAt: Date.UTC(2026, 11, 1) / 1000,
     })
-    meter.settle(startMs, '2026-11', 5, 0)
-    expect(meter.signals(startMs, plan)).toMatchObject({ quotaUsed: 4, quotaRemaining: 6 })
-    expect(meter.admit(startMs, plan, asked(6))).toBeUndefined()
-    meter.settle(startMs, '2026-11', 6, 6)
-    expect(meter.signals(startMs, plan)).toMatchObject({ quotaUsed: 10, quotaRemaining: 0 })
+    meter.settle(momentAt(startMs), '2026-11', 5, 0)
+    expect(meter.signals(momentAt(startMs), plan)).toMatchObject({ quotaUsed: 4, quotaRemaining: 6 })
+    expect(meter.admit(momentAt(startMs), plan, asked(6))).toBeUndefined()
+    meter.settle(momentAt(startMs), '2026-11', 6, 6)
+    expect(meter.signals(momentAt(startMs), plan)).toMatchObject({ quotaUsed: 10, quotaRemaining: 0 })
   })
 
   test('a refusal takes nothing', () => {
-    const meter = new AccountMeter(startMs, [], 0)
-    expect(meter.admit(startMs, planOf(5, 0), asked(1))).toMatchObject({ reason: 'month' })
-    expect(meter.signals(startMs, planOf(5, 5))).toMatchObject({ rateRemaining: 5, quotaUsed: 0 })
+    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    expect(meter.admit(momentAt(startMs), planOf(5, 0), asked(1))).toMatchObject({ reason: 'month' })
+    expect(meter.signals(momentAt(startMs), planOf(5, 5))).toMatchObject({ rateRemaining: 5, quotaUsed: 0 })
   })
 
   test('a plan below what was used leaves nothing, and used and remaining still make the limit', () => {
-    const meter = new AccountMeter(startMs, [], 50)
-    expect(meter.signals(startMs, planOf(5, 20))).toMatchObject({ quotaLimit: 20, quotaUsed: 20, quotaRemaining: 0 })
+    const meter = new AccountMeter(momentAt(startMs), [], 50)
+    expect(meter.signals(momentAt(startMs), planOf(5, 20))).toMatchObject({
+      quotaLimit: 20,
+      quotaUsed: 20,
+      quotaRemaining: 0,
+    })
   })
 
   test('from December to January the month starts anew, the minute goes on, and late settlements count for December', () => {
     const newYearMs = Date.UTC(2027, 0, 1)
     const plan = planOf(3, 5)
-    const meter = new AccountMeter(newYearMs - 1000, [], 3)
-    expect(meter.admit(newYearMs - 1000, plan, asked(1))).toBeUndefined()
-    expect(meter.admit(newYearMs - 1, plan, asked(1))).toBeUndefined()
+    const meter = new AccountMeter(momentAt(newYearMs - 1000), [], 3)
+    expect(meter.admit(momentAt(newYearMs - 1000), plan, asked(1))).toBeUndefined()
+    expect(meter.admit(momentAt(newYearMs - 1), plan, asked(1))).toBeUndefined()
     expect(meter.periodId).toBe('2026-12')
-    expect(meter.signals(newYearMs - 1, plan)).toMatchObject({ quotaRemaining: 0, quotaReset: newYearMs / 1000 })
-    expect(meter.signals(newYearMs, plan)).toMatchObject({ quotaUsed: 0, rateRemaining: 1 })
-    meter.settle(newYearMs, '2026-12', 1, 1)
-    meter.settle(newYearMs, '2026-12', 1, 0)
+    expect(meter.signals(momentAt(newYearMs - 1), plan)).toMatchObject({
+      quotaRemaining: 0,
+      quotaReset: newYearMs / 1000,
+    })
+    expect(meter.signals(momentAt(newYearMs), plan)).toMatchObject({ quotaUsed: 0, rateRemaining: 1 })
+    meter.settle(momentAt(newYearMs), '2026-12', 1, 1)
+    meter.settle(momentAt(newYearMs), '2026-12', 1, 0)
     expect(meter.periodId).toBe('2027-01')
-    expect(meter.admit(newYearMs, plan, asked(1))).toBeUndefined()
-    expect(meter.signals(newYearMs, plan)).toMatchObject({ quotaUsed: 1, rateRemaining: 0 })
-    expect(meter.signals(newYearMs, plan).quotaReset).toBe(Date.UTC(2027, 1, 1) / 1000)
+    expect(meter.admit(momentAt(newYearMs), plan, asked(1))).toBeUndefined()
+    expect(meter.signals(momentAt(newYearMs), plan)).toMatchObject({ quotaUsed: 1, rateRemaining: 0 })
+    expect(meter.signals(momentAt(newYearMs), plan).quotaReset).toBe(Date.UTC(2027, 1, 1) / 1000)
   })
 
   test('times from before a wall clock was set back block for a minute at most', () => {
-    const meter = new AccountMeter(startMs, recent([startMs + 3_600_000]), 0)
-    expect(meter.admit(startMs, planOf(1), asked(1))).toMatchObject({ reason: 'minute', retryAfterSeconds: 60 })
-    expect(meter.admit(startMs + 60_000, planOf(1), asked(1))).toBeUndefined()
+    const meter = new AccountMeter(momentAt(startMs), recent([startMs + 3_600_000]), 0)
+    expect(meter.admit(momentAt(startMs), planOf(1), asked(1))).toMatchObject({
+      reason: 'minute',
+      retryAfterSeconds: 60,
+    })
+    expect(meter.admit(momentAt(startMs + 60_000), planOf(1), asked(1))).toBeUndefined()
   })
 
   test('is idle only without a request in flight and without one in the minute', () => {
-    const meter = new AccountMeter(startMs, [], 7)
-    expect(meter.isIdle(startMs)).toBe(true)
-    meter.admit(startMs, planOf(1), asked(1))
-    meter.settle(startMs, '2026-11', 1, 1)
-    expect(meter.isIdle(startMs + 59_999)).toBe(false)
-    expect(meter.isIdle(startMs + 60_000)).toBe(true)
-    meter.admit(startMs + 60_000, planOf(1), asked(1))
-    expect(meter.isIdle(startMs + 120_000)).toBe(false)
+    const meter = new AccountMeter(momentAt(startMs), [], 7)
+    expect(meter.isIdle(momentAt(startMs))).toBe(true)
+    meter.admit(momentAt(startMs), planOf(1), asked(1))
+    meter.settle(momentAt(startMs), '2026-11', 1, 1)
+    expect(meter.isIdle(momentAt(startMs + 59_999))).toBe(false)
+    expect(meter.isIdle(momentAt(startMs + 60_000))).toBe(true)
+    meter.admit(momentAt(startMs + 60_000), planOf(1), asked(1))
+    expect(meter.isIdle(momentAt(startMs + 120_000))).toBe(false)
   })
 })
 
@@ -206,15 +219,15 @@ describe('the limit of a key inside the minute of its account', () => {
       fc.property(fc.integer({ min: 1, max: 6 }), keySteps, (limit, course) => {
         const plan = planOf(limit)
         let nowMs = startMs
-        let meter = new AccountMeter(nowMs, [], 0)
+        let meter = new AccountMeter(momentAt(nowMs), [], 0)
         let rate: KeyRate | undefined
         const admitted: { atMs: number; keyId: string }[] = []
         const openOf = (keyId?: string) =>
           admitted.filter((one) => one.atMs + minuteMs > nowMs && (keyId ?? one.keyId) === one.keyId).length
         const ask = (keyId: string) => {
           const own = keyId === rate?.keyId ? rate : undefined
-          const before = meter.signals(nowMs, plan, own)
-          const refusal = meter.admit(nowMs, plan, asked(1, keyId), own)
+          const before = meter.signals(momentAt(nowMs), plan, own)
+          const refusal = meter.admit(momentAt(nowMs), plan, asked(1, keyId), own)
           const isFree = openOf() < limit && (own === undefined || openOf(keyId) < own.perMinute)
           expect(refusal === undefined).toBe(isFree)
           expect(before.rateRemaining > 0).toBe(isFree)
@@ -227,7 +240,7 @@ describe('the limit of a key inside the minute of its account', () => {
           expect(isOfKey || isOfAccount || isPassed).toBe(true)
           if (refusal === undefined) {
             admitted.push({ atMs: nowMs, keyId })
-            expect(meter.signals(nowMs, plan, own).rateRemaining).toBe(before.rateRemaining - 1)
+            expect(meter.signals(momentAt(nowMs), plan, own).rateRemaining).toBe(before.rateRemaining - 1)
           } else if (refusal.reason === 'minute') expect(refusal.limit).toBe(before.rateLimit)
           return refusal
         }
@@ -239,7 +252,7 @@ describe('the limit of a key inside the minute of its account', () => {
             const read = admitted.map(({ atMs, keyId }) => ({ atMs: Math.ceil(atMs), keyId }))
             for (const one of admitted) one.atMs = Math.ceil(one.atMs)
             nowMs = Math.ceil(nowMs)
-            meter = new AccountMeter(nowMs, read, admitted.length)
+            meter = new AccountMeter(momentAt(nowMs), read, admitted.length)
           }
           if (step.type !== 'ask') continue
           const refusal = ask(step.key)
@@ -256,46 +269,49 @@ describe('the limit of a key inside the minute of its account', () => {
   test('the tighter of the two is shown: the key’s while it has less left, the account’s once that has', () => {
     const plan = planOf(4)
     const rate = { keyId: 'key_1', perMinute: 3 }
-    const meter = new AccountMeter(startMs, [], 0)
-    expect(meter.signals(startMs, plan, rate)).toMatchObject({ rateLimit: 3, rateRemaining: 3 })
-    meter.admit(startMs, plan, asked(1, 'key_1'), rate)
-    expect(meter.signals(startMs, plan, rate)).toMatchObject({ rateLimit: 3, rateRemaining: 2 })
-    for (let time = 0; time < 2; time++) meter.admit(startMs + 5_000, plan, asked(1, 'key_2'))
-    expect(meter.signals(startMs + 5_000, plan, rate)).toMatchObject({ rateLimit: 4, rateRemaining: 1 })
-    expect(meter.signals(startMs + 5_000, plan)).toMatchObject({ rateLimit: 4, rateRemaining: 1 })
+    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    expect(meter.signals(momentAt(startMs), plan, rate)).toMatchObject({ rateLimit: 3, rateRemaining: 3 })
+    meter.admit(momentAt(startMs), plan, asked(1, 'key_1'), rate)
+    expect(meter.signals(momentAt(startMs), plan, rate)).toMatchObject({ rateLimit: 3, rateRemaining: 2 })
+    for (let time = 0; time < 2; time++) meter.admit(momentAt(startMs + 5_000), plan, asked(1, 'key_2'))
+    expect(meter.signals(momentAt(startMs + 5_000), plan, rate)).toMatchObject({ rateLimit: 4, rateRemaining: 1 })
+    expect(meter.signals(momentAt(startMs + 5_000), plan)).toMatchObject({ rateLimit: 4, rateRemaining: 1 })
   })
 
   test('where both are spent the wait is the longer one, and the message speaks of that one', () => {
     const plan = planOf(2)
     const rate = { keyId: 'key_1', perMinute: 1 }
-    const meter = new AccountMeter(startMs, [], 0)
-    meter.admit(startMs, plan, asked(1, 'key_2'))
-    meter.admit(startMs + 10_000, plan, asked(1, 'key_1'), rate)
-    expect(meter.admit(startMs + 20_000, plan, asked(1, 'key_1'), rate)).toEqual({
+    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    meter.admit(momentAt(startMs), plan, asked(1, 'key_2'))
+    meter.admit(momentAt(startMs + 10_000), plan, asked(1, 'key_1'), rate)
+    expect(meter.admit(momentAt(startMs + 20_000), plan, asked(1, 'key_1'), rate)).toEqual({
       reason: 'minute',
       limit: 1,
       isOfKey: true,
       retryAfterSeconds: 50,
     })
-    expect(meter.admit(startMs + 20_000, plan, asked(1, 'key_2'))).toMatchObject({ limit: 2, retryAfterSeconds: 40 })
+    expect(meter.admit(momentAt(startMs + 20_000), plan, asked(1, 'key_2'))).toMatchObject({
+      limit: 2,
+      retryAfterSeconds: 40,
+    })
   })
 
   test('a limit above the plan’s gives nothing more', () => {
     const plan = planOf(1)
     const rate = { keyId: 'key_1', perMinute: 100 }
-    const meter = new AccountMeter(startMs, [], 0)
-    expect(meter.signals(startMs, plan, rate)).toMatchObject({ rateLimit: 1, rateRemaining: 1 })
-    expect(meter.admit(startMs, plan, asked(1), rate)).toBeUndefined()
-    expect(meter.admit(startMs, plan, asked(1), rate)).toMatchObject({ isOfKey: false, limit: 1 })
+    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    expect(meter.signals(momentAt(startMs), plan, rate)).toMatchObject({ rateLimit: 1, rateRemaining: 1 })
+    expect(meter.admit(momentAt(startMs), plan, asked(1), rate)).toBeUndefined()
+    expect(meter.admit(momentAt(startMs), plan, asked(1), rate)).toMatchObject({ isOfKey: false, limit: 1 })
   })
 
   test('hundreds of keys with limits are each counted exactly, though not all are kept apart', () => {
     const plan = planOf(10_000)
-    const meter = new AccountMeter(startMs, [], 0)
+    const meter = new AccountMeter(momentAt(startMs), [], 0)
     const rates = Array.from({ length: 600 }, (_, index) => ({ keyId: `key_${index}`, perMinute: 2 }))
     for (const round of [0, 1, 2])
       for (const rate of rates)
-        expect(meter.admit(startMs, plan, asked(1, rate.keyId), rate) === undefined).toBe(round < 2)
-    expect(meter.signals(startMs, plan)).toMatchObject({ rateRemaining: 10_000 - 1200 })
+        expect(meter.admit(momentAt(startMs), plan, asked(1, rate.keyId), rate) === undefined).toBe(round < 2)
+    expect(meter.signals(momentAt(startMs), plan)).toMatchObject({ rateRemaining: 10_000 - 1200 })
   })
 })

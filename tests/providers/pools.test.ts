@@ -272,7 +272,7 @@ describe('publicOnly', () => {
 describe('connections that wait', () => {
   test('a connection is not used any more a second before its peer closes it', async () => {
     let nowMs = Date.UTC(2026, 10, 20)
-    const clock = { ...systemClock(), nowMs: () => nowMs }
+    const clock = { ...systemClock(), monotonicMs: () => nowMs }
     let opened = 0
     const { baseUrl } = await serveTcp((socket) => {
       opened += 1

@@ -32,7 +32,7 @@ export class DeferredQuestions {
   /** Keeps questions until one of these calls is answered, which the model made behind these turns. */
   keep(accountId: string, turns: readonly Turn[], callIds: readonly string[], questions: Questions): void {
     const keys = keysOf(accountId, turns, callIds)
-    const deferred = { ...questions, keys, keptUntilMs: this.#clock.nowMs() + keptMs }
+    const deferred = { ...questions, keys, keptUntilMs: this.#clock.monotonicMs() + keptMs }
     for (const key of keys) this.#byCall.setLast(key, deferred)
   }
 
@@ -42,7 +42,7 @@ export class DeferredQuestions {
     const answered = turns.slice(called + 1).flatMap((turn) => (turn.role === 'tool' ? [turn.callId] : []))
     for (const key of keysOf(accountId, turns.slice(0, Math.max(0, called)), answered)) {
       const found = this.#byCall.get(key)
-      if (found !== undefined && found.keptUntilMs > this.#clock.nowMs()) return found
+      if (found !== undefined && found.keptUntilMs > this.#clock.monotonicMs()) return found
     }
     return undefined
   }

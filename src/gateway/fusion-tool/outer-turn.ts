@@ -36,7 +36,7 @@ export class OuterTurn implements Disposable {
     const { parts, request, context, accountId, port } = surface
     this.#surface = surface
     this.#conversation = conversation
-    this.#startedMs = port.clock.nowMs()
+    this.#startedMs = port.clock.monotonicMs()
     this.#events = new AnswerEvents(port.clock)
     const fusionDepth = isBehindRun ? (request.fusionDepth ?? 0) + 1 : request.fusionDepth
     const sent = { ...request, passedHeaders: undefined, fusionDepth }
@@ -97,7 +97,7 @@ export class OuterTurn implements Disposable {
   }
 
   get #nowMs(): number {
-    return this.#surface.port.clock.nowMs()
+    return this.#surface.port.clock.monotonicMs()
   }
 
   #record(): void {

@@ -79,7 +79,7 @@ class ToolAnswer {
     this.#surface = surface
     this.#of = of
     this.#conversation = of.isUsersTurn ? context.conversation : withMemo(context.conversation, of.memo)
-    this.#startedMs = port.clock.nowMs()
+    this.#startedMs = port.clock.monotonicMs()
     this.#book = new Book(settings.maxCostUsd)
     this.#telling = new Telling(surface, settings)
     this.#model = new OuterModel(surface, of.backends, this.#book, this.#telling)
@@ -276,6 +276,6 @@ class ToolAnswer {
   get #remainingMs(): number {
     const { totalMs, port } = this.#surface
     const limitMs = Math.min(this.#of.tool.settings.totalMs, totalMs * shareOfTime)
-    return limitMs - (port.clock.nowMs() - this.#startedMs)
+    return limitMs - (port.clock.monotonicMs() - this.#startedMs)
   }
 }

@@ -48,10 +48,10 @@ export async function makeCall(of: CallOf): Promise<CallEnd> {
   const worstUsd = book.worstUsd(member, call.conversation)
   const reservation = book.reserve(call.role, member, worstUsd, of.keepUsd)
   if (reservation === undefined) return unaffordable
-  const startedMs = port.clock.nowMs()
+  const startedMs = port.clock.monotonicMs()
   const gathering = new Gathering(of.onEvents)
   const status = await settle(of, gathering)
-  const ms = Math.round(port.clock.nowMs() - startedMs)
+  const ms = Math.round(port.clock.monotonicMs() - startedMs)
   const end = gathering.end(status, ms, of)
   book.close(reservation, { status: end.status, ms, ...(end.usage === undefined ? {} : { usage: end.usage }) })
   return end

@@ -56,7 +56,7 @@ export async function deliberate(run: FusionRun, listener: DeliberationListener)
   const unjudged = { ...found, analyses: [], decision: undefined, judgeMs: 0 }
   if (panel.answers.length < 2) return { ...unjudged, areAgreed: false }
   if (settings.agreementIsEnough && doAgree(panel.answers)) return { ...unjudged, areAgreed: true }
-  const beganMs = port.clock.nowMs()
+  const beganMs = port.clock.monotonicMs()
   const quotedTranscript = fence.quote('conversation', transcript)
   const judging = {
     run,
@@ -67,7 +67,7 @@ export async function deliberate(run: FusionRun, listener: DeliberationListener)
     keepUsd: writingUsd,
   }
   const analyses = await judgeCandidates(judging)
-  const judgeMs = Math.round(port.clock.nowMs() - beganMs)
+  const judgeMs = Math.round(port.clock.monotonicMs() - beganMs)
   if (analyses.length > 0) listener.onCompared(analyses[0]!.contradictions.length)
   const decision = analyses.length === 0 ? undefined : decide(candidates, analyses)
   return { ...found, analyses, decision, areAgreed: false, judgeMs }

@@ -101,7 +101,7 @@ class Panel {
     this.#quorum = Math.min(of.settings.quorum ?? Math.ceil(this.#slots.length / 2), this.#slots.length)
     this.#reserves = [...of.plan.reserves]
     this.#longestMs = Math.max(of.settings.panelMs, of.settings.totalMs * patienceShare)
-    this.#startedMs = of.port.clock.nowMs()
+    this.#startedMs = of.port.clock.monotonicMs()
   }
 
   async run(): Promise<PanelResult> {
@@ -123,7 +123,7 @@ class Panel {
       dropOuts: this.#dropOuts,
       asked: this.#slots.length,
       quorum: this.#quorum,
-      ms: Math.round(port.clock.nowMs() - this.#startedMs),
+      ms: Math.round(port.clock.monotonicMs() - this.#startedMs),
     }
   }
 
@@ -174,7 +174,7 @@ class Panel {
     if (this.#answered !== (this.#isLate ? 1 : this.#quorum)) return
     const { clock } = this.#of.port
     const longestMs = Math.max(shortestGraceMs, this.#of.settings.panelMs * longestGraceShare)
-    const proportionalMs = (clock.nowMs() - this.#startedMs) * graceShare
+    const proportionalMs = (clock.monotonicMs() - this.#startedMs) * graceShare
     const graceMs = Math.min(longestMs, Math.max(shortestGraceMs, proportionalMs))
     this.#timers.push(clock.after(graceMs, () => this.#finish()))
   }

@@ -43,7 +43,7 @@ export class FusionRun implements Disposable {
     this.plan = planFusion(request)
     this.book = request.book ?? new Book(settings.maxCostUsd)
     this.random = seededRandom(settings.seed === undefined ? drawSeed(port) : seedOf(settings.seed, conversation))
-    this.startedMs = port.clock.nowMs()
+    this.startedMs = port.clock.monotonicMs()
     this.#caller = caller
     this.#deadline = port.clock.after(settings.totalMs, this.#leave)
     caller.addEventListener('abort', this.#leave, { once: true })
@@ -65,12 +65,12 @@ export class FusionRun implements Disposable {
   }
 
   get elapsedMs(): number {
-    return Math.round(this.port.clock.nowMs() - this.startedMs)
+    return Math.round(this.port.clock.monotonicMs() - this.startedMs)
   }
 
   /** Milliseconds until the deadline of the whole. */
   get remainingMs(): number {
-    return Math.max(0, this.request.settings.totalMs - (this.port.clock.nowMs() - this.startedMs))
+    return Math.max(0, this.request.settings.totalMs - (this.port.clock.monotonicMs() - this.startedMs))
   }
 
   /** The caller's answer has begun to stream: what comes in time is not broken off by the deadline. */
