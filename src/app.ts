@@ -178,6 +178,7 @@ function buildGateway(
     },
     profiles: config.profiles,
     backends: providers.backends,
+    learned: providers.learned,
     formats: formatById,
     relays: relayById,
     stored,

@@ -56,6 +56,7 @@ export async function openModels(
     formats: formatById,
     relays: relayById,
     clock,
+    learned: providers.learned,
     breakers: new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log }),
     budget: new RetryBudget(),
     log,

@@ -8,6 +8,7 @@ import type { Upstream } from './domain/accounts.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import type { ManagedAccess } from './gateway/ports.ts'
+import { LearnedLimits } from './gateway/routing/learned-limits.ts'
 import { idMinter } from './domain/ids.ts'
 import type { UpstreamTest } from './domain/upstream.ts'
 import type { RandomBytes } from './domain/random.ts'
@@ -28,6 +29,8 @@ const poolsCloseMs = 1_000
 /** Everything that reaches models: connections, credentials, and which backends serve whom. */
 export interface Providers extends AsyncDisposable {
   readonly backends: CachedBackends
+  /** What backends' refusals teach while the process lives. */
+  readonly learned: LearnedLimits
   /** One small call to what an account connected. */
   test(upstream: Upstream): Promise<UpstreamTest>
   /** A public text by its address, within seconds and up to a quarter of a megabyte. @throws UpstreamError */
@@ -92,7 +95,8 @@ export async function openProviders(
   const test = (upstream: Upstream): Promise<UpstreamTest> =>
     testUpstream(openUpstream(upstream, { vault, pools, publicOnly }), { clock, requestId: mintRequestId() })
   const text = (url: string): Promise<string> => getText(url, pools, mintRequestId())
-  return { backends, test, getText: text, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  const learned = new LearnedLimits(clock)
+  return { backends, learned, test, getText: text, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 function common({ id, model, provider, failureDomain, facts, timeouts }: BackendConfig): ConfiguredBackend {

@@ -18,7 +18,7 @@ type PlanRoute = (asker: RouteAsker, question: RouteQuestion) => Promise<RoutePl
 /** What plans routes over the parts that requests are routed with. */
 export function openRoutePlanner(
   { profiles }: Config,
-  { backends }: Pick<Providers, 'backends'>,
+  { backends, learned }: Pick<Providers, 'backends' | 'learned'>,
   breakers: CircuitBreakers,
 ): PlanRoute {
   const parts = {
@@ -26,6 +26,7 @@ export function openRoutePlanner(
     backends,
     leftOut: (profileId: string, accountId: string) => backends.leftOut(profileId, accountId),
     breakers,
+    learned,
     formats: formatById,
     relays: relayById,
   }

@@ -52,13 +52,13 @@ export const errorCatalog = {
   context_length_exceeded: {
     ...invalid,
     message:
-      'The prompt is too long: it exceeds the context window of every backend of {profile}. Shorten the conversation and send it again.',
+      'The prompt is too long: with the answer that it asks for, it exceeds the context window of every backend of {profile} that could be asked. Shorten the conversation and send it again.',
   },
   content_rejected: {
     ...invalid,
     source: 'provider',
     message:
-      'The provider did not accept the content of this request ({status}). Change the request: the same one will be rejected again.',
+      'The provider did not accept the content of this request ({said}){rule}. Change the request: the same one will be rejected again.',
   },
   payload_too_large: { ...invalid, status: 413, message: 'The body is larger than {limit}. Send a smaller one.' },
   unsupported_media_type: {
@@ -183,6 +183,16 @@ export const errorCatalog = {
     action: 'accountUrl',
     message:
       'Every provider rejected the provider credentials of this account. Your svc-router key is fine. Replace them:',
+  },
+  upstream_misconfigured: {
+    status: 502,
+    type: 'server_error',
+    source: 'provider',
+    retryable: false,
+    signals: 'none',
+    action: 'accountUrl',
+    message:
+      'No provider knows the model or the address that it is configured with. Your request is fine. Correct the providers:',
   },
   upstream_timeout: {
     status: 504,

@@ -29,6 +29,8 @@ export type ServiceEvent =
   | { readonly event: 'backend_down'; readonly backend: string; readonly contentKind: string; readonly reason: string }
   /** It has given a complete answer again. */
   | { readonly event: 'backend_back'; readonly backend: string; readonly contentKind: string; readonly downMs: number }
+  /** A provider does not know the model or the path that a backend is configured with. */
+  | { readonly event: 'upstream_not_found'; readonly requestId: string; readonly backend: string }
   /** A letter could not be sent: `reason` is the mail server's status or the system's code. */
   | { readonly event: 'mail_failing'; readonly reason: string }
   /** The secret scanner reported so many tokens, and so many keys were revoked by it. */

@@ -24,8 +24,11 @@ export interface RouteAsker {
 /** The longest request that a dry run is made for. */
 export const maxQuestionTokens = 1_000_000
 
-/** What may go wrong at a backend that is asked nevertheless: the service does not guess, the provider says so. */
-export type RouteDoubt = 'window_small' | 'no_images' | 'no_tools' | 'open'
+/**
+ * What may go wrong at a backend that is asked nevertheless: its window looks too small, it refused lately what such a
+ * request needs, or its circuit breaker is open.
+ */
+export type RouteDoubt = 'window_small' | 'refused_before' | 'open'
 
 /** A backend that would be asked. */
 export interface PlannedBackend {
@@ -48,6 +51,8 @@ export type LeftOutReason =
   | 'managed_off'
   /** It only pretends, and something real serves. */
   | 'simulated'
+  /** It is declared not to be able to do what is asked. */
+  | 'not_capable'
   /** Its format has no words for what is asked. */
   | 'cannot_say'
   /** One with a larger window has to be asked after one whose window was too small. */

@@ -11,6 +11,7 @@ const reasonWords: Readonly<Record<LeftOutReason, string>> = {
   managed_not_approved: 'managed access is not approved for this account',
   managed_off: 'managed access is off for its provider',
   simulated: 'it only pretends to be a model, and real ones serve',
+  not_capable: 'it is configured as not capable of what is asked',
   cannot_say: 'its format cannot say what is asked',
   window_small: 'its window is no larger than one that is too small',
   enough_asked: 'enough others are asked before it',
@@ -18,9 +19,8 @@ const reasonWords: Readonly<Record<LeftOutReason, string>> = {
 
 const doubtWords: Readonly<Record<RouteDoubt, string>> = {
   window_small: 'its window is smaller than that',
-  no_images: 'it is known not to see pictures',
-  no_tools: 'it is known not to call tools',
   open: 'its circuit breaker is open: it is asked only because no other is left',
+  refused_before: 'it refused such a request in the last 15 minutes',
 }
 
 /** Why a backend is left out, and for how long yet. */

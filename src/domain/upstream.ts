@@ -4,6 +4,8 @@ export type AttemptOutcome =
   | 'rejected_credentials'
   | 'rejected_content'
   | 'context_too_long'
+  /** The backend cannot do what was asked, such as read an image. Another one may. */
+  | 'not_capable'
   | 'rate_limited'
   | 'server_error'
   | 'unreachable'
@@ -34,6 +36,7 @@ export type Blame = 'backend' | 'request' | 'gateway'
 const blames: Readonly<Partial<Record<AttemptOutcome, Blame>>> = {
   rejected_content: 'request',
   context_too_long: 'request',
+  not_capable: 'request',
   not_sent: 'gateway',
   cancelled: 'gateway',
 }
@@ -43,6 +46,7 @@ const blameless: readonly AttemptOutcome[] = [
   'answered',
   'rejected_content',
   'context_too_long',
+  'not_capable',
   'not_sent',
   'cancelled',
 ]
@@ -61,6 +65,42 @@ export interface UpstreamTest {
   readonly ms: number
 }
 
+/** What a request may need that not every backend can do. */
+export type Need = 'images' | 'audio' | 'files' | 'tools' | 'structured_outputs'
+
+/** A rule that a request broke at a provider, where its refusal tells which. */
+export type BrokenRule =
+  | 'answer_length'
+  | 'content_filter'
+  | 'image_unreadable'
+  | 'schema_invalid'
+  | 'tool_results'
+  | 'turn_order'
+  | 'unknown_field'
+  | 'unsupported_value'
+
+/** What a provider's refusal tells, in our own terms: never its text. */
+export interface Refusal {
+  /** What the backend cannot do: any of these, as far as its sentence tells. */
+  readonly lacks?: readonly Need[]
+  /** Whether that holds for every request, and not only for the value that this one had. */
+  readonly isGeneral?: boolean
+  /** Optional request fields that it does not take, from `optionalFields`. */
+  readonly fields?: readonly string[]
+  /** The context window that it named, in tokens. */
+  readonly windowTokens?: number
+  readonly rule?: BrokenRule
+}
+
+interface UpstreamErrorDetail {
+  readonly status?: number | undefined
+  readonly retryAfterMs?: number | undefined
+  readonly param?: string | undefined
+  readonly refusal?: Refusal | undefined
+  /** Derived from the outcome unless given. */
+  readonly blames?: Blame | undefined
+}
+
 /** Upstream trouble. It carries a category and never an upstream's text (architecture 8). */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
@@ -70,23 +110,18 @@ export class UpstreamError extends Error {
   readonly retryAfterMs: number | undefined
   /** The request field that the upstream found at fault; a field's name, nothing else. */
   readonly param: string | undefined
+  /** What it refused, where it said so in a way that is known. */
+  readonly refusal: Refusal | undefined
   /** Who caused it; unless said, what the outcome implies. */
   readonly blames: Blame
 
-  constructor(
-    outcome: Exclude<AttemptOutcome, 'answered'>,
-    detail: {
-      readonly status?: number | undefined
-      readonly retryAfterMs?: number | undefined
-      readonly param?: string | undefined
-      readonly blames?: Blame | undefined
-    } = {},
-  ) {
+  constructor(outcome: Exclude<AttemptOutcome, 'answered'>, detail: UpstreamErrorDetail = {}) {
     super(outcome)
     this.outcome = outcome
     this.status = detail.status
     this.retryAfterMs = detail.retryAfterMs
     this.param = detail.param
+    this.refusal = detail.refusal
     this.blames = detail.blames ?? blames[outcome] ?? 'backend'
   }
 }

@@ -1,13 +1,28 @@
 import type { Json, JsonObject } from '../domain/conversation.ts'
-import { UpstreamError, type AttemptOutcome } from '../domain/upstream.ts'
+import { UpstreamError, type AttemptOutcome, type Refusal } from '../domain/upstream.ts'
 import { isObject, parseObject } from '../domain/json.ts'
-import { isArray } from './fields.ts'
 import { googleFault } from './google-faults.ts'
+import { withCompanions } from './refusals/optional-fields.ts'
+import { readError, readRefusal, type RefusalBody } from './refusals/refusal-body.ts'
+import {
+  brokenRule,
+  fieldsDenied,
+  needsDenied,
+  saysTooLong,
+  saysUnknownModel,
+  windowTold,
+} from './refusals/refusal-words.ts'
 
 /** What providers call these faults in an error's `code` or `type`. */
 const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>([
   ['context_length_exceeded', 'context_too_long'],
   ['context_window_exceeded', 'context_too_long'],
+  // llama-server.
+  ['exceed_context_size_error', 'context_too_long'],
+  ['model_not_found', 'not_found'],
+  ['model_decommissioned', 'not_found'],
+  ['invalid_model', 'not_found'],
+  ['DeploymentNotFound', 'not_found'],
   ['rate_limit_exceeded', 'rate_limited'],
   ['rate_limit_error', 'rate_limited'],
   ['rate_limited', 'rate_limited'],
@@ -25,29 +40,35 @@ export function parseAnswer(text: string): JsonObject {
   return answer
 }
 
-/** Some providers say these only in words: Anthropic calls both of them an invalid request. */
-const tooLong = /prompt is too long|exceeds? (?:the )?context (?:limit|window)|input is too long/i
 const usedUp = /credit balance is too low/i
+/** Longer messages are not looked through. */
+const maxWordsChars = 600
 
-/** The fault that only an error's message tells, from its first 500 characters; undefined for all others. */
+/** The fault that only an error's message tells, from its first 600 characters; undefined for all others. */
 export function toldByMessage(error: JsonObject): 'context_too_long' | 'rejected_credentials' | undefined {
   const { type, message } = error
   if (type !== 'invalid_request_error' || typeof message !== 'string') return undefined
-  const words = message.slice(0, 500)
-  if (tooLong.test(words)) return 'context_too_long'
+  const words = message.slice(0, maxWordsChars)
+  if (saysTooLong(words.toLowerCase())) return 'context_too_long'
   return usedUp.test(words) ? 'rejected_credentials' : undefined
 }
 
 /** The category of an error that came inside an answer; its text is left behind (architecture 8). */
 export function answerFault(error: Json | undefined): UpstreamError {
-  if (!isObject(error)) return new UpstreamError('server_error')
-  const google = googleFault(error)
+  const google = isObject(error) ? googleFault(error) : undefined
   if (google !== undefined) return new UpstreamError(google.outcome, { retryAfterMs: google.retryAfterMs })
-  return new UpstreamError(outcomes.get(error['code']) ?? outcomes.get(error['type']) ?? 'server_error')
+  const read = readError(error)
+  if (read === undefined) return new UpstreamError('server_error')
+  const refused = requestFault(read, undefined)
+  if (refused !== undefined) return refused
+  return new UpstreamError(outcomes.get(read.code) ?? outcomes.get(read.type) ?? 'server_error')
 }
 
 /** Statuses with which a provider says that the content is at fault: passed on, no failover (contract 3.3, 5.1). */
 const contentStatuses = new Set([400, 413, 422])
+/** Statuses of servers that do not tell the caller's mistakes from their own. */
+const serverStatuses = new Set([500, 501])
+const credentialStatuses = new Set([401, 402, 403])
 /** Names of request fields only: `messages[0].content`, `temperature`. */
 const paramShape = /^[A-Za-z_][\w.[\]-]{0,63}$/
 
@@ -57,40 +78,89 @@ interface RefusalHead {
   readonly retryAfterMs?: number | undefined
 }
 
-/** What a provider's refusal means, from its status and its body. The body is read for its codes and never passed on. */
+/**
+ * What a provider's refusal means, from its status and its body. The body is read for its codes and for sentences that
+ * servers are known to use; it is never passed on.
+ */
 export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string): UpstreamError {
-  const error = errorOf(body)
-  const google = error === undefined ? undefined : googleFault(error)
+  const read = readRefusal(body)
+  const google = read === undefined ? undefined : googleFault(read.error)
   if (google !== undefined) {
     return new UpstreamError(google.outcome, { status, retryAfterMs: retryAfterMs ?? google.retryAfterMs })
   }
-  const code = error?.['code'] ?? error?.['type']
-  const told = outcomes.get(code)
-  const inWords = error === undefined ? undefined : toldByMessage(error)
-  if (inWords !== undefined) return new UpstreamError(inWords, { status })
-  if (told === 'context_too_long') return new UpstreamError(told, { status })
-  if (contentStatuses.has(status)) return new UpstreamError('rejected_content', { status, param: paramOf(error) })
-  if (status === 401 || status === 402 || status === 403) return new UpstreamError('rejected_credentials', { status })
-  if (status === 429 && told === 'rejected_credentials') return new UpstreamError(told, { status })
-  if (status === 429) return new UpstreamError('rate_limited', { status, retryAfterMs })
+  const told = read === undefined ? undefined : (outcomes.get(read.code) ?? outcomes.get(read.type))
+  if (status === 429) {
+    if (told === 'rejected_credentials') return new UpstreamError(told, { status })
+    return new UpstreamError('rate_limited', { status, retryAfterMs })
+  }
+  if (read !== undefined && toldByMessage(read.error) === 'rejected_credentials')
+    return new UpstreamError('rejected_credentials', { status })
+  // A request that is larger than all that a minute allows will never be let in there.
+  if (status === 413 && told === 'rate_limited') return new UpstreamError('context_too_long', { status })
+  const refused = read === undefined ? undefined : requestFault(read, status)
+  if (refused !== undefined) return refused
+  if (contentStatuses.has(status)) return new UpstreamError('rejected_content', { status, param: paramOf(read) })
+  if (credentialStatuses.has(status)) return new UpstreamError('rejected_credentials', { status })
+  if (status === 404 || status === 405) return new UpstreamError('not_found', { status })
   if (status === 408 || status === 504) return new UpstreamError('timeout', { status, retryAfterMs })
   return new UpstreamError('server_error', { status, retryAfterMs })
 }
 
-function errorOf(body: string): JsonObject | undefined {
-  try {
-    const parsed = JSON.parse(body) as Json
-    // Google puts the errors of some streams into a list of one.
-    const told = isArray(parsed) ? parsed[0] : parsed
-    const error = isObject(told) ? told['error'] : undefined
-    return isObject(error) ? error : undefined
-  } catch {
-    // Not JSON: a proxy's page. Its status says enough.
-    return undefined
+/** The request's or the configuration's fault that a refusal tells; undefined where it tells none. */
+function requestFault(read: RefusalBody, status: number | undefined): UpstreamError | undefined {
+  const { code, type, message } = read
+  const told = outcomes.get(code) ?? outcomes.get(type)
+  if (told === 'not_found') return new UpstreamError('not_found', { status })
+  if (told === 'context_too_long') return windowFault(read, status)
+  const isRefused = status === undefined || contentStatuses.has(status) || status === 404
+  if (!isRefused && !serverStatuses.has(status)) return undefined
+  if (saysTooLong(message)) return windowFault(read, status)
+  const lacks = needsDenied(message)
+  if (lacks.length > 0) return new UpstreamError('not_capable', { status, refusal: { lacks } })
+  if (isRefused && saysUnknownModel(message)) return new UpstreamError('not_found', { status })
+  const refusal = describeRefusal(read)
+  // Above 499 a server blames itself: only what it says in known words is the request's fault.
+  if (refusal.rule === undefined && refusal.fields === undefined) return undefined
+  if (status !== undefined && !contentStatuses.has(status) && refusal.rule === undefined) return undefined
+  return new UpstreamError('rejected_content', { status, param: paramOf(read), refusal })
+}
+
+function windowFault({ windowTokens, message }: RefusalBody, status: number | undefined): UpstreamError {
+  const told = windowTokens ?? windowTold(message)
+  return new UpstreamError('context_too_long', {
+    status,
+    ...(told !== undefined && { refusal: { windowTokens: told } }),
+  })
+}
+
+/** Codes with which OpenAI, and those that speak as it does, refuse a field; whether for every value. */
+const fieldCodes = new Map<Json | undefined, boolean>([
+  ['unsupported_parameter', true],
+  ['unknown_parameter', true],
+  ['extra_forbidden', true],
+  ['unsupported_value', false],
+])
+
+function describeRefusal(read: RefusalBody): Refusal {
+  const { code, message, unknownFields } = read
+  const param = paramOf(read)
+  const isGeneral = fieldCodes.get(code)
+  const field = param?.split(/[.[]/)[0]
+  const named = isGeneral !== undefined && field !== undefined ? [field] : fieldsDenied(message)
+  const fields = withCompanions([...unknownFields, ...named])
+  const rule = brokenRule(message) ?? fieldRule(isGeneral, unknownFields)
+  return {
+    ...(fields.length > 0 && { fields, isGeneral: isGeneral ?? true }),
+    ...(rule !== undefined && { rule }),
   }
 }
 
-function paramOf(error: JsonObject | undefined): string | undefined {
-  const param = error?.['param']
+function fieldRule(isGeneral: boolean | undefined, unknownFields: readonly string[]): Refusal['rule'] {
+  if (isGeneral === false) return 'unsupported_value'
+  return isGeneral === true || unknownFields.length > 0 ? 'unknown_field' : undefined
+}
+
+function paramOf(read: RefusalBody | undefined): string | undefined {
+  const param = read?.param ?? read?.unknownFields[0]
   return typeof param === 'string' && paramShape.test(param) ? param : undefined
 }

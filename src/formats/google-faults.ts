@@ -24,9 +24,10 @@ const outcomes: Readonly<Record<string, GoogleFault['outcome']>> = {
   UNKNOWN: 'server_error',
 }
 const keyReasons = /^API_KEY_|^ACCESS_TOKEN_|^CREDENTIALS_|^SERVICE_DISABLED$|^CONSUMER_(?:INVALID|SUSPENDED)$/
-/** Google has no code for a conversation that is too long, or for a signature that it does not take: only its sentence says it. */
-const tooLong = /input token count.{0,40}exceeds|input context is too long|exceeds the (?:maximum|limit).{0,40}tokens/i
+/** Google has no code for a signature that it does not take: only its sentence says it. */
 const badSignature = /thought[ _]?signature/i
+/** Longer messages repeat the request. */
+const maxMessageChars = 600
 const duration = /^(\d{1,6}(?:\.\d{1,9})?)s$/
 
 /** Reads an error of Google's APIs, `{code, message, status, details}`; undefined where it is none or its HTTP status says it all. */
@@ -39,8 +40,7 @@ export function googleFault(error: JsonObject): GoogleFault | undefined {
     return { outcome: 'rejected_credentials' }
   }
   if (status === 'INVALID_ARGUMENT' && typeof message === 'string') {
-    if (tooLong.test(message)) return { outcome: 'context_too_long' }
-    if (badSignature.test(message)) return { outcome: 'server_error' }
+    if (badSignature.test(message.slice(0, maxMessageChars))) return { outcome: 'server_error' }
   }
   const outcome = Object.hasOwn(outcomes, status) ? outcomes[status] : undefined
   if (outcome === undefined) return undefined

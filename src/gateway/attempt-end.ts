@@ -15,12 +15,13 @@ export function attemptOf(run: AttemptRun, nowMs: number, error?: unknown): Atte
   }
 }
 
-/** Logs an attempt whose provider rejected the credential: its owner must replace it (contract 5.4). */
-export function logRejectedCredentials(
+/** Logs an attempt that failed by the backend's configuration: its credential must be replaced (contract 5.4), or its model or address corrected. */
+export function logConfigurationFault(
   log: EventLog,
   of: { readonly backend: string; readonly requestId: string },
   error: unknown,
 ): void {
-  if (error instanceof UpstreamError && error.outcome === 'rejected_credentials')
-    log({ event: 'upstream_credentials_rejected', ...of })
+  if (!(error instanceof UpstreamError)) return
+  if (error.outcome === 'rejected_credentials') log({ event: 'upstream_credentials_rejected', ...of })
+  if (error.outcome === 'not_found') log({ event: 'upstream_not_found', ...of })
 }

@@ -1,46 +1,126 @@
 import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
-import type { ClientFormatId, FormatId, Formats } from '../formats/format.ts'
+import type { ClientFormatId, Dialect, Formats } from '../formats/format.ts'
 import { patchMembers } from '../formats/json-scan.ts'
 import { unsupported } from '../formats/translatable.ts'
 import { relayChanges, type RelayRules, type RequestChanges } from '../formats/relay.ts'
 import { mayBeSealed, unsealConversation, unsealMember } from '../formats/sealed.ts'
 import type { Backend, ModelRequest } from './ports.ts'
+import type { LearnedLimits } from './routing/learned-limits.ts'
 
 export interface BodyParts {
   readonly formats: Formats
+  readonly learned: LearnedLimits
   readonly relays: (id: ClientFormatId) => RelayRules
 }
 
 /** Relays nothing: for requests that are not sent on as their caller wrote them. */
 export const translatedOnly: BodyParts['relays'] = () => ({ fits: () => false })
 
-/** A body that was written before the first attempt, for one backend. */
+/** What one endpoint of a backend is sent. */
 export interface WrittenBody {
   readonly backend: Backend
   readonly body: Uint8Array | string
 }
 
-/** What a backend is sent. @throws ServiceError where its format cannot say what was asked */
+/** How one request is put to backends. */
+export interface RequestWriter {
+  /** A backend's endpoints, the preferred one first: never empty. */
+  endpointsOf(backend: Backend): readonly Backend[]
+  /** What an endpoint is sent, without those optional fields. @throws ServiceError where its format cannot say what was asked */
+  write(endpoint: Backend, without?: readonly string[]): Uint8Array | string
+}
+
+/** For a caller's request: relayed where an endpoint speaks its format, else translated. */
+export function requestWriter(request: ModelRequest, conversation: Conversation, parts: BodyParts): RequestWriter {
+  const isRelayed = (endpoint: Backend): boolean => relayFor(endpoint, request, parts.relays) !== undefined
+  return {
+    endpointsOf(backend) {
+      const endpoints = knownEndpoints(backend, parts.learned)
+      const own = endpoints.length === 1 ? undefined : endpoints.find(isRelayed)
+      return own === undefined ? endpoints : [own, ...endpoints.filter((endpoint) => endpoint !== own)]
+    },
+    write: (endpoint, without) => writeBody(endpoint, request, conversation, parts, without),
+  }
+}
+
+/** For a question of our own. */
+export function translatedWriter(
+  conversation: Conversation,
+  parts: Pick<BodyParts, 'formats' | 'learned'>,
+): RequestWriter {
+  return {
+    endpointsOf: (backend) => knownEndpoints(backend, parts.learned),
+    write: (endpoint, without) => writeTranslated(endpoint, conversation, parts, without),
+  }
+}
+
+/**
+ * What a backend is sent, at the first of its endpoints that can say it; one of them is skipped if so asked.
+ * @throws ServiceError where none can, with the reason of the one that is preferred
+ */
+export function writeFor(backend: Backend, writer: RequestWriter, skipped?: Backend): WrittenBody {
+  let refusal: unknown
+  for (const endpoint of writer.endpointsOf(backend)) {
+    if (endpoint === skipped) continue
+    try {
+      return { backend: endpoint, body: writer.write(endpoint) }
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      refusal ??= error
+    }
+  }
+  throw refusal
+}
+
+/** All endpoints of a backend but those that were found missing, as long as one is left. */
+function knownEndpoints(backend: Backend, learned: LearnedLimits): readonly Backend[] {
+  if (backend.otherEndpoints === undefined) return [backend]
+  const all = [backend, ...backend.otherEndpoints]
+  const known = all.filter((endpoint) => !learned.isMissing(endpoint))
+  return known.length === 0 ? all : known
+}
+
+/** What an endpoint is sent, without those optional fields. @throws ServiceError where its format cannot say what was asked */
 export function writeBody(
   backend: Backend,
   request: ModelRequest,
   conversation: Conversation,
-  { formats, relays }: BodyParts,
+  parts: BodyParts,
+  without?: readonly string[],
 ): Uint8Array | string {
   const { bytes, members, body, format } = request
-  const { model, dialect, issuer } = backend
-  const target = { model, stream: conversation.stream, dialect }
-  const relay = relayFor(backend, request, relays)
+  const relay = relayFor(backend, request, parts.relays)
   if (relay !== undefined) {
+    const target = {
+      model: backend.model,
+      stream: conversation.stream,
+      dialect: dialectFor(backend, parts.learned, without),
+    }
     const changes = relayChanges(relay, body, conversation, target)
-    return patchMembers(bytes, members, withoutForeignSeals(relay, request, changes, issuer))
+    return patchMembers(bytes, members, withoutForeignSeals(relay, request, changes, backend.issuer))
   }
   try {
-    return JSON.stringify(formats(backend.format).writeRequest(unsealConversation(conversation, issuer), target))
+    return writeTranslated(backend, conversation, parts, without)
   } catch (error) {
-    throw inCallersWords(error, formats(format).fieldNames)
+    throw inCallersWords(error, parts.formats(format).fieldNames)
   }
+}
+
+function writeTranslated(
+  backend: Backend,
+  conversation: Conversation,
+  { formats, learned }: Pick<BodyParts, 'formats' | 'learned'>,
+  without?: readonly string[],
+): string {
+  const { model, issuer, format } = backend
+  const target = { model, stream: conversation.stream, dialect: dialectFor(backend, learned, without) }
+  return JSON.stringify(formats(format).writeRequest(unsealConversation(conversation, issuer), target))
+}
+
+function dialectFor(backend: Backend, learned: LearnedLimits, without: readonly string[] = []): Dialect {
+  const dialect = learned.dialectOf(backend)
+  return without.length === 0 ? dialect : { ...dialect, refusedFields: [...dialect.refusedFields, ...without] }
 }
 
 /** Writers name a field as their own format does: callers read the name under which they sent it (contract 3.3). */
@@ -94,15 +174,20 @@ export function assertSayable(
   backends: readonly Backend[],
   parts: BodyParts,
 ): WrittenBody | undefined {
-  if (backends.some((backend) => relayFor(backend, request, parts.relays) !== undefined)) return undefined
-  const tried = new Set<FormatId>()
+  const { relays } = parts
+  const isRelayed = (endpoint: Backend): boolean => relayFor(endpoint, request, relays) !== undefined
+  if (backends.some((backend) => isRelayed(backend) || backend.otherEndpoints?.some(isRelayed) === true))
+    return undefined
+  const writer = requestWriter(request, conversation, parts)
+  const tried = new Set<string>()
   let refusal: ServiceError | undefined
   for (const backend of backends) {
-    // Whether a request can be said is decided by the format alone.
-    if (tried.has(backend.format)) continue
-    tried.add(backend.format)
+    // Whether a request can be said is decided by the formats alone.
+    const formats = formatsOf(backend)
+    if (tried.has(formats)) continue
+    tried.add(formats)
     try {
-      return { backend, body: writeBody(backend, request, conversation, parts) }
+      return writeFor(backend, writer)
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error
       refusal ??= error
@@ -110,4 +195,8 @@ export function assertSayable(
   }
   if (refusal !== undefined) throw refusal
   return undefined
+}
+
+function formatsOf({ format, otherEndpoints }: Backend): string {
+  return otherEndpoints === undefined ? format : [format, ...otherEndpoints.map((other) => other.format)].join()
 }

@@ -3,18 +3,21 @@ import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import { fusionDepthHeader } from '../domain/profiles.ts'
-import { UpstreamError, type Attempt } from '../domain/upstream.ts'
+import { UpstreamError, type Attempt, type Need } from '../domain/upstream.ts'
 import { AttemptRun } from './attempt.ts'
-import { attemptOf, logRejectedCredentials } from './attempt-end.ts'
-import { writeBody, type BodyParts, type WrittenBody } from './backend-body.ts'
+import { attemptOf, logConfigurationFault } from './attempt-end.ts'
+import { requestWriter, writeFor, type BodyParts, type RequestWriter, type WrittenBody } from './backend-body.ts'
 import type { Lane } from './lane.ts'
 import type { Backend, ModelRequest } from './ports.ts'
 import type { ProviderErrors } from './provider-errors.ts'
+import { contentRejected, notCapable } from './refusal-errors.ts'
 import { Candidates, maxAttempts } from './routing/candidates.ts'
 import type { Asker } from './routing/backend-breakers.ts'
+import { needsOf } from './routing/capable-backends.ts'
 import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import { contentKindOf, type ContentKind } from './routing/content-kind.ts'
 import type { RetryBudget } from './routing/retry-budget.ts'
+import { secondTry, type SecondTry } from './second-try.ts'
 
 export interface FailoverParts extends BodyParts {
   readonly clock: Clock
@@ -45,14 +48,19 @@ export class Failover {
   readonly #backends: readonly Backend[]
   readonly #asker: Asker
   readonly #candidates: Candidates
+  readonly #writer: RequestWriter
   /** Makes the lane of an attempt; the course changes how once it had to open the stream itself. */
   readonly #laneFor: (backend: Backend) => Lane
   /** Kept only until it is sent: it may be large. */
   #written: WrittenBody | undefined
   /** The backend whose retry budget the attempt under way has taken from. */
   #budgetOf: Backend | undefined
-  /** Attempts that were begun; the last of them may be under way. */
-  #started = 0
+  /** Backends that were asked; the last of them may be answering. */
+  #asked = 0
+  /** What backends that were asked cannot do, where that is all that is known against them. */
+  #lacking: Need | undefined
+  /** Whether a backend failed of which nobody knows what it would have said. */
+  #isUndecided = false
 
   constructor(
     parts: FailoverParts,
@@ -67,12 +75,13 @@ export class Failover {
     let kind: ContentKind | undefined
     this.#asker = { accountId, contentKind: () => (kind ??= contentKindOf(conversation)) }
     this.#candidates = new Candidates(backends, parts.breakers, this.#asker)
+    this.#writer = requestWriter(request, conversation, parts)
     this.#laneFor = laneFor
   }
 
   /** How many backends failed before the current one. */
   get retryCount(): number {
-    return Math.max(0, this.#started - 1)
+    return Math.max(0, this.#asked - 1)
   }
 
   /** The attempt of the first backend that has content. @throws ServiceError when none has, and whatever `stop` was told */
@@ -81,28 +90,20 @@ export class Failover {
     for (;;) {
       const backend = this.#nextBackend()
       if (backend === undefined) throw refusal ?? this.#exhausted()
-      let body: Uint8Array | string
+      let written: WrittenBody
       try {
-        body = this.#bodyFor(backend)
+        written = this.#bodyFor(backend)
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error
-        // This backend's format cannot say what was asked; another one's may.
+        // This backend's formats cannot say what was asked; another one's may.
         this.release()
         refusal = error
         continue
       }
-      const run = this.#start(backend)
-      try {
-        const { stream } = this.#conversation
-        const headers = headersFor(backend, this.#request)
-        await run.open({ body, stream, requestId: this.#request.id, headers }, this.#mayLeave)
-      } catch (error) {
-        this.#end(run, error)
-        refusal = this.#refusalAfter(backend, error)
-        continue
-      }
-      this.#end(run)
-      return run
+      this.#asked += 1
+      const answered = await this.#ask(backend, written)
+      if (answered instanceof AttemptRun) return answered
+      refusal = answered
     }
   }
 
@@ -113,11 +114,11 @@ export class Failover {
   }
 
   /** Whether a backend that stays silent can be left for another. */
-  readonly #mayLeave = (): boolean => this.#started < maxAttempts && this.#candidates.hasUsable
+  readonly #mayLeave = (): boolean => this.#asked < maxAttempts && this.#candidates.hasUsable
 
   /** The next backend, for which a budget is taken if it needs one. */
   #nextBackend(): Backend | undefined {
-    if (this.attempts.length >= maxAttempts) return undefined
+    if (this.#asked >= maxAttempts) return undefined
     return this.attempts.length === 0
       ? this.#candidates.next()
       : this.#candidates.next((backend) => this.#mayRetry(backend))
@@ -132,55 +133,88 @@ export class Failover {
     return true
   }
 
+  /** Asks one backend, a second time where its refusal says how. Gives what to answer where no further backend is left. */
+  async #ask(backend: Backend, first: WrittenBody): Promise<AttemptRun | ServiceError | undefined> {
+    let written = first
+    let again: SecondTry | undefined
+    for (;;) {
+      const { backend: endpoint, body } = written
+      const run = this.#start(endpoint)
+      try {
+        const { stream } = this.#conversation
+        const headers = headersFor(endpoint, this.#request)
+        await run.open({ body, stream, requestId: this.#request.id, headers }, this.#mayLeave)
+      } catch (error) {
+        this.#end(run, error)
+        if (again === undefined) {
+          again = secondTry(error, { backend, written, writer: this.#writer, learned: this.#parts.learned })
+          if (again !== undefined) {
+            written = again.written
+            continue
+          }
+        }
+        return this.#refusalAfter(backend, error)
+      }
+      again?.learn()
+      this.#end(run)
+      return run
+    }
+  }
+
   #start(backend: Backend): AttemptRun {
     const { clock, breakers } = this.#parts
     const lane = this.#laneFor(backend)
     const run = new AttemptRun(backend, lane, this.#conversation.stream, clock, breakers.begin(backend.id, this.#asker))
     this.current = run
-    this.#started += 1
     return run
   }
 
   /** What to answer where no further backend is left behind one that failed. @throws what ends the request at once */
   #refusalAfter(backend: Backend, error: unknown): ServiceError | undefined {
     if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') throw error
-    if (error.outcome === 'rejected_content') throw this.#contentRejected(backend, error)
-    if (error.outcome === 'context_too_long') {
-      this.#candidates.keepLargerThan(backend)
-      return new ServiceError('context_length_exceeded', {
-        upstream: backend.id,
-        retryCount: this.retryCount,
-        words: { profile: this.#conversation.profile },
-      })
+    const { outcome, refusal } = error
+    if (outcome === 'context_too_long') return this.#tooLong(backend, refusal?.windowTokens)
+    const needs = outcome === 'not_capable' ? needsOf(this.#conversation) : []
+    const lacking = refusal?.lacks?.find((need) => needs.includes(need))
+    if (lacking !== undefined) {
+      this.#parts.learned.learnLack(backend, lacking)
+      this.#lacking ??= lacking
+      return undefined
+    }
+    if (outcome === 'rejected_content' || outcome === 'not_capable') {
+      const rejected = contentRejected(error, backend, this.#request, this.retryCount)
+      // Engines differ in the schemas that they take: another one may enforce this one.
+      if (refusal?.rule === 'schema_invalid') return rejected
+      throw rejected
     }
     this.#candidates.failed(backend)
+    this.#isUndecided = true
     return undefined
   }
 
-  #bodyFor(backend: Backend): Uint8Array | string {
+  #tooLong(backend: Backend, toldTokens: number | undefined): ServiceError {
+    const { learned } = this.#parts
+    if (toldTokens !== undefined && backend.contextWindow === undefined) learned.learnWindow(backend, toldTokens)
+    this.#candidates.keepLargerThan(backend.contextWindow ?? toldTokens)
+    return new ServiceError('context_length_exceeded', {
+      upstream: backend.id,
+      retryCount: this.retryCount,
+      words: { profile: this.#conversation.profile },
+    })
+  }
+
+  #bodyFor(backend: Backend): WrittenBody {
     const written = this.#written
     this.#written = undefined
-    if (written?.backend === backend) return written.body
-    return writeBody(backend, this.#request, this.#conversation, this.#parts)
+    if (written?.backend.id === backend.id) return written
+    return writeFor(backend, this.#writer)
   }
 
   #end(run: AttemptRun, error?: unknown): void {
     run.tellError(this.#parts.providerErrors, this.#request.id)
     this.release()
     this.attempts.push(attemptOf(run, this.#parts.clock.monotonicMs(), error))
-    logRejectedCredentials(this.#parts.log, { backend: run.backend.id, requestId: this.#request.id }, error)
-  }
-
-  #contentRejected(backend: Backend, error: UpstreamError): ServiceError {
-    const { status, param } = error
-    // Only a field that the caller itself sent is named: nothing of the upstream's own text gets through.
-    const known = param !== undefined && Object.hasOwn(this.#request.body, param.split(/[.[]/)[0] ?? '')
-    return new ServiceError('content_rejected', {
-      upstream: backend.id,
-      retryCount: this.retryCount,
-      ...(status === undefined ? {} : { status }),
-      ...(known ? { param } : {}),
-    })
+    logConfigurationFault(this.#parts.log, { backend: run.backend.id, requestId: this.#request.id }, error)
   }
 
   #exhausted(): ServiceError {
@@ -188,6 +222,13 @@ export class Failover {
     const { soonestMs, passedBy } = this.#candidates.exhausted(this.#backends)
     const retryCount = this.retryCount
     const tried = this.attempts.map(({ outcome }) => outcome)
+    const unasked = passedBy.filter(({ backend }) => !this.attempts.some((attempt) => attempt.backend === backend))
+    if (unasked.length === 0 && !this.#candidates.hasUsable) {
+      if (this.#lacking !== undefined && !this.#isUndecided)
+        return notCapable(this.#lacking, profile, this.#request.format)
+      if (tried.length > 0 && tried.every((outcome) => outcome === 'not_found'))
+        return new ServiceError('upstream_misconfigured', { retryCount })
+    }
     if (tried.length > 0 && tried.every((outcome) => outcome === 'not_sent'))
       return new ServiceError('server_busy', { retryCount, retryAfterSeconds: 1 })
     const rejected = [
@@ -202,7 +243,7 @@ export class Failover {
       retryCount,
       retryAfterSeconds: seconds,
       attempts: this.attempts.map(({ backend, outcome }) => ({ backend, outcome })),
-      passedBy: passedBy.filter(({ backend }) => !this.attempts.some((tried) => tried.backend === backend)),
+      passedBy: unasked,
       words: { profile, seconds },
     })
   }

@@ -29,7 +29,9 @@ import { countBackends, type BackendCount } from './routing/count-backends.ts'
 import { refersToStored, type StoredResponses } from './stored-responses.ts'
 import { failedBackends } from '../domain/upstream.ts'
 import type { ProviderErrors } from './provider-errors.ts'
+import { assertCapable } from './routing/capable-backends.ts'
 import type { CircuitBreakers } from './routing/circuit-breakers.ts'
+import type { LearnedLimits } from './routing/learned-limits.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
 
 /** The longest limit that a caller may ask for itself, milliseconds. */
@@ -42,6 +44,8 @@ export interface GatewayParts {
   /** Unpredictable. */
   readonly randomBytes: RandomBytes
   readonly log: EventLog
+  /** What backends' refusals have taught. */
+  readonly learned: LearnedLimits
   readonly breakers: CircuitBreakers
   readonly links: Links
   readonly authentication: AuthenticationParts
@@ -153,12 +157,13 @@ export class Gateway {
     const read = formats(given.format).readRequest(given.body)
     const profile = this.#profileOf(principal, read, given.format)
     const found = this.#backendsOf(profile.id, accountId)
-    const backends = found instanceof Promise ? await found : found
-    if (backends.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    const served = found instanceof Promise ? await found : found
+    if (served.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
     assertServed(read)
     const full = stored !== undefined && refersToStored(read) ? await stored.resolve(accountId, given, read) : undefined
     const request = full?.request ?? given
     const conversation = full === undefined ? read : formats(given.format).readRequest(request.body)
+    const backends = assertCapable(served, conversation, given.format, this.#parts.learned)
     const keeping = stored?.keeping(accountId, request, conversation, full?.resolved)
     const previousResponseId = given.previousResponseId ?? read.hints.previousResponseId
     const turn = { profile, request, conversation, backends, keeping, previousResponseId }

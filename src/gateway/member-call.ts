@@ -2,14 +2,15 @@ import type { AnswerEvent } from '../domain/conversation.ts'
 import { fusionDepthHeader } from '../domain/profiles.ts'
 import { UpstreamError, type Attempt } from '../domain/upstream.ts'
 import type { AnswerContext } from '../formats/format.ts'
-import { unsealConversation } from '../formats/sealed.ts'
 import { AnswerEvents } from './answer-events.ts'
 import { AttemptRun } from './attempt.ts'
-import { attemptOf, logRejectedCredentials } from './attempt-end.ts'
+import { attemptOf, logConfigurationFault } from './attempt-end.ts'
+import { translatedWriter, writeFor, type WrittenBody } from './backend-body.ts'
 import type { FailoverParts } from './failover.ts'
 import type { ModelAnswer, SubCall } from './fusion/ports.ts'
 import type { Backend } from './ports.ts'
 import { contentKindOf } from './routing/content-kind.ts'
+import { secondTry } from './second-try.ts'
 
 /** One sub-call of a fusion, and where its end is noted. */
 export interface MemberCallOf {
@@ -41,56 +42,41 @@ async function* readStream(of: MemberCallOf, signal: AbortSignal): AsyncGenerato
   for (let events = await call.next(); events !== undefined; events = await call.next()) yield events
 }
 
-/** The attempt behind one sub-call. What the lane would write for a caller is gathered as events instead. */
+/** The attempts behind one sub-call. What a lane would write for a caller is gathered as events instead. */
 class MemberCall implements Disposable {
   readonly #of: MemberCallOf
   readonly #signal: AbortSignal
-  readonly #run: AttemptRun
-  readonly #events: AnswerEvents
-  #isRecorded = false
+  #events: AnswerEvents
+  #run: AttemptRun | undefined
+  #recorded: AttemptRun | undefined
   readonly #cut = (): void => {
-    this.#run.stop(new UpstreamError('cancelled'))
+    const cancelled = new UpstreamError('cancelled')
+    this.#run?.stop(cancelled)
     // At once, so that the record of a caller that left has it.
-    this.#record(new UpstreamError('cancelled'))
+    this.#record(cancelled)
   }
 
   constructor(of: MemberCallOf, signal: AbortSignal) {
     this.#of = of
     this.#signal = signal
-    const { parts, backend, call } = of
-    this.#events = new AnswerEvents(parts.clock)
-    const lane = this.#events.laneOf({
-      context: { ...of.context, conversation: call.conversation },
-      backend,
-      backendFormat: parts.formats(backend.format),
-      refusesOurCalls: true,
-    })
-    const asker = { accountId: of.accountId, contentKind: () => contentKindOf(call.conversation) }
-    const observer = parts.breakers.begin(backend.id, asker)
-    this.#run = new AttemptRun(backend, lane, call.conversation.stream, parts.clock, observer)
+    this.#events = new AnswerEvents(of.parts.clock)
   }
 
   /** Resolves when the first content is there, of a whole answer all of it. @throws UpstreamError, ServiceError */
   async open(): Promise<void> {
-    const { parts, backend, call, context, depth } = this.#of
-    const { formats } = parts
-    const { stream } = call.conversation
-    const target = { model: backend.model, stream, dialect: backend.dialect }
-    const conversation = unsealConversation(call.conversation, backend.issuer)
-    const body = Buffer.from(JSON.stringify(formats(backend.format).writeRequest(conversation, target)))
+    const { parts, backend, call } = this.#of
+    const writer = translatedWriter(call.conversation, parts)
+    const first = writeFor(backend, writer)
     if (this.#signal.aborted) throw new UpstreamError('cancelled')
     this.#signal.addEventListener('abort', this.#cut, { once: true })
     try {
-      const headers = [fusionDepthHeader, String(depth)]
-      await this.#run.open({ body, stream, requestId: context.requestId, headers })
+      await this.#attempt(first)
     } catch (error) {
-      this.#record(error)
-      this.#events.fail(error)
-      this.#run.tellError(parts.providerErrors, context.requestId)
-      logRejectedCredentials(parts.log, { backend: backend.id, requestId: context.requestId }, error)
-      throw error
+      const again = secondTry(error, { backend, written: first, writer, learned: parts.learned })
+      if (again === undefined) throw error
+      await this.#attempt(again.written)
+      again.learn()
     }
-    this.#events.flowFrom(this.#run, (error) => this.#record(error))
   }
 
   /** What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence */
@@ -100,12 +86,41 @@ class MemberCall implements Disposable {
 
   [Symbol.dispose](): void {
     this.#signal.removeEventListener('abort', this.#cut)
-    this.#run.stop(new UpstreamError('cancelled'))
+    this.#run?.stop(new UpstreamError('cancelled'))
   }
 
+  async #attempt({ backend, body }: WrittenBody): Promise<void> {
+    const { parts, context, call, depth, accountId } = this.#of
+    const { stream } = call.conversation
+    const events = new AnswerEvents(parts.clock)
+    const lane = events.laneOf({
+      context: { ...context, conversation: call.conversation },
+      backend,
+      backendFormat: parts.formats(backend.format),
+      refusesOurCalls: true,
+    })
+    const asker = { accountId, contentKind: () => contentKindOf(call.conversation) }
+    const run = new AttemptRun(backend, lane, stream, parts.clock, parts.breakers.begin(backend.id, asker))
+    this.#events = events
+    this.#run = run
+    try {
+      const headers = [fusionDepthHeader, String(depth)]
+      await run.open({ body: Buffer.from(body), stream, requestId: context.requestId, headers })
+    } catch (error) {
+      this.#record(error)
+      events.fail(error)
+      run.tellError(parts.providerErrors, context.requestId)
+      logConfigurationFault(parts.log, { backend: backend.id, requestId: context.requestId }, error)
+      throw error
+    }
+    events.flowFrom(run, (error) => this.#record(error))
+  }
+
+  /** Each attempt is recorded once. */
   #record(error?: unknown): void {
-    if (this.#isRecorded) return
-    this.#isRecorded = true
-    this.#of.record(attemptOf(this.#run, this.#of.parts.clock.monotonicMs(), error))
+    const run = this.#run
+    if (run === undefined || run === this.#recorded) return
+    this.#recorded = run
+    this.#of.record(attemptOf(run, this.#of.parts.clock.monotonicMs(), error))
   }
 }

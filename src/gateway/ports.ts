@@ -98,6 +98,11 @@ export interface Backend extends ModelFacts {
   readonly timeouts: BackendTimeouts
   /** What this endpoint wants written differently from the plain format. */
   readonly dialect: Dialect
+  /**
+   * The same backend at its endpoints for other formats, with the same id: one circuit breaker, one limit. A request goes
+   * to the endpoint that can say it, preferably in the caller's own format. Absent where it has one endpoint.
+   */
+  readonly otherEndpoints?: readonly Backend[]
   /** Opens one call. Never throws: everything is told to the listener, `onError` or `onEnd` exactly once and last. */
   call(request: UpstreamRequest, listener: UpstreamListener): UpstreamCall
 }

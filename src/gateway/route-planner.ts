@@ -1,9 +1,10 @@
 import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { fusionId, type Profile } from '../domain/profiles.ts'
+import type { Need } from '../domain/upstream.ts'
 import type { LeftOut, PlannedPanel, RouteAsker, RouteDoubt, RoutePlan, RouteQuestion } from '../domain/route-plan.ts'
 import { allowedProfile } from './allowed-profile.ts'
-import { assertSayable, assertServed, relayFor, writeBody, type BodyParts } from './backend-body.ts'
+import { assertSayable, assertServed, relayFor, requestWriter, writeFor, type BodyParts } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
 import { usualOf } from './fusing.ts'
 import { decideGate } from './fusion/gate.ts'
@@ -13,6 +14,8 @@ import type { Backend, Backends } from './ports.ts'
 import type { Asker } from './routing/backend-breakers.ts'
 import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import { contentKindOf } from './routing/content-kind.ts'
+import { assertCapable, needsOf } from './routing/capable-backends.ts'
+import type { LearnedLimits } from './routing/learned-limits.ts'
 import { planOrder } from './routing/plan-order.ts'
 import { sampleRequest } from './routing/sample-request.ts'
 
@@ -39,22 +42,26 @@ export async function planRoute(
     const conversation = parts.formats(question.format).readRequest(request.body)
     const profile = allowedProfile(parts.profiles, { plan, limits: undefined }, conversation, question.format)
     unserved = await parts.leftOut(profile.id, accountId)
-    const backends = await parts.backends.forProfile(profile.id, accountId)
-    if (backends.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    const served = await parts.backends.forProfile(profile.id, accountId)
+    if (served.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
     assertServed(conversation)
+    const backends = assertCapable(served, conversation, question.format, parts.learned)
+    const incapable = served.filter((backend) => !backends.includes(backend))
     const asker = { accountId, contentKind: () => contentKindOf(conversation) }
     const panel = planPanel(parts, profile, { conversation, backends, asker })
     if (panel === undefined) assertSayable(request, conversation, backends, parts)
     const tokens = estimateTokens(conversation)
+    const writer = requestWriter(request, conversation, parts)
     const order = planOrder({
       backends,
       breakers: parts.breakers,
       asker,
-      write: (backend) => writeBody(backend, request, conversation, parts),
-      laneOf: (backend) => (relayFor(backend, request, parts.relays) === undefined ? 'translation' : 'relay'),
-      doubtsOf: (backend) => doubtsOf(backend, question, tokens),
+      write: (backend) => writeFor(backend, writer).backend,
+      laneOf: (endpoint) => (relayFor(endpoint, request, parts.relays) === undefined ? 'translation' : 'relay'),
+      doubtsOf: (backend) => doubtsOf(backend, needsOf(conversation), tokens, parts.learned),
     })
-    return { refusal: undefined, panel, asked: order.asked, leftOut: [...order.leftOut, ...unserved] }
+    const leftOut = incapable.map(({ id }): LeftOut => ({ backend: id, reason: 'not_capable' }))
+    return { refusal: undefined, panel, asked: order.asked, leftOut: [...order.leftOut, ...leftOut, ...unserved] }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     const { code, facts } = error
@@ -87,13 +94,14 @@ function planPanel(
 }
 
 function doubtsOf(
-  { contextWindow, capabilities }: Backend,
-  { images, tools }: RouteQuestion,
+  backend: Backend,
+  needs: readonly Need[],
   tokens: number,
+  learned: LearnedLimits,
 ): readonly RouteDoubt[] {
   const doubts: RouteDoubt[] = []
-  if (contextWindow !== undefined && tokens > contextWindow) doubts.push('window_small')
-  if (images && capabilities?.image_input === false) doubts.push('no_images')
-  if (tools && capabilities?.tools === false) doubts.push('no_tools')
+  const window = learned.windowOf(backend)
+  if (window !== undefined && tokens > window) doubts.push('window_small')
+  if (needs.some((need) => learned.lacks(backend, need))) doubts.push('refused_before')
   return doubts
 }

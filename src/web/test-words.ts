@@ -8,6 +8,7 @@ const words: Readonly<Record<AttemptOutcome, string>> = {
   rejected_credentials: 'It did not take the credential. Remove it and connect it again with one that works.',
   rejected_content: 'It refused the call. Check the name of the model.',
   context_too_long: 'It says that the smallest request is too long for this model. Check the name of the model.',
+  not_capable: 'It cannot do what the smallest call asks for. Check the name of the model.',
   rate_limited: 'It is there, and allows no more calls just now. Check your limits there.',
   server_error: 'It answered that it is in trouble. Try again later.',
   unreachable: 'It could not be reached. Check the address.',

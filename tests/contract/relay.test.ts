@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/domain/clock.ts'
 import type { JsonObject } from '../../src/domain/conversation.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import type { ConversationFormatId } from '../../src/domain/format-id.ts'
@@ -7,6 +8,7 @@ import type { Dialect } from '../../src/formats/format.ts'
 import { JsonScan } from '../../src/formats/json-scan.ts'
 import { writeBody } from '../../src/gateway/backend-body.ts'
 import type { Backend, ModelRequest } from '../../src/gateway/ports.ts'
+import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { RelayLane } from '../../src/gateway/relay-lane.ts'
 import { WholeLane } from '../../src/gateway/whole-lane.ts'
 import { contextOf, recordedRequests } from '../formats/exchange.ts'
@@ -101,7 +103,7 @@ describe.each(clients)('%s, relayed', (id) => {
         const json = withUnknown(JSON.stringify(whole), added)
         const request = requestOf(id, json)
         const conversation = format.readRequest(request.body)
-        const parts = { formats: formatById, relays: relayById }
+        const parts = { formats: formatById, relays: relayById, learned: new LearnedLimits(systemClock()) }
         const written = writeBody(backendOf(id), request, conversation, parts)
         const expected = json.replace(`"model":"${model}"`, '"model":"backend-model"')
         expect(Buffer.from(written as Uint8Array).toString()).toBe(expected)

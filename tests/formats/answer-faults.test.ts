@@ -21,7 +21,7 @@ describe('a refusal of a provider', () => {
     [429, body({ code: null, type: 'insufficient_quota' }), 'rejected_credentials'],
     [500, body({ code: 'insufficient_quota' }), 'server_error'],
     [529, '', 'server_error'],
-    [404, 'null', 'server_error'],
+    [404, 'null', 'not_found'],
   ])('of %i %s is %s', (status, text, outcome) => {
     expect(refusalFault({ status, retryAfterMs: undefined }, text)).toMatchObject({ outcome, status })
   })

@@ -229,7 +229,7 @@ describe('an error of Anthropic', () => {
     [400, 'invalid_request_error', 'Your credit balance is too low', 'rejected_credentials'],
     [401, 'authentication_error', 'x', 'rejected_credentials'],
     [403, 'permission_error', 'x', 'rejected_credentials'],
-    [404, 'not_found_error', 'model: x', 'server_error'],
+    [404, 'not_found_error', 'model: x', 'not_found'],
     [413, 'request_too_large', 'x', 'rejected_content'],
     [429, 'rate_limit_error', 'x', 'rate_limited'],
     [500, 'api_error', 'x', 'server_error'],

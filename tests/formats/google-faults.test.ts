@@ -57,7 +57,7 @@ test.each([
     'a model that does not exist',
     404,
     body(404, 'NOT_FOUND', 'models/x is not found for API version v1beta'),
-    'server_error',
+    'not_found',
   ],
   ['a used-up quota', 429, body(429, 'RESOURCE_EXHAUSTED', 'You exceeded your current quota.'), 'rate_limited'],
   ['an overloaded model', 503, body(503, 'UNAVAILABLE', 'The model is overloaded.'), 'server_error'],

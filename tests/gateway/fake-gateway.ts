@@ -18,6 +18,7 @@ import type {
   UpstreamRequest,
 } from '../../src/gateway/ports.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
+import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { ManualClock } from './manual-clock.ts'
 
 const plan = { id: 'max', name: 'Max', requestsPerMinute: 10, requestsPerMonth: 10, premium: true }
@@ -133,6 +134,7 @@ export class FakeGateway {
     this.#gateway = new Gateway({
       clock,
       breakers: new CircuitBreakers({ clock, random: () => 0.5, log }),
+      learned: new LearnedLimits(clock),
       randomBytes: (length) => new Uint8Array(length),
       log,
       links: linksFor('https://example.com'),

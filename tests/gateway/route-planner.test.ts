@@ -15,6 +15,7 @@ import { KeyDirectory } from '../../src/gateway/key-directory.ts'
 import type { Backend } from '../../src/gateway/ports.ts'
 import { planRoute } from '../../src/gateway/route-planner.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
+import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { sampleRequest } from '../../src/gateway/routing/sample-request.ts'
 import { FakeSink } from './fake-gateway.ts'
 import { failOnce } from './breaker-outcomes.ts'
@@ -47,6 +48,7 @@ interface Situation {
   readonly format: Backend['format']
   readonly failureDomain: string
   readonly contextWindow: number | undefined
+  readonly capabilities: Backend['capabilities']
   readonly hold: 'drained' | 'quarantined' | undefined
   readonly seen: 'nothing' | 'rate' | 'credentials' | 'failing'
   /** Whether it would answer. */
@@ -57,6 +59,7 @@ const well: Situation = {
   format: 'openai-chat',
   failureDomain: 'd',
   contextWindow: undefined,
+  capabilities: undefined,
   hold: undefined,
   seen: 'nothing',
   isWell: true,
@@ -67,6 +70,7 @@ class World {
   readonly asked: string[] = []
   readonly clock = new ManualClock()
   readonly breakers = new CircuitBreakers({ clock: this.clock, random: () => 0.5, log: () => {} })
+  readonly learned = new LearnedLimits(this.clock)
   readonly backends: readonly Backend[]
   /** Tokens of the request that is asked, for those whose window is too small. */
   tokens = 0
@@ -88,7 +92,7 @@ class World {
     })
   }
 
-  #backend(id: string, { format, failureDomain, contextWindow, isWell }: Situation): Backend {
+  #backend(id: string, { format, failureDomain, contextWindow, capabilities, isWell }: Situation): Backend {
     return {
       id,
       failureDomain,
@@ -97,6 +101,7 @@ class World {
       simulated: false,
       issuer: id,
       ...(contextWindow === undefined ? {} : { contextWindow }),
+      ...(capabilities === undefined ? {} : { capabilities }),
       timeouts: { connectMs: 1e6, headersMs: 1e6, firstContentMs: 1e6, wholeAnswerMs: 1e6, idleMs: 1e6, totalMs: 5e6 },
       dialect: { maxTokensField: 'max_tokens', developerRole: true, streamUsage: true, refusedFields: [] },
       call: (_request, listener) => {
@@ -118,6 +123,7 @@ class World {
       backends: { forProfile: () => this.backends },
       leftOut: () => Promise.resolve(leftOut),
       breakers: this.breakers,
+      learned: this.learned,
       formats: formatById,
       relays: relayById,
     }
@@ -136,6 +142,7 @@ class World {
       randomBytes: (length) => new Uint8Array(length),
       log,
       breakers: this.breakers,
+      learned: this.learned,
       links: linksFor('https://example.com'),
       authentication: {
         keys: new KeyDirectory(keys, clock, log, () => {}),
@@ -169,6 +176,7 @@ const situations = fc.array(
     format: fc.constantFrom(...formatIds),
     failureDomain: fc.constantFrom('d', 'e', 'f'),
     contextWindow: fc.constantFrom(undefined, undefined, 50, 500, 5_000),
+    capabilities: fc.constantFrom(undefined, undefined, { image_input: false }, { image_input: true, tools: false }),
     hold: fc.constantFrom(undefined, undefined, undefined, 'drained' as const, 'quarantined' as const),
     seen: fc.constantFrom(...(['nothing', 'nothing', 'nothing', 'rate', 'credentials', 'failing'] as const)),
     isWell: fc.boolean(),
@@ -198,6 +206,12 @@ describe('a dry run', () => {
         const named = [...planned, ...plan.leftOut.map(({ backend }) => backend)]
         if (plan.refusal === undefined) expect(named.toSorted()).toEqual(world.backends.map(({ id }) => id))
         const end = await world.send(asked)
+        // What is declared not to be possible is never asked for.
+        for (const id of world.asked) {
+          const { capabilities } = given[Number(id.slice(1))]!
+          if (asked.images) expect(capabilities?.image_input).not.toBe(false)
+          if (asked.tools) expect(capabilities?.tools).not.toBe(false)
+        }
         const firstWell = plan.asked.findIndex(
           ({ backend, doubts }) => given[Number(backend.slice(1))]!.isWell && !doubts.includes('window_small'),
         )
@@ -234,7 +248,7 @@ describe('a dry run', () => {
       { ...well, contextWindow: 90_000, failureDomain: 'e' },
     ])
     const plan = await world.plan({ ...question, tokens: 5_000 })
-    expect(plan.asked.map(({ backend, doubts }) => [backend, ...doubts])).toEqual([['b2', 'window_small'], ['b4']])
+    expect(plan.asked.map(({ backend, doubts }) => [backend, ...doubts])).toEqual([['b4'], ['b2', 'window_small']])
     expect(plan.leftOut).toEqual([
       { backend: 'b0', reason: 'drained', untilMs: undefined },
       { backend: 'b1', reason: 'rate', untilMs: world.clock.nowMs() + 90_000 },

@@ -224,6 +224,16 @@ export const serviceRefusals: readonly RefusalRow[] = [
     provoke: (service) => askScripted(service, { do: 'status', status: 401, body: upstreamBody }),
   },
   {
+    code: 'upstream_misconfigured',
+    status: 502,
+    type: 'server_error',
+    source: 'provider',
+    retryable: false,
+    link: links.accountUrl,
+    usage: true,
+    provoke: (service) => askScripted(service, { do: 'status', status: 404, body: upstreamBody }),
+  },
+  {
     code: 'upstream_timeout',
     status: 504,
     type: 'server_error',

@@ -15,6 +15,8 @@ const unbilled: ReadonlySet<CallStatus> = new Set([
   'rejected_credentials',
   'rejected_content',
   'context_too_long',
+  'not_capable',
+  'not_found',
   'rate_limited',
   'unreachable',
   'unsayable',

@@ -55,12 +55,10 @@ export class Candidates {
     this.#failedDomains.add(backend.failureDomain)
   }
 
-  /** Leaves only backends whose window is known to be larger than that of one whose window was too small. */
-  keepLargerThan(backend: Backend): void {
-    const tooSmall = backend.contextWindow
-    const larger = this.#left.filter(({ contextWindow }) => {
-      return contextWindow !== undefined && (tooSmall === undefined || contextWindow > tooSmall)
-    })
+  /** Leaves only backends whose context window may be larger than that many tokens; where that is unknown, all of them. */
+  keepLargerThan(tokens: number | undefined): void {
+    if (tokens === undefined) return
+    const larger = this.#left.filter(({ contextWindow }) => contextWindow === undefined || contextWindow > tokens)
     this.#left.splice(0, this.#left.length, ...larger)
   }
 

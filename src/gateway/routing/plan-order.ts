@@ -10,9 +10,9 @@ export interface OrderOf {
   readonly backends: readonly Backend[]
   readonly breakers: CircuitBreakers
   readonly asker: Asker
-  /** Writes what the backend would be sent. @throws ServiceError where its format cannot say it */
-  readonly write: (backend: Backend) => unknown
-  readonly laneOf: (backend: Backend) => PlannedBackend['lane']
+  /** The endpoint that the backend would be asked at. @throws ServiceError where none of its formats can say it */
+  readonly write: (backend: Backend) => Backend
+  readonly laneOf: (endpoint: Backend) => PlannedBackend['lane']
   readonly doubtsOf: (backend: Backend) => readonly RouteDoubt[]
 }
 
@@ -26,19 +26,20 @@ export function planOrder(of: OrderOf): { asked: readonly PlannedBackend[]; left
   const asked: PlannedBackend[] = []
   const leftOut: LeftOut[] = []
   for (let backend = candidates.next(); backend !== undefined; backend = candidates.next()) {
-    const { id, model, format, simulated } = backend
+    const { id, model, simulated } = backend
     if (asked.length === maxAttempts) {
       leftOut.push({ backend: id, reason: 'enough_asked' })
       continue
     }
-    if (!isSayable(() => write(backend))) {
+    const endpoint = endpointFor(() => write(backend))
+    if (endpoint === undefined) {
       leftOut.push({ backend: id, reason: 'cannot_say' })
       continue
     }
     const isOpen = !breakers.availability(id, asker).usable
     const doubts = [...doubtsOf(backend), ...(isOpen ? (['open'] as const) : [])]
-    asked.push({ backend: id, model, format, lane: laneOf(backend), simulated, doubts })
-    if (doubts.includes('window_small')) candidates.keepLargerThan(backend)
+    asked.push({ backend: id, model, format: endpoint.format, lane: laneOf(endpoint), simulated, doubts })
+    if (doubts.includes('window_small')) candidates.keepLargerThan(backend.contextWindow)
     else candidates.failed(backend)
   }
   for (const { id } of backends) {
@@ -56,12 +57,11 @@ function passedBy(backend: string, { breakers, asker }: OrderOf): LeftOut {
   return { backend, reason, untilMs: Number.isFinite(untilMs) ? untilMs : undefined }
 }
 
-function isSayable(write: () => unknown): boolean {
+function endpointFor(write: () => Backend): Backend | undefined {
   try {
-    write()
-    return true
+    return write()
   } catch (error) {
-    if (error instanceof ServiceError) return false
+    if (error instanceof ServiceError) return undefined
     throw error
   }
 }

@@ -129,6 +129,15 @@ export const accessHelp = {
     at: providers,
     example: { retryCount: 2 },
   },
+  upstream_misconfigured: {
+    why: 'Every provider that could have answered said that it does not know the model, or that nothing is served at the address. The name of a model or a base URL is wrong.',
+    mend: [
+      'Test your providers and correct the name of the model or the base URL.',
+      'Where the operator of the service set the provider up, tell them: their log names it.',
+    ],
+    at: providers,
+    example: { retryCount: 1 },
+  },
   '1010': {
     why: 'The request did not say what sent it, or gave only the bare name of an HTTP library. A gate before the API holds such requests back, whatever key they have.',
     mend: [

@@ -1,0 +1,91 @@
+import type { Conversation, InputPart } from '../../domain/conversation.ts'
+import type { CapabilityId } from '../../domain/model-facts.ts'
+import type { Need } from '../../domain/upstream.ts'
+import { estimateTokens } from '../estimate-tokens.ts'
+import type { ClientFormatId } from '../../formats/format.ts'
+import type { Backend } from '../ports.ts'
+import { notCapable } from '../refusal-errors.ts'
+import type { LearnedLimits } from './learned-limits.ts'
+
+/** In which words a configuration declares them. */
+const declaredAs: Readonly<Partial<Record<Need, CapabilityId>>> = {
+  images: 'image_input',
+  files: 'file_input',
+  tools: 'tools',
+  structured_outputs: 'structured_outputs',
+}
+const partNeeds: Readonly<Partial<Record<InputPart['type'], Need>>> = { image: 'images', audio: 'audio', file: 'files' }
+
+interface CapableBackends {
+  /** Those that can be asked: first those of which nothing speaks against it, each group in the configured order. */
+  readonly capable: readonly Backend[]
+  /** What the first of the others lacks; undefined where there is no other. */
+  readonly lacking: Need | undefined
+}
+
+/**
+ * The backends that can do what a request needs. A declared lack leaves a backend out. What was learned, and a window
+ * that is too small by an estimate, only moves it behind the others: both may be wrong.
+ */
+function capableBackends(
+  backends: readonly Backend[],
+  conversation: Conversation,
+  learned: LearnedLimits,
+): CapableBackends {
+  const needs = needsOf(conversation)
+  let lacking: Need | undefined
+  let tokens: number | undefined
+  const first: Backend[] = []
+  const last: Backend[] = []
+  for (const backend of backends) {
+    const declared = needs.find((need) => lacksAsDeclared(backend, need))
+    if (declared !== undefined) {
+      lacking ??= declared
+      continue
+    }
+    const window = learned.windowOf(backend)
+    if (window !== undefined) tokens ??= estimateTokens(conversation)
+    const isDoubtful = (window !== undefined && tokens! > window) || needs.some((need) => learned.lacks(backend, need))
+    if (isDoubtful) last.push(backend)
+    else first.push(backend)
+  }
+  return { capable: last.length === 0 ? first : [...first, ...last], lacking }
+}
+
+/** The same, for a request. @throws ServiceError `unsupported_parameter` that names what no backend can do */
+export function assertCapable(
+  backends: readonly Backend[],
+  conversation: Conversation,
+  format: ClientFormatId,
+  learned: LearnedLimits,
+): readonly Backend[] {
+  if (!backends.some((backend) => isLimited(backend, learned))) return backends
+  const { capable, lacking } = capableBackends(backends, conversation, learned)
+  if (capable.length === 0 && lacking !== undefined) throw notCapable(lacking, conversation.profile, format)
+  return capable
+}
+
+/** Whether anything is known that a backend cannot do: of most nothing is, and requests need not be looked through. */
+function isLimited(backend: Backend, learned: LearnedLimits): boolean {
+  return backend.capabilities !== undefined || backend.contextWindow !== undefined || learned.hasLessonsOf(backend)
+}
+
+function lacksAsDeclared({ capabilities }: Backend, need: Need): boolean {
+  const declared = declaredAs[need]
+  return declared !== undefined && capabilities?.[declared] === false
+}
+
+/** What a request needs that not every backend can do. */
+export function needsOf({ turns, tools, toolChoice, outputFormat }: Conversation): readonly Need[] {
+  const needs: Need[] = []
+  for (const turn of turns) {
+    if (turn.role === 'assistant') continue
+    for (const { type } of turn.parts) {
+      const need = partNeeds[type]
+      if (need !== undefined && !needs.includes(need)) needs.push(need)
+    }
+  }
+  if (toolChoice?.type !== 'none' && tools.some(({ type }) => type !== 'hosted')) needs.push('tools')
+  if (outputFormat?.type === 'json_schema') needs.push('structured_outputs')
+  return needs
+}

@@ -1,0 +1,46 @@
+import { ServiceError } from '../domain/errors.ts'
+import { UpstreamError } from '../domain/upstream.ts'
+import { writeFor, type RequestWriter, type WrittenBody } from './backend-body.ts'
+import type { Backend } from './ports.ts'
+import type { LearnedLimits } from './routing/learned-limits.ts'
+
+/** How a backend is asked a second time. */
+export interface SecondTry {
+  readonly written: WrittenBody
+  /** Called when it answered: the next request is sent this way at once. */
+  learn(): void
+}
+
+interface Refused {
+  readonly backend: Backend
+  /** What its endpoint was sent. */
+  readonly written: WrittenBody
+  readonly writer: RequestWriter
+  readonly learned: LearnedLimits
+}
+
+/**
+ * How to ask a backend again after it refused: without the optional fields that it does not take, or at its next endpoint
+ * where the first one is not there. Undefined where its refusal names nothing of the kind that was sent.
+ */
+export function secondTry(error: unknown, { backend, written, writer, learned }: Refused): SecondTry | undefined {
+  if (!(error instanceof UpstreamError)) return undefined
+  const { backend: endpoint, body } = written
+  const { fields, isGeneral } = error.refusal ?? {}
+  if (fields !== undefined) {
+    const shorter = writer.write(endpoint, fields)
+    // What was not sent cannot be left out.
+    if (shorter.length === body.length) return undefined
+    const learn = (): void => {
+      if (isGeneral === true) learned.learnFields(endpoint, fields)
+    }
+    return { written: { backend: endpoint, body: shorter }, learn }
+  }
+  if (error.outcome !== 'not_found' || backend.otherEndpoints === undefined) return undefined
+  try {
+    return { written: writeFor(backend, writer, endpoint), learn: () => learned.learnMissing(endpoint) }
+  } catch (unsayable) {
+    if (unsayable instanceof ServiceError) return undefined
+    throw unsayable
+  }
+}
