@@ -124,7 +124,7 @@ function namesOf(candidates: readonly EvalCandidate[]): string {
 function readPrices(text: string | undefined): Map<string, EvalMember['price']> {
   const prices = new Map<string, EvalMember['price']>()
   for (const entry of text?.split(',') ?? []) {
-    const [, name, input, output] = /^\s*(.+)=([0-9.]+)\/([0-9.]+)\s*$/.exec(entry) ?? []
+    const [, name, input, output] = /^(.+)=([0-9.]+)\/([0-9.]+)$/.exec(entry.trim()) ?? []
     const [forInput, forOutput] = [readAmount(input, '--price', mostPrice), readAmount(output, '--price', mostPrice)]
     if (name === undefined || forInput === undefined || forOutput === undefined)
       throw new CommandError(exitCodes.usage, '--price cannot be read', '--price MODEL=1.25/10,OTHER=3/15')

@@ -1,3 +1,4 @@
+import { withoutEndSlashes } from '../domain/end-slashes.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConfigError } from '../config/problems.ts'
@@ -57,7 +58,8 @@ export function findService(invocation: Invocation): ServiceAddress {
 function completeBaseUrl(given: string): string {
   const url = new URL(given)
   if (url.pathname === '/') return `${url.origin}/v1`
-  return given.replace(/\/v1\/.*$/, '/v1')
+  const end = given.indexOf('/v1/')
+  return end < 0 ? given : given.slice(0, end + '/v1'.length)
 }
 
 /** The wiring that a line asks for. @throws CommandError */
@@ -137,5 +139,5 @@ function readUrl(text: string, where: string): string {
       `${where} must be an http or https URL without a user name or a credential`,
       '--url https://HOST/v1',
     )
-  return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+  return withoutEndSlashes(`${url.origin}${url.pathname}`)
 }

@@ -1,3 +1,4 @@
+import { withoutEndSlashes } from '../domain/end-slashes.ts'
 import { firstRun, type FirstRun } from '../accounts/first-run.ts'
 import type { Config } from '../config/config.ts'
 import type { Secret } from '../domain/secret.ts'
@@ -53,7 +54,7 @@ function makeLink(invocation: Invocation, { account }: FirstRun, appUrl: string)
 
 function announce(invocation: Invocation, config: Config, first: FirstRun | undefined, link: Secret | undefined): void {
   const { terminal, line } = invocation
-  const keyPath = `${config.dataDir.replace(/\/+$/, '')}/${firstKeyName}`
+  const keyPath = `${withoutEndSlashes(config.dataDir)}/${firstKeyName}`
   const curl = writeCurl(
     config,
     first?.fileKeyWorks === true ? `$(cat ${quoteForShell(keyPath)})` : '$SVC_ROUTER_API_KEY',

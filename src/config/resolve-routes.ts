@@ -1,3 +1,4 @@
+import { withoutEndSlashes } from '../domain/end-slashes.ts'
 import { joinFacts, type Capabilities, type ModelFacts } from '../domain/model-facts.ts'
 import type { BackendTimeouts } from '../gateway/ports.ts'
 import { defaultTimeouts } from '../providers/timeouts.ts'
@@ -44,7 +45,7 @@ export function resolveProviders(file: ConfigFile, findings: Findings): Map<stri
     providers.set(name, {
       name,
       preset: given.preset,
-      baseUrl: given.base_url?.replace(/\/+$/, ''),
+      baseUrl: given.base_url === undefined ? undefined : withoutEndSlashes(given.base_url),
       region: given.region,
       format: given.format,
       authHeader: given.auth_header?.toLowerCase(),

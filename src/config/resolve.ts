@@ -1,3 +1,4 @@
+import { withoutEndSlashes } from '../domain/end-slashes.ts'
 import { suggest } from './check-shape.ts'
 import { defaultPlans, type Plan, usualFusionsAtOnce } from '../domain/plans.ts'
 import { Secret } from '../domain/secret.ts'
@@ -73,7 +74,7 @@ export function resolve(
   const port = overrides.port ?? file.listen?.port ?? defaultPort
   const listen = { host, port, trustedProxies: file.listen?.trusted_proxies ?? 0 }
   const appListen = resolveAppListen(file, overrides, listen)
-  const baseUrl = (file.base_url ?? baseUrlFor(host, port)).replace(/\/+$/, '')
+  const baseUrl = withoutEndSlashes(file.base_url ?? baseUrlFor(host, port))
   if (mode === 'production' && !findings.mentions(['app_url'])) {
     findings.add(
       ['app_url'],
@@ -90,7 +91,7 @@ export function resolve(
     listen,
     appListen,
     baseUrl,
-    appUrl: file.app_url?.replace(/\/+$/, '') ?? originFor(appListen.host, appListen.port),
+    appUrl: withoutEndSlashes(file.app_url ?? originFor(appListen.host, appListen.port)),
     derivedUrls: { base: file.base_url === undefined, app: file.app_url === undefined },
     dataDir: overrides.data ?? file.data ?? defaultDataDir,
     given: resolveSecrets(file, mode, findings),

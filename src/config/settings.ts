@@ -3,6 +3,7 @@ import { readDurationMs, readSizeBytes, writeDuration, writeSize } from './measu
 
 const maxEntries = 200
 const maxTextCharacters = 500
+const maxUrlCharacters = 2_000
 const longestDurationMs = 3_650 * 86_400_000
 const largestSizeBytes = 1024 ** 3
 const envShape = /^[A-Z][A-Z0-9_]{0,127}$/
@@ -22,7 +23,7 @@ export function text(what: string, max = maxTextCharacters) {
 
 export function shaped(shape: RegExp, what: string) {
   const error = `expected ${what}`
-  return z.string({ error }).regex(shape, { error })
+  return z.string({ error }).max(maxTextCharacters, { error, abort: true }).regex(shape, { error })
 }
 
 export function duration(minMs: number) {
@@ -49,6 +50,7 @@ export function url(what: string, isGood: (value: string) => boolean = isPlainUr
   const error = `expected ${what}: an http or https URL without user name${isGood === isPlainUrl ? ', query' : ''} and fragment`
   return z
     .string({ error })
+    .max(maxUrlCharacters, { error, abort: true })
     .regex(/^https?:\/\//, { error, abort: true })
     .refine(isGood, { error })
 }
@@ -59,7 +61,7 @@ function isPlainUrl(value: string): boolean {
 
 /** Whether a URL can be a provider's base URL: http or https, no user and no fragment; a query such as an api-version is kept. */
 export function isProviderUrl(value: string): boolean {
-  if (!URL.canParse(value)) return false
+  if (value.length > maxUrlCharacters || !URL.canParse(value)) return false
   const { protocol, username, password, hash } = new URL(value)
   return /^https?:$/.test(protocol) && username === '' && password === '' && hash === ''
 }

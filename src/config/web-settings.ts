@@ -31,7 +31,7 @@ export const mail = group({
   user: text('a user name', 255).optional().describe('Where the server asks who sends.'),
   password_env: env('The variable with its password.').optional(),
   from: shaped(
-    /^[^\r\n<>]{0,100}<?[^\s<>@]+@[^\s<>@]+>?$/,
+    /^[^\r\n<>]{0,100}<?[^\s<>@]{1,64}@[^\s<>@]+>?$/,
     'a sender such as "svc-router <no-reply@example.com>"',
   ).describe('Whom letters are from.'),
   support: shaped(/^[^\s<>@]+@[^\s<>@]+$/, 'an address such as "support@example.com"')

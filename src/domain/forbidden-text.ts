@@ -27,7 +27,7 @@ const otherShapes: readonly SecretShape[] = [
   },
   { kind: 'a private key', shape: /["']d\\?["']\s*:\s*\\?["'][\w-]{20,}/g },
   { kind: 'a cookie', shape: /\b(?:set-)?cookie\\?["']?\s*:\s*\\?["']?[\w.-]+=[^\s;"']+/gi },
-  { kind: 'a cookie', shape: /\b[\w-]*sess(?:ion)?(?:_?id)?=[\w%.+/-]{12,}/gi },
+  { kind: 'a cookie', shape: /(?<![\w-])[\w-]*sess(?:ion)?(?:_?id)?=[\w%.+/-]{12,}/gi },
   {
     kind: 'a conversation',
     shape: /\brole\\?["']?\s*:\s*\\?["'](?:system|developer|user|assistant|tool|function|model)\\?["']/g,

@@ -19,8 +19,8 @@ export const credentialShapes: readonly SecretShape[] = [
   { kind: 'a Google key', shape: /AIza[A-Za-z0-9_-]{20,}/g },
   { kind: 'an AWS key', shape: /(?<![A-Za-z0-9])AKIA[A-Z0-9]{12,}/g },
   { kind: 'a signed token (JWT)', shape: /(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]*/g },
-  { kind: 'a private key', shape: /-----BEGIN[A-Z -]*PRIVATE KEY/g },
-  { kind: 'a password in an address', shape: /(?<=:\/\/)[^/\s@]+:[^/\s@]+(?=@)/g },
+  { kind: 'a private key', shape: /-----BEGIN[A-Z -]{0,40}PRIVATE KEY/g },
+  { kind: 'a password in an address', shape: /(?<=:\/\/)[^/\s@:]*:[^/\s@]+(?=@)/g },
   { kind: unknownCredential, shape: /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{22,}={1,2}/g },
   { kind: unknownCredential, shape: /(?<![A-Za-z0-9])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{32,}(?![A-Za-z0-9])/gi },
   {

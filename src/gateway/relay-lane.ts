@@ -99,7 +99,7 @@ export class RelayLane implements Lane {
 
   end(): string {
     // Some endpoints leave out the empty line behind their last event.
-    const rest = this.#rest.replace(/[\r\n]+$/, '')
+    const rest = this.#rest.trimEnd()
     const last = this.finished || rest === '' ? '' : this.#readEvents(`${rest}\n\n`)
     this.#rest = ''
     if (!this.finished) throw new UpstreamError('broken')

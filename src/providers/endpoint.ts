@@ -1,3 +1,5 @@
+import { withoutEndSlashes } from '../domain/end-slashes.ts'
+
 /** Where requests of one format go: `https://host:port` and the path with its query. */
 export interface Endpoint {
   readonly origin: string
@@ -27,5 +29,5 @@ export function endpointOf(baseUrl: string, upstreamPath: string): Endpoint {
   const url = new URL(baseUrl)
   const [path = '', query] = upstreamPath.split('?')
   const search = query === undefined ? url.search : `${url.search === '' ? '?' : `${url.search}&`}${query}`
-  return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') + path + search }
+  return { origin: url.origin, path: withoutEndSlashes(url.pathname) + path + search }
 }

@@ -66,7 +66,7 @@ function loaded(name: string): Asset {
 function load(name: AssetName): Asset {
   const text = readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8')
   const placed = text.replaceAll(
-    /(?<=^import .* from ')\.\/([\w-]+\.js)(?=')/gm,
+    /(?<=^import [^']{1,200} from ')\.\/([\w-]+\.js)(?=')/gm,
     (_, other: string) => loaded(other).url,
   )
   const bytes = Uint8Array.from(Buffer.from(placed))

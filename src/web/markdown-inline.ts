@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import type { Html } from './layout.ts'
 
-const shapes = /`([^`]+)`|\[((?:[^[\]]|`[^`]*`)+)\]\(([^)\s]+)\)|\*\*([^*]+)\*\*/g
+const shapes = /`([^`]+)`|\[((?:[^[\]`]|`[^`]*`)+)\]\(([^)\s]+)\)|\*\*([^*]+)\*\*/g
 
 /** What stands within a line: code, links and emphasis. Everything else is text, and escaped. */
 export function inlineHtml(text: string, linkTo: (href: string) => string | undefined): Html {

@@ -10,9 +10,9 @@ type Block =
   | { readonly kind: 'table'; readonly head: readonly string[]; readonly rows: readonly (readonly string[])[] }
   | { readonly kind: 'paragraph' | 'quote'; readonly text: string }
 
-const headingShape = /^(#{2,4}) +(.+)$/
-const bulletShape = /^- +(.*)$/
-const numberShape = /^\d{1,3}\. +(.*)$/
+const headingShape = /^(#{2,4}) +(\S.*)$/
+const bulletShape = /^- +((?:\S.*)?)$/
+const numberShape = /^\d{1,3}\. +((?:\S.*)?)$/
 const linkAlone = /^\[[^\]]+\]\([^)\s]+\)$/
 
 /**

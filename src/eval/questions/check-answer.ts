@@ -6,7 +6,7 @@ import type { Expected } from './question.ts'
 /** Of a reply, what is looked at, from its end. */
 const maxCharacters = 65_536
 /** A label, whatever emphasis a model puts around it. */
-const label = /^[\s>*_#`-]*(?:final\s+)?answer[\s*_`]*[:：][\s*_]*(.*)$/i
+const label = /^[\s>*_#`-]*(?:final\s+)?answer[\s*_`]*[:：][\s*_]*(.*)$/is
 const numberTolerance = 1e-9
 const shortUnits: Readonly<Record<string, readonly string[]>> = {
   grams: ['g'],
@@ -92,10 +92,10 @@ function readWords(answer: string): string | undefined {
   const text = unquote(answer)
     .normalize('NFKC')
     .toLowerCase()
-    .replace(/[.!。]+$/, '')
+    .replace(/(?<![.!。])[.!。]+$/, '')
     .replace(/[-‐‑]/g, ' ')
-    .replace(/\s*([,;])\s*/g, '$1')
     .replace(/\s+/g, ' ')
+    .replace(/ ?([,;]) ?/g, '$1')
     .replace(/^(?:the|an?) /, '')
     .trim()
   return text === '' ? undefined : text
@@ -104,8 +104,9 @@ function readWords(answer: string): string | undefined {
 function readNumbers(answer: string): string | undefined {
   const text = answer.replace(/[−–]/g, '-').replace(/^[[(]|[\])]?\.?$/g, '')
   const all = text
-    .replace(/\s+and\s+/gi, ',')
-    .split(/\s*[,;]\s*|\s+/)
+    .replace(/\s+/g, ' ')
+    .replace(/ and /gi, ',')
+    .split(/ ?[,;] ?| /)
     .filter((part) => part !== '')
   return all.length > 0 && all.every((part) => /^[-+]?\d+$/.test(part)) ? all.map(Number).join(', ') : undefined
 }
@@ -155,8 +156,9 @@ function strip(text: string): string {
 }
 
 function unfence(text: string): string {
-  const fenced = /```[a-z]*\s*\n?(.*?)```/is.exec(text)
-  return (fenced?.[1] ?? text.trim().split('\n', 1)[0] ?? '').trim()
+  const [, fenced, behind] = text.split('```', 3)
+  if (fenced === undefined || behind === undefined) return (text.trim().split('\n', 1)[0] ?? '').trim()
+  return fenced.replace(/^[a-z]*/i, '').trim()
 }
 
 function unquote(text: string): string {

@@ -17,7 +17,7 @@ export function readDocFiles(baseUrl: string): readonly Doc[] {
 
 function readDoc(name: string, baseUrl: string): Doc {
   const text = readFileSync(new URL(name, folder), 'utf8')
-  const [, title = name, markdown = ''] = /^# +(.+)\n([\s\S]*)$/.exec(text) ?? []
+  const [, title = name, markdown = ''] = /^# +(\S.*)\n([\s\S]*)$/.exec(text) ?? []
   const here = markdown
     .replaceAll(writtenBaseUrl, baseUrl)
     .replaceAll(new RegExp(`${writtenRoot}(?!/)`, 'g'), baseUrl.replace(/\/v1$/, ''))
@@ -25,8 +25,10 @@ function readDoc(name: string, baseUrl: string): Doc {
 }
 
 function firstSentence(markdown: string): string {
-  const paragraphs = markdown
-    .replaceAll(/^```[\s\S]*?^```$/gm, '')
+  // Every other piece between two fences is code.
+  const prose = `\n${markdown}`.split('\n```').filter((_, index) => index % 2 === 0)
+  const paragraphs = prose
+    .join('\n')
     .trim()
     .split(/\n{2,}/)
   const paragraph = paragraphs.find((text) => !/^[#|-]/.test(text)) ?? ''

@@ -41,7 +41,7 @@ async function showDoc(visit: Visit): Promise<Response> {
 
 /** Markdown without its marks. */
 function plainText(markdown: string): string {
-  return markdown.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[`*]/g, '')
+  return markdown.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, '$1').replaceAll(/[`*]/g, '')
 }
 
 /** The way from the first page of the documentation to this one. */
