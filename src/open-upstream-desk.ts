@@ -1,4 +1,4 @@
-import { addUpstream } from './accounts/upstreams.ts'
+import { prepareUpstream, saveUpstream } from './accounts/upstreams.ts'
 import type { ControlPlane } from './accounts/control-plane.ts'
 import type { Config } from './config/config.ts'
 import { findPreset, presetNames } from './config/presets.ts'
@@ -9,6 +9,7 @@ import {
   withCredential,
   type UpstreamProblem,
 } from './config/read-upstream.ts'
+import { timeoutSettings } from './config/upstream-extras.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
 import { formatIds } from './domain/format-id.ts'
 import type { RandomBytes } from './domain/random.ts'
@@ -23,13 +24,16 @@ export function openUpstreamDesk(config: Config, providers: Providers, random: R
     providers: presetNames.map(offered),
     formats: formatIds,
     test: (upstream) => providers.test(upstream),
+    timeouts: timeoutSettings,
     async connect(control: ControlPlane, accountId: string, form: UpstreamForm) {
       try {
-        const draft = readDraft(form)
-        const { id } = await addUpstream(control, accountId, draft, (owner, of, secret) =>
+        const upstream = await prepareUpstream(control, accountId, readDraft(form), (owner, of, secret) =>
           vault.seal(owner, of, secret),
         )
-        return { id }
+        const failed = form.isUntested ? undefined : await providers.test({ ...upstream, position: 0 })
+        if (failed !== undefined && failed.outcome !== 'answered') return { failed }
+        await saveUpstream(control, upstream)
+        return { id: upstream.id }
       } catch (error) {
         if (error instanceof UpstreamUnreadable) return faultOf(error)
         throw error
@@ -54,9 +58,14 @@ function readDraft(form: UpstreamForm) {
     region: said(form.region),
     format: said(form.format),
     authHeader: said(form.auth_header),
+    timeouts: Object.fromEntries(timeoutSettings.map(({ name }) => [name, said(form.timeouts[name] ?? '')])),
+    headers: form.headers
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => line !== ''),
   })
-  const { provider, model, format, authHeader } = checked
-  return { provider, model, format, authHeader, ...withCredential(checked, form.credential) }
+  const { provider, model, format, authHeader, timeouts, headers } = checked
+  return { provider, model, format, authHeader, timeouts, headers, ...withCredential(checked, form.credential) }
 }
 
 function faultOf({ problem, preset, detail }: UpstreamUnreadable): UpstreamFault {
@@ -82,6 +91,15 @@ function faultOf({ problem, preset, detail }: UpstreamUnreadable): UpstreamFault
     region_missing: ['region', `${name} needs a region, such as us-east-1.`],
     credential_missing: ['credential', `${name} needs a credential.`],
     credential_malformed: ['credential', `It ${detail?.problem ?? 'is none'}: ${detail?.fix ?? 'give another'}.`],
+    credential_unused: ['credential', `${name} takes no credential.`],
+    timeout_malformed: [
+      `timeout_${detail?.problem ?? 'connect'}` as UpstreamField,
+      `That is not ${detail?.fix ?? 'a duration'}.`,
+    ],
+    header_malformed: [
+      'headers',
+      `This cannot be used: ${detail?.problem ?? ''}. One looks like ${detail?.fix ?? 'x-team=blue'}.`,
+    ],
   }
   const [field, sentence] = faults[problem]
   return { field, sentence }

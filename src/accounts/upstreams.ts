@@ -19,24 +19,41 @@ export interface UpstreamDraft {
   readonly format: Upstream['format']
   readonly authHeader: string | null
   readonly credential: Secret | undefined
+  readonly timeouts?: Upstream['timeouts']
+  readonly headers?: Upstream['headers']
 }
 
 /** Seals a credential so that it opens for this account and this id alone. */
 export type SealCredential = (accountId: string, credentialId: string, secret: Secret) => string
 
-/** Connects a provider, behind all others. @throws AccountsError `account_unknown`, `credential_invalid`, `upstream_limit` */
+/** An upstream that is not saved yet: it can be tested. */
+export type PreparedUpstream = Omit<Upstream, 'position'>
+
+/** Connects a provider, behind all others. @throws AccountsError as `prepareUpstream` and `saveUpstream` */
 export async function addUpstream(
   plane: ControlPlane,
   accountId: string,
   draft: UpstreamDraft,
   seal: SealCredential,
-): Promise<Omit<Upstream, 'position'>> {
+): Promise<PreparedUpstream> {
+  const upstream = await prepareUpstream(plane, accountId, draft, seal)
+  await saveUpstream(plane, upstream)
+  return upstream
+}
+
+/** Checks and seals, and saves nothing. @throws AccountsError `account_unknown`, `credential_invalid` */
+export async function prepareUpstream(
+  plane: ControlPlane,
+  accountId: string,
+  draft: UpstreamDraft,
+  seal: SealCredential,
+): Promise<PreparedUpstream> {
   const { credential, ...rest } = draft
   if (credential !== undefined && !isCredential(credential.reveal())) throw new AccountsError('credential_invalid')
   if ((await plane.store.findAccount(accountId)) === undefined) throw new AccountsError('account_unknown')
   const nowMs = (): number => plane.clock.nowMs()
   const id = idMinter('ups_', nowMs, plane.random)()
-  const upstream = {
+  return {
     ...rest,
     id,
     accountId,
@@ -44,10 +61,14 @@ export async function addUpstream(
     credentialHint: credential === undefined ? null : hintOf(credential.reveal()),
     createdAtMs: Math.floor(nowMs()),
   }
-  const record = recordOf(plane, { type: 'upstream.added', accountId, upstreamId: id, provider: draft.provider })
+}
+
+/** Saves a prepared upstream, behind all others. @throws AccountsError `upstream_limit` */
+export async function saveUpstream(plane: ControlPlane, upstream: PreparedUpstream): Promise<void> {
+  const { id, accountId, provider } = upstream
+  const record = recordOf(plane, { type: 'upstream.added', accountId, upstreamId: id, provider })
   if (!(await plane.store.addUpstream(upstream, maxUpstreamsPerAccount, record)))
     throw new AccountsError('upstream_limit')
-  return upstream
 }
 
 /** Disconnects a provider; its sealed credential is gone. @throws AccountsError `upstream_unknown` */

@@ -13,7 +13,7 @@ export async function readAll(stream: Readable, timeoutMs = inputTimeoutMs): Pro
       stream.destroy(
         new SetupError(
           'nothing more came on standard input',
-          'send the credential and end the input, for example: printenv NAME | …',
+          'send the credential and end the input, for example: printenv NAME | …; without a credential: add --no-credential',
         ),
       ),
     timeoutMs,

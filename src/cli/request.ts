@@ -30,7 +30,7 @@ export const request: Command = {
       const errors = invocation.ports.openErrors(config, sealed.flat())
       return {
         text: writeRecord(record, errors),
-        json: { ...record, providerErrors: errors },
+        json: { ...record, ...(errors.length === 0 ? {} : { providerErrors: errors }) },
         talk: [`Next: ${invocation.command('requests')}`],
       }
     })

@@ -1,4 +1,4 @@
-import { addUpstream } from '../accounts/upstreams.ts'
+import { prepareUpstream, saveUpstream } from '../accounts/upstreams.ts'
 import { suggest } from '../config/check-shape.ts'
 import { findPreset, presetNames } from '../config/presets.ts'
 import {
@@ -8,10 +8,15 @@ import {
   withCredential,
   type UpstreamProblem,
 } from '../config/read-upstream.ts'
+import { timeoutSettings } from '../config/upstream-extras.ts'
 import { formatIds } from '../domain/format-id.ts'
+import { terminalLine } from '../domain/safe-text.ts'
 import { Secret } from '../domain/secret.ts'
+import { testWords } from '../domain/test-words.ts'
+import type { UpstreamTest } from '../domain/upstream.ts'
 import { accountOption, type Command, type Invocation } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
+import { exitCodeOf } from './upstream-test.ts'
 
 export const upstreamAdd: Command = {
   name: 'upstream add',
@@ -32,6 +37,19 @@ export const upstreamAdd: Command = {
       value: 'HEADER',
       summary: 'The header that carries the credential; authorization sends Bearer.',
     },
+    ...timeoutSettings.map(({ name, limits }) => ({
+      name: timeoutOption(name),
+      value: 'DURATION',
+      summary: `${limits} Such as 90s.`,
+    })),
+    {
+      name: 'header',
+      value: 'NAME=VALUE',
+      repeats: true,
+      summary: 'An extra header of every request, not a credential. Repeat it for more.',
+    },
+    { name: 'no-credential', summary: 'Read no credential, whatever standard input holds.' },
+    { name: 'no-test', summary: 'Save it without sending a test request.' },
     accountOption,
   ],
   example: 'upstream add openai --model gpt-5.1 --credential-env OPENAI_API_KEY',
@@ -41,7 +59,7 @@ export const upstreamAdd: Command = {
       'the provider',
       `upstream add PROVIDER --model MODEL; providers: ${presetNames.join(', ')}`,
     )
-    const { line } = invocation
+    const { line, ports } = invocation
     const read = <Value>(work: () => Value): Value => inOurWords(invocation, provider, work)
     const checked = read(() =>
       readUpstream({
@@ -51,30 +69,50 @@ export const upstreamAdd: Command = {
         region: line.option('region'),
         format: line.option('format'),
         authHeader: line.option('auth-header'),
+        timeouts: Object.fromEntries(timeoutSettings.map(({ name }) => [name, line.option(timeoutOption(name))])),
+        headers: line.list('header'),
       }),
     )
     const given = await readCredential(invocation, provider)
     const { baseUrl, credential } = read(() => withCredential(checked, given))
-    const { model, format, authHeader } = checked
+    const { model, format, authHeader, timeouts, headers } = checked
     return invocation.withStore(async ({ config, plane, account }) => {
       const owner = await account()
-      const upstream = await addUpstream(
-        plane,
-        owner.id,
-        { provider, model, format, authHeader, baseUrl, credential },
-        invocation.ports.sealer(config),
-      )
+      const draft = { provider, model, format, authHeader, baseUrl, credential, timeouts, headers }
+      const upstream = await prepareUpstream(plane, owner.id, draft, ports.sealer(config))
+      const skipsTest = line.flag('no-test')
+      const test = skipsTest ? undefined : await ports.testUpstream(config, { ...upstream, position: 0 })
+      if (test !== undefined && test.outcome !== 'answered') throw failedTest(test)
+      await saveUpstream(plane, upstream)
       const { sealedCredential: _, ...shown } = upstream
       return {
         text: upstream.id,
-        json: shown,
+        json: { ...shown, test },
         talk: [
           `${provider} ${upstream.model} is connected to account ${owner.name} and serves that account alone.`,
-          `Next, one small call to it: ${invocation.command(`upstream test ${upstream.id}`)}`,
+          test === undefined
+            ? `It was not tested, and requests go to it from now on. Test it: ${invocation.command(`upstream test ${upstream.id}`)}`
+            : `It answered a test request in ${Math.round(test.ms)} ms. Next: ${invocation.command('upstream list')}`,
         ],
       }
     })
   },
+}
+
+/** Nothing is saved: a provider that does not work would take the place of those that do. */
+function failedTest(test: UpstreamTest): CommandError {
+  const { what, next } = testWords(test)
+  const said = test.reason === undefined ? '' : ` It says: ${terminalLine(test.reason)}`
+  const status = test.status === undefined ? '' : ` (HTTP ${test.status})`
+  return new CommandError(
+    exitCodeOf([test.outcome]),
+    `nothing was saved: the test request failed. ${what.replace(/\.$/, '')}${status}.${said}`,
+    `${next} Save it without a test: add --no-test`,
+  )
+}
+
+function timeoutOption(name: (typeof timeoutSettings)[number]['name']): string {
+  return `${name.replace('_', '-')}-timeout`
 }
 
 /** Does the work; what cannot be connected is said with the options of this command. */
@@ -119,11 +157,17 @@ function sentenceFor(
       invocation.command(`${add} --credential-env ${preset?.keyVariable ?? 'NAME'}`),
     ],
     credential_malformed: [`the credential ${detail?.problem ?? 'is none'}`, detail?.fix ?? 'give another'],
+    credential_unused: [`${name} takes no credential`, 'leave it out, or add --no-credential'],
+    timeout_malformed: [
+      `--${(detail?.problem ?? '').replace('_', '-')}-timeout takes ${detail?.fix ?? 'a duration'}`,
+      `--${(detail?.problem ?? '').replace('_', '-')}-timeout 90s`,
+    ],
+    header_malformed: [`--header cannot be used: ${detail?.problem ?? ''}`, `--header ${detail?.fix ?? 'NAME=VALUE'}`],
   }
   return sentences[problem]
 }
 
-/** From the named variable, or from standard input; providers that can do without are given none. */
+/** From the named variable, or from standard input where something is piped in. */
 async function readCredential(invocation: Invocation, provider: string): Promise<Secret | undefined> {
   const { line, terminal } = invocation
   const preset = findPreset(provider)
@@ -137,12 +181,16 @@ async function readCredential(invocation: Invocation, provider: string): Promise
       'name the variable, not the credential: --credential-env OPENAI_API_KEY',
     )
   }
-  if (preset?.credential !== 'required') return undefined
+  // What is piped in is never dropped: where no credential is needed, an empty or closed input says so.
+  const isRequired = preset?.credential === 'required'
+  if (line.flag('no-credential') || (!isRequired && terminal.stdinIsTty)) return undefined
   const example = invocation.command(
-    `upstream add ${provider} --model ${preset.exampleModel} --credential-env ${preset.keyVariable ?? 'NAME'}`,
+    `upstream add ${provider} --model ${preset?.exampleModel ?? 'MODEL'} --credential-env ${preset?.keyVariable ?? 'NAME'}`,
   )
-  if (terminal.stdinIsTty) throw new CommandError(exitCodes.usage, `${preset.name} needs a credential`, example)
+  if (terminal.stdinIsTty)
+    throw new CommandError(exitCodes.usage, `${preset?.name ?? provider} needs a credential`, example)
   const text = (await terminal.readStdin()).trim()
+  if (text === '' && !isRequired) return undefined
   if (text === '') throw new CommandError(exitCodes.usage, 'no credential came on standard input', example)
   return new Secret(text)
 }

@@ -37,10 +37,11 @@ export const upstreamTest: Command = {
         result.outcome,
         String(result.status ?? ''),
         `${Math.round(result.ms)} ms`,
+        result.reason ?? '',
       ])
-      const exitCode = worst(results.map(({ outcome }) => outcome))
+      const exitCode = exitCodeOf(results.map(({ outcome }) => outcome))
       return {
-        text: writeTable([['ID', 'PROVIDER', 'MODEL', 'OUTCOME', 'STATUS', 'TIME'], ...rows]),
+        text: writeTable([['ID', 'PROVIDER', 'MODEL', 'OUTCOME', 'STATUS', 'TIME', 'PROVIDER SAYS'], ...rows]),
         json: results,
         talk: [advice(exitCode, (text) => invocation.command(text))],
         exitCode,
@@ -48,7 +49,8 @@ export const upstreamTest: Command = {
     }),
 }
 
-function worst(outcomes: readonly AttemptOutcome[]): ExitCode {
+/** How a command ends whose tests of providers came out so: the worst counts. */
+export function exitCodeOf(outcomes: readonly AttemptOutcome[]): ExitCode {
   const failed = outcomes.filter((outcome) => outcome !== 'answered')
   if (failed.length === 0) return exitCodes.ok
   if (failed.some((outcome) => authOutcomes.includes(outcome))) return exitCodes.auth

@@ -1,5 +1,6 @@
 import { regionShape } from '../domain/cloud-credentials.ts'
 import { formatIds, type FormatId } from '../domain/format-id.ts'
+import type { Upstream } from '../domain/accounts.ts'
 import { isOneLine } from '../domain/one-line.ts'
 import { Secret } from '../domain/secret.ts'
 import {
@@ -14,6 +15,7 @@ import { spokenBy, type Vendor } from '../providers/registry.ts'
 import { findPreset } from './presets.ts'
 import { holdsSecret } from '../domain/secret-shapes.ts'
 import { isProviderUrl } from './settings.ts'
+import { readHeaders, readTimeouts, type GivenTimeouts } from './upstream-extras.ts'
 
 /** The longest name of a model. */
 export const maxModelCharacters = 200
@@ -26,6 +28,9 @@ export interface GivenUpstream {
   readonly region: string | undefined
   readonly format: string | undefined
   readonly authHeader: string | undefined
+  readonly timeouts?: GivenTimeouts
+  /** Extra headers, each `name=value` or `name: value`. */
+  readonly headers?: readonly string[]
 }
 
 /** The same, checked; the base URL is complete once the credential is known. */
@@ -37,6 +42,8 @@ export interface CheckedUpstream {
   readonly region: string | undefined
   readonly format: FormatId | null
   readonly authHeader: string | null
+  readonly timeouts: Upstream['timeouts']
+  readonly headers: Upstream['headers']
 }
 
 /** What can be wrong with it, for whoever asked to put into a sentence of its own. */
@@ -52,13 +59,16 @@ export type UpstreamProblem =
   | 'region_missing'
   | 'credential_missing'
   | 'credential_malformed'
+  | 'credential_unused'
+  | 'timeout_malformed'
+  | 'header_malformed'
 
 /** An upstream that cannot be connected as it was said. `preset` is the provider's, where it is known. */
 export class UpstreamUnreadable extends Error {
   override readonly name = 'UpstreamUnreadable'
   readonly problem: UpstreamProblem
   readonly preset: Vendor | undefined
-  /** For a malformed credential: what is wrong with it and how it is had. Neither repeats any of it. */
+  /** For a malformed credential, timeout, or header: what is wrong with it and how to fix it. Neither repeats its value. */
   readonly detail: { readonly problem: string; readonly fix: string } | undefined
 
   constructor(problem: UpstreamProblem, preset?: Vendor, detail?: { readonly problem: string; readonly fix: string }) {
@@ -86,7 +96,16 @@ export function readUpstream(given: GivenUpstream): CheckedUpstream {
   const authHeader = given.authHeader?.toLowerCase() ?? null
   if (authHeader !== null && !canCarryCredential(authHeader)) refuse('auth_header_malformed')
   if (region !== undefined && !regionShape.test(region)) refuse('region_malformed')
-  return { provider, preset, model, baseUrl, region, format: format ?? null, authHeader }
+  const timeouts = readTimeouts(given.timeouts ?? {})
+  if (typeof timeouts === 'string')
+    throw new UpstreamUnreadable('timeout_malformed', preset, {
+      problem: timeouts,
+      fix: 'a duration such as 500ms, 90s or 5m, at most 24h',
+    })
+  const headers = readHeaders(given.headers ?? [])
+  if (typeof headers === 'string')
+    throw new UpstreamUnreadable('header_malformed', preset, { problem: headers, fix: 'x-team=blue' })
+  return { provider, preset, model, baseUrl, region, format: format ?? null, authHeader, timeouts, headers }
 }
 
 function baseUrlProblem(preset: Vendor, baseUrl: string | null): UpstreamProblem | undefined {
@@ -105,6 +124,8 @@ export function withCredential(
 ): { readonly baseUrl: string | null; readonly credential: Secret | undefined } {
   if (credential === undefined && preset.credential === 'required')
     throw new UpstreamUnreadable('credential_missing', preset)
+  if (credential !== undefined && preset.credential === 'none')
+    throw new UpstreamUnreadable('credential_unused', preset)
   const checked = credential === undefined ? undefined : checkCredential(preset.signing, credential.reveal())
   if (checked !== undefined && 'problem' in checked)
     throw new UpstreamUnreadable('credential_malformed', preset, checked)

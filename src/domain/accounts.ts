@@ -51,9 +51,9 @@ export interface Upstream {
   readonly position: number
   readonly createdAtMs: number
   /** Limits that replace the preset's; absent or null where it has none of its own. */
-  readonly timeouts?: UpstreamTimeouts | null
+  readonly timeouts?: UpstreamTimeouts | null | undefined
   /** Further headers of every request to it, by lower-case name. None of them is a credential. */
-  readonly headers?: Readonly<Record<string, string>> | null
+  readonly headers?: Readonly<Record<string, string>> | null | undefined
 }
 
 /** Milliseconds (contract 5.5, 9.4). What is absent is as the preset has it. */

@@ -58,10 +58,11 @@ export function failedBackends(attempts: readonly Attempt[]): readonly string[] 
   return failed.length === 0 ? undefined : failed.map(({ backend }) => backend)
 }
 
-/** What one small call to a provider showed. `status` is the provider's, where it said one. */
+/** What one small call to a provider showed, for its owner. `status` and `reason` are the provider's, where it said them (contract 9.6). */
 export interface UpstreamTest {
   readonly outcome: AttemptOutcome
   readonly status?: number
+  readonly reason?: string
   readonly ms: number
 }
 

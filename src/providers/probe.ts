@@ -1,11 +1,14 @@
 import type { Clock } from '../domain/clock.ts'
 import type { Conversation } from '../domain/conversation.ts'
+import { readProviderError } from '../domain/provider-error.ts'
 import { UpstreamError, type AttemptOutcome, type UpstreamTest } from '../domain/upstream.ts'
 import { parseAnswer, refusalFault } from '../formats/answer-faults.ts'
 import { formatById } from '../formats/formats.ts'
 import type { Backend, UpstreamHead } from '../gateway/ports.ts'
 
+/** A local server may have to load the model first: where the first content may take long, the test may too. */
 const limitMs = 20_000
+const patientLimitMs = 60_000
 const maxTokens = 16
 const maxAnswerBytes = 1024 * 1024
 
@@ -21,7 +24,7 @@ const question: Conversation = {
 }
 
 /**
- * Asks a backend for at most 16 tokens within 20 s and says what came back, written and read as callers' requests are,
+ * Asks a backend for at most 16 tokens within 20 s, or 60 s where its first content may take longer than that, and says what came back, written and read as callers' requests are,
  * so that what passes here works there. Nothing that the provider does makes it throw.
  */
 export function testUpstream(backend: Backend, parts: { clock: Clock; requestId: string }): Promise<UpstreamTest> {
@@ -29,16 +32,22 @@ export function testUpstream(backend: Backend, parts: { clock: Clock; requestId:
   const { model, dialect } = backend
   const body = JSON.stringify(formatById(backend.format).writeRequest(question, { model, stream: false, dialect }))
   const startedAtMs = clock.monotonicMs()
+  const withinMs = backend.timeouts.firstContentMs > patientLimitMs ? patientLimitMs : limitMs
   return new Promise((resolve, reject) => {
     let head: UpstreamHead | undefined
     let bytes = 0
     const chunks: Buffer[] = []
-    const finish = (outcome: AttemptOutcome): void => {
+    const finish = (outcome: AttemptOutcome, reason?: string): void => {
       timer.cancel()
       const ms = Math.round(clock.monotonicMs() - startedAtMs)
-      resolve({ outcome, ms, ...(head === undefined ? undefined : { status: head.status }) })
+      resolve({
+        outcome,
+        ms,
+        ...(head === undefined ? undefined : { status: head.status }),
+        ...(reason === undefined ? undefined : { reason }),
+      })
     }
-    const timer = clock.after(limitMs, () => {
+    const timer = clock.after(withinMs, () => {
       call.abort()
       finish('timeout')
     })
@@ -57,11 +66,12 @@ export function testUpstream(backend: Backend, parts: { clock: Clock; requestId:
           }
         },
         onEnd() {
+          const text = Buffer.concat(chunks).toString('utf8')
           try {
-            readAnswer(backend, head, Buffer.concat(chunks).toString('utf8'))
+            readAnswer(backend, head, text)
             finish('answered')
           } catch (error) {
-            if (error instanceof UpstreamError) return finish(error.outcome)
+            if (error instanceof UpstreamError) return finish(error.outcome, readProviderError(text))
             timer.cancel()
             reject(error instanceof Error ? error : new Error('The answer could not be read.'))
           }

@@ -1,19 +1,26 @@
 import { html } from 'hono/html'
 import { field, type Field } from './field.ts'
 import { csrfInput, type Html } from './layout.ts'
+import type { UpstreamTest } from '../domain/upstream.ts'
 import type { UpstreamFault, UpstreamField } from './upstream-desk.ts'
 import type { AccountVisit } from './visit.ts'
 
 /** The form that connects a provider: what most need, and the rest folded away unless it is wrong. */
-export function connectForm(visit: AccountVisit, fault: UpstreamFault | undefined): Html {
+export function connectForm(
+  visit: AccountVisit,
+  fault: UpstreamFault | undefined,
+  failed: UpstreamTest | undefined,
+): Html {
   const { parts, form, signedIn } = visit
-  const { providers, formats } = parts.upstreams
+  const { providers, formats, timeouts } = parts.upstreams
   // What was typed is shown again where it was not taken, but for an address that may hold a credential.
   const typed = (name: UpstreamField): string =>
-    fault === undefined || (name === 'base_url' && fault.field === name) ? '' : form.text(name)
+    (fault === undefined && failed === undefined) || (name === 'base_url' && fault?.field === name)
+      ? ''
+      : form.text(name)
   const text = (it: Omit<Field, 'value' | 'problem'> & { readonly name: UpstreamField }): Html =>
     field({ ...it, value: typed(it.name), problem: fault?.field === it.name ? fault.sentence : undefined })
-  const isRare = fault !== undefined && ['base_url', 'region', 'format', 'auth_header'].includes(fault.field)
+  const isRare = fault !== undefined && !['provider', 'model', 'credential'].includes(fault.field)
   return html`<form method="post" action="/account/upstreams">
     ${csrfInput(signedIn)}
     ${select({
@@ -37,7 +44,7 @@ export function connectForm(visit: AccountVisit, fault: UpstreamFault | undefine
       problem: fault?.field === 'credential' ? fault.sentence : undefined,
     })}
     <details ${isRare || typed('base_url') !== '' ? 'open' : ''}>
-      <summary>Address, region, format</summary>
+      <summary>Address, region, format, timeouts</summary>
       <div class="panel">
         ${text({ name: 'base_url', label: 'Address of its API', hint: 'Needed for a server of your own and for Azure.', type: 'url', optional: true, maxCharacters: 1000 })}
         ${text({ name: 'region', label: 'Region', hint: 'Where the provider has regions.', optional: true, maxCharacters: 60 })}
@@ -49,9 +56,26 @@ export function connectForm(visit: AccountVisit, fault: UpstreamFault | undefine
           problem: fault?.field === 'format' ? fault.sentence : undefined,
         })}
         ${text({ name: 'auth_header', label: 'Header of the credential', hint: 'Usually authorization.', optional: true, maxCharacters: 64 })}
+        ${timeouts.map(({ name, label, limits }) =>
+          text({
+            name: `timeout_${name}`,
+            label,
+            hint: `${limits} Such as 90s or 5m.`,
+            optional: true,
+            maxCharacters: 12,
+          }),
+        )}
+        ${text({ name: 'headers', label: 'Extra header', hint: 'Sent with every request, such as x-team=blue. Not a credential.', optional: true, maxCharacters: 1100 })}
       </div>
     </details>
-    <p class="after"><button>Connect</button></p>
+    ${
+      failed === undefined
+        ? ''
+        : html`<label class="choice"
+            ><input type="checkbox" name="untested" /> <span>Save anyway, without a test</span></label
+          >`
+    }
+    <p class="after"><button>${failed === undefined ? 'Test and connect' : 'Try again'}</button></p>
   </form>`
 }
 

@@ -13,11 +13,26 @@ export interface OfferedProvider {
 }
 
 /** A field of the page that connects one. */
-export type UpstreamField = 'provider' | 'model' | 'credential' | 'base_url' | 'region' | 'format' | 'auth_header'
+export type UpstreamField =
+  | 'provider'
+  | 'model'
+  | 'credential'
+  | 'base_url'
+  | 'region'
+  | 'format'
+  | 'auth_header'
+  | 'headers'
+  | `timeout_${string}`
 
 /** What was filled in. */
-export interface UpstreamForm extends Readonly<Record<Exclude<UpstreamField, 'credential'>, string>> {
+export interface UpstreamForm extends Readonly<
+  Record<Exclude<UpstreamField, 'credential' | `timeout_${string}`>, string>
+> {
   readonly credential: Secret | undefined
+  /** By the names of the timeouts. */
+  readonly timeouts: Readonly<Record<string, string>>
+  /** Whether it is saved without a test. */
+  readonly isUntested: boolean
 }
 
 /** Which field is wrong and why, in a sentence that repeats nothing of a credential. */
@@ -30,12 +45,13 @@ export interface UpstreamFault {
 export interface UpstreamDesk {
   readonly providers: readonly OfferedProvider[]
   readonly formats: readonly string[]
-  /** @throws AccountsError as `addUpstream` */
+  readonly timeouts: readonly { readonly name: string; readonly label: string; readonly limits: string }[]
+  /** Sends a test request first; where that fails nothing is saved. @throws AccountsError as `addUpstream` */
   connect(
     control: ControlPlane,
     accountId: string,
     form: UpstreamForm,
-  ): Promise<UpstreamFault | { readonly id: string }>
-  /** One small call, within 20 s; nothing that the provider does makes it throw. */
+  ): Promise<UpstreamFault | { readonly id: string } | { readonly failed: UpstreamTest }>
+  /** One small call, within a minute; nothing that the provider does makes it throw. */
   test(upstream: Upstream): Promise<UpstreamTest>
 }

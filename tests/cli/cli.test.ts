@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { commands } from '../../src/cli/commands.ts'
+import { findPreset, presetNames } from '../../src/config/presets.ts'
 import { isWellFormedKey } from '../../src/domain/keys.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import { accountFile } from '../providers/google-account.ts'
@@ -359,7 +360,7 @@ describe('upstream', () => {
     const list = await cli.say('upstream', 'list')
     const asData = await cli.say('upstream', 'list', '--json')
     expect([first.code, second.code]).toEqual([0, 0])
-    expect(second.err).toContain(`upstream test ${second.out}`)
+    expect(second.err).toContain('It answered a test request')
     for (const { out, err } of [first, second, list, asData])
       expect(out + err).not.toMatch(/made-up-credential|sealed ups/)
     expect(
@@ -377,6 +378,68 @@ describe('upstream', () => {
   test('a provider that can do without a credential is not asked for one', async () => {
     expect((await cli.say('upstream', 'add', 'ollama', '--model', 'm')).code).toBe(0)
     expect(cli.store.upstreams[0]?.sealedCredential).toBeNull()
+  })
+
+  const optional = presetNames.filter((name) => findPreset(name)?.credential === 'optional')
+  test.each(optional)('what is piped in is the credential of %s too', async (preset) => {
+    const add = ['upstream', 'add', preset, '--model', 'm', '--base-url', 'http://127.0.0.1:1/v1']
+    cli.stdin = `${secret}\n`
+    expect((await cli.say(...add)).code).toBe(0)
+    expect((await cli.say(...add, '--no-credential')).code).toBe(0)
+    cli.stdinIsTty = true
+    expect((await cli.say(...add)).code).toBe(0)
+    expect(cli.store.upstreams.map(({ sealedCredential }) => sealedCredential !== null)).toEqual([true, false, false])
+  })
+
+  test.each([
+    ['rejected_credentials', 401, 4, 'rejected the credential'],
+    ['not_found', 404, 1, 'model'],
+    ['unreachable', undefined, 5, 'URL'],
+    ['timeout', undefined, 5, 'in time'],
+    ['rejected_content', 400, 1, 'model name'],
+  ] as const)('a provider that fails its test with %s is not saved', async (outcome, status, code, word) => {
+    cli.test = { outcome, ms: 3, reason: 'no such model', ...(status === undefined ? {} : { status }) }
+    const add = ['upstream', 'add', 'ollama', '--model', 'm']
+    const failed = await cli.say(...add)
+    expect([failed.code, failed.out, cli.store.upstreams.length]).toEqual([code, '', 0])
+    expect(failed.err).toContain('nothing was saved')
+    expect(failed.err).toContain(word)
+    expect(failed.err).toContain('no such model')
+    expect(failed.err).toContain('--no-test')
+    const untested = await cli.say(...add, '--no-test')
+    expect([untested.code, cli.store.upstreams.length]).toEqual([0, 1])
+    expect(untested.err).toContain('was not tested')
+  })
+
+  test('every timeout and extra headers are set where a provider is added', async () => {
+    const timeouts = ['--connect-timeout', '5s', '--first-content-timeout', '300s', '--whole-answer-timeout', '10m']
+    const rest = ['--idle-timeout', '90s', '--total-timeout', '20m', '--header', 'X-Team=blue', '--header', 'x-b: a=b']
+    const added = await cli.say('upstream', 'add', 'ollama', '--model', 'm', ...timeouts, ...rest)
+    expect(added.code).toBe(0)
+    expect(cli.store.upstreams[0]).toMatchObject({
+      timeouts: {
+        connectMs: 5_000,
+        firstContentMs: 300_000,
+        wholeAnswerMs: 600_000,
+        idleMs: 90_000,
+        totalMs: 1_200_000,
+      },
+      headers: { 'x-team': 'blue', 'x-b': 'a=b' },
+    })
+  })
+
+  test.each([
+    ['--idle-timeout', 'soon', '--idle-timeout takes a duration'],
+    ['--first-content-timeout', '25h', '--first-content-timeout takes a duration'],
+    ['--header', 'authorization=Bearer made-up', 'authorization is not an extra header'],
+    ['--header', 'x-key=sk-madeup0madeup0madeup0', 'looks like a credential'],
+    ['--header', 'content-length=5', 'cannot be set'],
+    ['--header', 'x-a=b\r\nx-c: d', 'not plain ASCII'],
+  ])('%s %s is refused', async (option, value, sentence) => {
+    const { code, err } = await cli.say('upstream', 'add', 'ollama', '--model', 'm', option, value)
+    expect([code, cli.store.upstreams.length]).toEqual([2, 0])
+    expect(err).toContain(sentence)
+    expect(err).not.toMatch(/madeup0|Bearer/)
   })
 
   test('where none came, the next command names the usual variable', async () => {
@@ -399,6 +462,7 @@ describe('upstream', () => {
     ['timeout', 5],
     ['rejected_content', 1],
   ] as const)('a test that ends as %s ends with %d', async (outcome, code) => {
+    cli.test = { outcome: 'answered', ms: 3 }
     await cli.say('upstream', 'add', 'ollama', '--model', 'm')
     cli.test = { outcome, ms: 3 }
     const result = await cli.say('upstream', 'test')

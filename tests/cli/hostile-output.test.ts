@@ -25,6 +25,7 @@ const printing: Readonly<Record<string, readonly string[]>> = {
   'accounts suspend': ['acc_1'],
   'accounts plan': ['acc_1', 'pro'],
   'upstream list': [],
+  'upstream add': ['ollama', '--model', 'm'],
   'upstream test': [],
   'upgrades list': [],
   'tickets list': [],
@@ -53,7 +54,6 @@ const ownWords = [
   'accounts resume',
   'upgrades approve',
   'upgrades reject',
-  'upstream add',
   'upstream remove',
   'eval',
   'operators create',
@@ -143,6 +143,7 @@ function hostile(): Harness {
     createdAtMs: atMs,
     removedAtMs: null,
   }
+  harness.test = { outcome: 'rejected_content', status: 400, ms: 1, reason: evil }
   const record = {
     id: 'req_evil',
     accountId: evil,
@@ -160,6 +161,7 @@ function hostile(): Harness {
     attempts: [{ backend: evil, outcome: 'server_error', status: 500, ms: 3, upstreamRequestId: evil }],
   } as unknown as RequestRecord
   harness.records.push(record)
+  harness.errors.push({ id: 'per_1', requestId: 'req_evil', backend: evil, accountId: null, atMs, sealed: evilLines })
   harness.real = {
     ...bound(store),
     listTickets: () => Promise.resolve([ticket]),

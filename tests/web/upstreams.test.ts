@@ -33,21 +33,53 @@ describe('providers', () => {
     expect(JSON.stringify(upstream)).not.toContain('canary')
 
     const tested = await (await visitor.post(`${path}/${upstream!.id}/test`)).text()
-    expect(tested).toContain('It answered.')
+    expect(tested).toContain('The provider answered.')
     await expect
       .poll(async () => (await service.chat()).headers.get('x-svc-router-upstream'), { timeout: 3000 })
       .toBe(upstream!.id)
 
+    // Only after the test that connecting makes.
     service.providers[0]!.script([{ do: 'status', status: 401 }])
     const rejected = await (await visitor.post(`${path}/${upstream!.id}/test`)).text()
-    expect(rejected).toContain('did not take the credential')
+    expect(rejected).toContain('rejected the credential')
 
     await visitor.post(`${path}/${upstream!.id}/remove`)
     expect(await service.store.listUpstreams(service.account.id)).toEqual([])
     expect((await visitor.post(`${path}/${upstream!.id}/remove`)).status).toBe(404)
   })
 
+  test('one that fails its test is not saved, unless that is asked for', async () => {
+    service.providers[0]!.script([
+      { do: 'status', status: 401, body: '{"error":{"message":"Bad key sk-canary-0000111122223333abcd"}}' },
+    ])
+    const failed = await visitor.post(path, own())
+    const text = await failed.text()
+    expect(failed.status).toBe(422)
+    expect(text).toContain('rejected the credential')
+    expect(text).toContain('The provider says: Bad key')
+    expect(text).toContain('Save anyway')
+    expect(text).not.toContain('canary')
+    expect(await service.store.listUpstreams(service.account.id)).toEqual([])
+    expect((await visitor.post(path, { ...own(), base_url: 'http://127.0.0.1:9/v1' })).status).toBe(422)
+    expect(await service.store.listUpstreams(service.account.id)).toEqual([])
+
+    const saved = await visitor.post(path, { ...own(), base_url: 'http://127.0.0.1:9/v1', untested: 'yes' })
+    expect(saved.headers.get('location')).toBe(`${path}?done=provider-added`)
+    const [upstream] = await service.store.listUpstreams(service.account.id)
+    await visitor.post(`${path}/${upstream!.id}/remove`)
+  })
+
+  test('timeouts and an extra header are set where it is connected, and sent', async () => {
+    await visitor.post(path, { ...own(), timeout_first_content: '300s', headers: 'x-team=blue' })
+    const [upstream] = await service.store.listUpstreams(service.account.id)
+    expect(upstream).toMatchObject({ timeouts: { firstContentMs: 300_000 }, headers: { 'x-team': 'blue' } })
+    expect(service.providers[0]!.captured().at(-1)?.headers['x-team']).toBe('blue')
+    await visitor.post(`${path}/${upstream!.id}/remove`)
+  })
+
   test.each([
+    [{ timeout_idle: 'soon' }, 'That is not a duration'],
+    [{ headers: 'cookie=a' }, 'is not an extra header'],
     [{ provider: 'opnai' }, 'Choose a provider of the list'],
     [{ model: '' }, 'Name a model as the provider calls it'],
     [{ base_url: '' }, 'needs the address of its API'],

@@ -35,18 +35,19 @@ const refusals: Partial<Readonly<Record<AccountsRefusal, UpstreamFault>>> = {
 
 interface Shown {
   readonly fault?: UpstreamFault
+  /** The test of what was to be connected, where it failed: nothing is saved. */
+  readonly failed?: UpstreamTest
   readonly tested?: { readonly id: string; readonly result: UpstreamTest }
 }
 
-async function showUpstreams(visit: AccountVisit, { fault, tested }: Shown = {}): Promise<Response> {
+async function showUpstreams(visit: AccountVisit, { fault, failed, tested }: Shown = {}): Promise<Response> {
   const { parts, signedIn } = visit
   const upstreams = await parts.control.store.listUpstreams(signedIn.account.id)
   return page(visit, {
     title: 'Providers',
     lead: 'Your own credentials for model providers. They are sealed before they are kept, serve this account alone, and are never shown again.',
-    status: fault === undefined ? 200 : 422,
-    problem:
-      fault === undefined ? undefined : 'The provider is not connected yet. Please correct what is marked below.',
+    status: fault === undefined && failed === undefined ? 200 : 422,
+    problem: problemOf(fault, failed),
     body: html`<section class="card">
         <h2>Connected</h2>
         ${
@@ -59,13 +60,24 @@ async function showUpstreams(visit: AccountVisit, { fault, tested }: Shown = {})
       </section>
       <section class="card">
         <h2>Connect a provider</h2>
-        ${connectForm(visit, fault)}
+        ${
+          failed === undefined
+            ? ''
+            : html`${writeTest(failed)}
+                <p>Correct the settings and enter the credential again, or save it without a test.</p>`
+        }
+        ${connectForm(visit, fault, failed)}
       </section>
       <p class="side">
         No credential of your own? <a href="/account/managed-access">Ask for managed access</a>: providers of whoever
         runs this service, after a review.
       </p>`,
   })
+}
+
+function problemOf(fault: UpstreamFault | undefined, failed: UpstreamTest | undefined): string | undefined {
+  if (failed !== undefined) return 'The provider is not connected: it failed the test request.'
+  return fault === undefined ? undefined : 'The provider is not connected yet. Please correct what is marked below.'
 }
 
 function row({ parts, signedIn }: AccountVisit, upstream: Upstream, result: UpstreamTest | undefined): Html {
@@ -101,7 +113,7 @@ function maskedCredential({ sealedCredential, credentialHint }: Upstream): strin
 }
 
 async function connect(visit: AccountVisit): Promise<Response> {
-  const { parts, form, signedIn } = visit
+  const { parts, form, signedIn, address } = visit
   const credential = form.text('credential')
   const given = {
     provider: form.text('provider'),
@@ -110,11 +122,16 @@ async function connect(visit: AccountVisit): Promise<Response> {
     region: form.text('region'),
     format: form.text('format'),
     auth_header: form.text('auth_header'),
+    headers: form.text('headers'),
+    timeouts: Object.fromEntries(parts.upstreams.timeouts.map(({ name }) => [name, form.text(`timeout_${name}`)])),
     credential: credential === '' ? undefined : new Secret(credential),
+    isUntested: form.isTicked('untested'),
   }
+  if (!given.isUntested) parts.limiters.tries.take(address)
   try {
     const connected = await parts.upstreams.connect(controlOf(visit), signedIn.account.id, given)
     if ('field' in connected) return await showUpstreams(visit, { fault: connected })
+    if ('failed' in connected) return await showUpstreams(visit, connected)
     return redirect(withNotice('/account/upstreams', 'provider-added'))
   } catch (error) {
     const fault = error instanceof AccountsError ? refusals[error.code] : undefined

@@ -1,0 +1,67 @@
+import type { Upstream } from '../domain/accounts.ts'
+import { holdsSecret } from '../domain/secret-shapes.ts'
+import { canCarryCredential } from '../providers/place.ts'
+import { readDurationMs } from './measures.ts'
+
+/** The timeouts of an upstream: the option and field that sets each, and what it limits (contract 5.5, 9.4). */
+export const timeoutSettings = [
+  { name: 'connect', key: 'connectMs', label: 'Connect timeout', limits: 'Until the connection is open.' },
+  {
+    name: 'first_content',
+    key: 'firstContentMs',
+    label: 'First content timeout',
+    limits: 'Until a stream sends its first content.',
+  },
+  {
+    name: 'whole_answer',
+    key: 'wholeAnswerMs',
+    label: 'Whole answer timeout',
+    limits: 'Until the last byte of an answer that is not streamed.',
+  },
+  { name: 'idle', key: 'idleMs', label: 'Idle timeout', limits: 'Between two events of a stream.' },
+  { name: 'total', key: 'totalMs', label: 'Total timeout', limits: 'The whole request, all attempts together.' },
+] as const
+type TimeoutName = (typeof timeoutSettings)[number]['name']
+/** The timeouts that were given, by their names; undefined where nothing was said. */
+export type GivenTimeouts = Partial<Readonly<Record<TimeoutName, string | undefined>>>
+
+const longestTimeoutMs = 86_400_000
+const maxHeaders = 16
+const maxHeaderCharacters = 1_000
+/** These carry credentials, or are ours to set. */
+const reserved =
+  /^(?:authorization|proxy-authorization|cookie|(?:.*-)?(?:api-key|apikey|token|secret|password))$|^x-svc-router-/
+
+/** The timeouts as they are kept, or the name of the first that is not a duration from 1ms to 24h. */
+export function readTimeouts(given: GivenTimeouts): NonNullable<Upstream['timeouts']> | TimeoutName {
+  const timeouts: Partial<Record<(typeof timeoutSettings)[number]['key'], number>> = {}
+  for (const { name, key } of timeoutSettings) {
+    const text = given[name]
+    if (text === undefined) continue
+    const ms = readDurationMs(text)
+    if (ms === undefined || ms < 1 || ms > longestTimeoutMs) return name
+    timeouts[key] = ms
+  }
+  return timeouts
+}
+
+/**
+ * Extra headers as they are kept, from lines `name=value` or `name: value`; or what is wrong with one of them, in a
+ * sentence that repeats no value.
+ */
+export function readHeaders(lines: readonly string[]): Readonly<Record<string, string>> | string {
+  if (lines.length > maxHeaders) return `there are more than ${maxHeaders} of them`
+  const headers: Record<string, string> = {}
+  for (const line of lines) {
+    const [, given = '', value = ''] = /^([^=:]{1,64})[=:](.*)$/s.exec(line) ?? []
+    const name = given.trim().toLowerCase()
+    if (!canCarryCredential(name)) return 'one has no header name, or one that cannot be set'
+    if (reserved.test(name)) return `${name} is not an extra header: give the credential as the credential`
+    if (!/^[\x20-\x7e]+$/.test(value.trim()) || value.length > maxHeaderCharacters)
+      return `the value of ${name} is empty, longer than ${maxHeaderCharacters} characters, or not plain ASCII`
+    if (holdsSecret(value))
+      return `the value of ${name} looks like a credential, and extra headers are stored and shown as they are`
+    headers[name] = value.trim()
+  }
+  return headers
+}
