@@ -91,6 +91,7 @@ async function runWith({ invocation, config, asked, begun, questions, models }: 
     preset,
     seed,
     maxUsd: asked.maxUsd,
+    maxCalls: reckoning.most.calls,
     kept: begun.kept,
     signal: ending.signal,
     onProgress(done, spentUsd) {
@@ -152,7 +153,8 @@ interface Finished {
 
 function resultOf(invocation: Invocation, { evaluation, members, file, plan }: Finished): Result {
   const { stop, questions, injected, spentUsd } = evaluation
-  const report = buildReport(evaluation, members)
+  // Of a member that does not answer nothing was measured.
+  const report = stop?.reason === 'unanswered' ? undefined : buildReport(evaluation, members)
   const resume = invocation.command(`eval --resume ${quoteForShell(file.path)}`)
   const complete = questions.length + injected.length
   const json = {
@@ -163,7 +165,9 @@ function resultOf(invocation: Invocation, { evaluation, members, file, plan }: F
     spentUsd,
     report,
   }
-  const text = report === undefined ? '' : writeReport(report, writeTable)
+  const partial =
+    stop === undefined ? '' : `PARTIAL: ${complete} of ${plan.items} questions. The evaluation stopped early.\n\n`
+  const text = report === undefined ? '' : `${partial}${writeReport(report, writeTable)}`
   const early = `${complete} of ${plan.items} questions are complete, ${spentUsd.toFixed(4)} USD spent; the figures are of those alone.`
   switch (stop?.reason) {
     case undefined:
@@ -187,6 +191,26 @@ function resultOf(invocation: Invocation, { evaluation, members, file, plan }: F
           `Look: ${invocation.command('upstream test')}, then: ${resume}`,
         ],
         exitCode: exitCodes.auth,
+      }
+    case 'unanswered':
+      return {
+        text,
+        json,
+        talk: [
+          `Stopped: ${stop.member ?? 'a member'} does not answer (${stop.outcome ?? 'failed'}, several times in a row). No accuracy is reported: nothing was measured. ${spentUsd.toFixed(4)} USD spent.`,
+          `Find out why: ${invocation.command('upstream test')}. Leave it out with --members, or go on when it answers: ${resume}`,
+        ],
+        exitCode: exitCodes.failure,
+      }
+    case 'calls':
+      return {
+        text,
+        json,
+        talk: [
+          `Stopped: ${evaluation.calls} calls were made, the most that was announced; too many had to be repeated. ${early}`,
+          `Go on: ${resume}`,
+        ],
+        exitCode: exitCodes.failure,
       }
     case 'asked':
       return { text, json, talk: [`Interrupted. ${early}`, `Go on: ${resume}`], exitCode: interruptedCode }

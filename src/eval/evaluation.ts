@@ -21,6 +21,8 @@ export interface EvaluationOf {
   readonly seed: number
   /** US dollars, what was spent before included. */
   readonly maxUsd: number
+  /** Calls of this run at most, retries included. */
+  readonly maxCalls: number
   readonly kept: Kept
   readonly signal: AbortSignal
   /** Told after each question; `done` of `questions.length`. */
@@ -42,8 +44,8 @@ export interface Evaluation {
 
 /** Runs every arm on every question, until all are done, the money is spent or the signal is aborted. Rejects only with a bug. */
 export async function evaluate(of: EvaluationOf): Promise<Evaluation> {
-  const { port, members, kept, maxUsd, signal, seed } = of
-  const recorder = new Recorder({ port, members, kept, maxUsd, signal })
+  const { port, members, kept, maxUsd, maxCalls, signal, seed } = of
+  const recorder = new Recorder({ port, members, kept, maxUsd, maxCalls, signal })
   const fusion = fusionDesign(members, of.preset)
   const questions: QuestionOutcome[] = []
   const injected: InjectedOutcome[] = []

@@ -57,13 +57,17 @@ export interface Kept {
 /** Why an evaluation cannot go on. What it has answered until then stands. */
 export class EvaluationStop extends Error {
   override readonly name = 'EvaluationStop'
-  readonly reason: 'money' | 'credentials' | 'asked'
-  /** Whose credentials were rejected. */
+  /** `unanswered`: a member failed several times in a row. `calls`: as many calls were made as were foretold at most. */
+  readonly reason: 'money' | 'credentials' | 'asked' | 'unanswered' | 'calls'
+  /** Whose credentials were rejected, or who does not answer. */
   readonly member: string | undefined
+  /** How the last of the failed calls ended. */
+  readonly outcome: string | undefined
 
-  constructor(reason: EvaluationStop['reason'], member?: string) {
+  constructor(reason: EvaluationStop['reason'], member?: string, outcome?: string) {
     super(reason)
     this.reason = reason
     this.member = member
+    this.outcome = outcome
   }
 }

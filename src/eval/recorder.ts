@@ -10,6 +10,10 @@ import { EvaluationStop, type AnsweredCall, type EvalMember, type EvalPort, type
 const maxTries = 4
 const firstWaitMs = 1_000
 const longestWaitMs = 20_000
+/** A member that fails this often in a row, each time after its retries, is not measured: the evaluation stops. */
+const maxFailures = 3
+/** The same where calls that were cut because they took too long are counted too: a slow member may miss some. */
+const maxMisses = 8
 /** Trouble that passes: asked again. */
 const passing: ReadonlySet<string> = new Set(['rate_limited', 'server_error', 'unreachable', 'reset', 'broken'])
 
@@ -19,6 +23,8 @@ export interface RecorderOf {
   readonly kept: Kept
   /** US dollars for the whole evaluation, what is kept included. */
   readonly maxUsd: number
+  /** Calls of this run at most, retries included. */
+  readonly maxCalls: number
   /** Aborted when the evaluation is to end: calls under way are closed. */
   readonly signal: AbortSignal
 }
@@ -52,9 +58,11 @@ export type Interception = (member: FusionMember, call: SubCall) => readonly Ans
 export class Recorder {
   readonly #of: RecorderOf
   readonly #answered: Map<string, AnsweredCall>
-  readonly #failed = new Map<string, { readonly error: UpstreamError; readonly ms: number }>()
+  readonly #failed = new Map<string, { readonly error: UpstreamError | EvaluationStop; readonly ms: number }>()
   readonly #members: ReadonlyMap<string, EvalMember>
   readonly #book: Book
+  /** Failed calls of each member since its last answer. */
+  readonly #failures = new Map<string, { failures: number; misses: number }>()
   /** Calls under way, and what is resolved when the next of them ends. */
   #underWay = 0
   #ended = Promise.withResolvers<void>()
@@ -111,7 +119,7 @@ export class Recorder {
         // What has begun to be passed on cannot be begun again.
         if (tries === maxTries || progress.hasBegun || !passing.has(error.outcome)) {
           this.#failed.set(key, { error, ms: Math.round(this.#of.port.clock.monotonicMs() - startedMs) })
-          throw error
+          throw this.#stopAfter(member.id, error, 'failed') ?? error
         }
         const waitMs = Math.min(longestWaitMs, error.retryAfterMs ?? firstWaitMs * 2 ** (tries - 1))
         await this.#wait(waitMs, signal)
@@ -128,6 +136,7 @@ export class Recorder {
   }: Asking): AsyncGenerator<readonly AnswerEvent[], AnsweredCall> {
     const { port, signal: ending } = this.#of
     if (ending.aborted) throw new EvaluationStop('asked')
+    if (this.calls + this.#underWay >= this.#of.maxCalls) throw new EvaluationStop('calls')
     const member = this.#members.get(asked.id)!
     const worstUsd = this.#book.worstUsd(member, call.conversation)
     const reservation = await this.#reserve(call.role, member, worstUsd, signal)
@@ -156,15 +165,30 @@ export class Recorder {
       this.#ended = Promise.withResolvers()
       if (status !== 'answered') port.journal.failed(key, (this.#book.costUsd ?? 0) - beforeUsd)
       // Fusion did not wait for it any longer, and would not the next time: other arms see the same.
-      if ((status === 'cut' || status === 'cancelled') && !ending.aborted)
-        this.#failed.set(key, { error: new UpstreamError('timeout'), ms: elapsedMs() })
+      if ((status === 'cut' || status === 'cancelled') && !ending.aborted) {
+        const error = new UpstreamError('timeout')
+        this.#failed.set(key, { error: this.#stopAfter(asked.id, error, 'cut') ?? error, ms: elapsedMs() })
+      }
     }
     if (status === 'broken') throw new UpstreamError('broken')
     const usd = this.#book.records.at(-1)?.costUsd ?? worstUsd
     const answered = { key, events, ms: elapsedMs(), usd }
     this.#answered.set(key, answered)
+    this.#failures.delete(asked.id)
     port.journal.answered(answered)
     return answered
+  }
+
+  /** Counts a failed call. What ends the evaluation, once its member has failed too often in a row. */
+  #stopAfter(memberId: string, { outcome }: UpstreamError, how: 'failed' | 'cut'): EvaluationStop | undefined {
+    // It answers, and says that this question is too long for it: that is measured.
+    if (outcome === 'context_too_long') return undefined
+    const count = this.#failures.get(memberId) ?? { failures: 0, misses: 0 }
+    if (how === 'failed') count.failures += 1
+    count.misses += 1
+    this.#failures.set(memberId, count)
+    if (count.failures < maxFailures && count.misses < maxMisses) return undefined
+    return new EvaluationStop('unanswered', memberId, outcome)
   }
 
   /** Takes the worst case of a call out of what is left; where others hold it back, waits for their ends. @throws EvaluationStop */

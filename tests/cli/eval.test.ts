@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/domain/clock.ts'
 import { systemRandom } from '../../src/domain/random.ts'
+import { UpstreamError } from '../../src/domain/upstream.ts'
 import { openModels } from '../../src/open-models.ts'
 import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
 import { Harness } from './harness.ts'
@@ -83,6 +84,7 @@ describe('eval with the simulated models', () => {
   test('goes on where the money ended, and pays for nothing twice', async () => {
     const stopped = await cli.say('eval', '--items', '24', '--seed', '5', '--max-usd', '0.04')
     expect(stopped.err).toContain('Stopped: the next call could go beyond --max-usd')
+    expect(stopped.out).toMatch(/^$|^PARTIAL: \d+ of 24 questions/)
     const [file] = files()
     expect(stopped.err).toContain(`eval --resume ${file}`)
     chmodSync(file!, 0o644)
@@ -234,4 +236,30 @@ describe('a mistake in the line', () => {
     expect(code).toBe(2)
     expect(err).toContain('as it was begun')
   })
+})
+
+describe('eval with a model that does not answer', () => {
+  test('stops after a few calls, exits with a failure, and reports no accuracy', async () => {
+    let calls = 0
+    const { openModels: real } = cli
+    cli.openModels = async (...args) => {
+      const models = await real(...args)
+      return {
+        ...models,
+        callModel: (member, call, signal) => {
+          if (member.id !== 'simulated-beta') return models.callModel(member, call, signal)
+          calls += 1
+          return Promise.reject(new UpstreamError('unreachable', { retryAfterMs: 1 }))
+        },
+      }
+    }
+    const { code, out, err } = await cli.say('eval', '--items', '60', '--seed', '4711')
+    expect([code, out]).toEqual([1, ''])
+    expect(calls).toBeLessThanOrEqual(28)
+    expect(err).toContain('Stopped: simulated-beta does not answer (unreachable')
+    expect(err).toContain('No accuracy is reported')
+    const asJson = await cli.say('eval', '--items', '60', '--seed', '4711', '--json')
+    expect(JSON.parse(asJson.out)).toMatchObject({ complete: false, stopped: 'unanswered' })
+    expect(JSON.parse(asJson.out)).not.toHaveProperty('report')
+  }, 60_000)
 })

@@ -5,6 +5,8 @@ import { reckon } from '../../src/eval/reckon.ts'
 import { buildReport } from '../../src/eval/report.ts'
 import { assumed } from '../../src/eval/simulated-world.ts'
 import { writeReport } from '../../src/eval/write-report.ts'
+import { textOf } from '../../src/eval/quoted-candidates.ts'
+import type { SubCall } from '../../src/gateway/fusion/ports.ts'
 import { familyIds } from '../../src/eval/questions/question.ts'
 import { membersNamed, worldOf } from './in-process.ts'
 
@@ -124,16 +126,45 @@ describe('trouble', () => {
   })
 
   test('a member that is too slow for fusion is given up alike in every arm, and its time counts', async () => {
-    const { run, port } = worldOf({ seed: 19, items: 8 })
-    port.trouble = ({ id }) => (id === 'm-one' ? new UpstreamError('timeout') : undefined)
-    const { questions } = await run()
+    const { run, port, questions: asked } = worldOf({ seed: 19, items: 8 })
+    const slow = asked.slice(2, 4)
+    const isSlow = (call: SubCall): boolean => slow.some(({ text }) => textOf(call.conversation).includes(text))
+    port.trouble = ({ id }, call) => (id === 'm-one' && isSlow(call) ? new UpstreamError('timeout') : undefined)
+    const { questions: all } = await run()
+    const questions = all.filter(({ question }) => slow.some(({ number }) => number === question.number))
+    expect(questions.length).toBe(2)
     for (const { fusion, singles } of questions) {
       expect(fusion.record.dropOuts).toEqual([{ member: 'm-one', why: 'timeout' }])
       expect(singles[0]).toMatchObject({ isRight: false, usd: 0 })
     }
-    expect(port.seen.filter(({ member, role }) => member === 'm-one' && role === 'panel')).toHaveLength(
-      questions.length,
-    )
+    expect(port.seen.filter(({ member, role }) => member === 'm-one' && role === 'panel')).toHaveLength(all.length)
+  })
+
+  test.each(['unreachable', 'server_error', 'timeout', 'rejected_content', 'not_found'] as const)(
+    'a member that never answers (%s) ends it after a few calls and is not measured',
+    async (outcome) => {
+      const { run, port } = worldOf({ seed: 20, items: 60 })
+      port.trouble = ({ id }) => (id === 'm-two' ? new UpstreamError(outcome, { retryAfterMs: 1 }) : undefined)
+      const { stop } = await run()
+      expect(stop).toMatchObject({ reason: 'unanswered', member: 'm-two', outcome })
+      // Three failures in a row with their retries, and what was under way beside them.
+      expect(port.seen.filter(({ member }) => member === 'm-two').length).toBeLessThanOrEqual(28)
+    },
+  )
+
+  test('one that fails now and then is measured', async () => {
+    const { run, port } = worldOf({ seed: 21, items: 16 })
+    let calls = 0
+    port.trouble = ({ id }, { role }) =>
+      id === 'm-two' && role === 'panel' && ++calls % 3 === 0 ? new UpstreamError('timeout') : undefined
+    expect((await run()).stop).toBeUndefined()
+  })
+
+  test('no more calls are made than were announced', async () => {
+    const { run, port } = worldOf({ seed: 22, items: 60 })
+    const { stop } = await run({ maxCalls: 50 })
+    expect(stop).toMatchObject({ reason: 'calls' })
+    expect(port.seen.length).toBeLessThanOrEqual(50)
   })
 
   test('a rejected credential ends it at once and says whose it is', async () => {

@@ -110,6 +110,7 @@ export function worldOf(of: {
   readonly members: readonly EvalMember[]
   readonly run: (more?: {
     maxUsd?: number
+    maxCalls?: number
     kept?: Kept
     signal?: AbortSignal
     onProgress?: (done: number) => void
@@ -124,8 +125,14 @@ export function worldOf(of: {
     port,
     questions,
     members,
-    run: ({ maxUsd = 100, kept = fresh, signal = new AbortController().signal, onProgress = () => {} } = {}) =>
-      evaluate({ port, members, questions, preset: 'balanced', seed, maxUsd, kept, signal, onProgress }),
+    run: ({
+      maxUsd = 100,
+      maxCalls = Infinity,
+      kept = fresh,
+      signal = new AbortController().signal,
+      onProgress = () => {},
+    } = {}) =>
+      evaluate({ port, members, questions, preset: 'balanced', seed, maxUsd, maxCalls, kept, signal, onProgress }),
   }
 }
 
