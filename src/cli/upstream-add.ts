@@ -133,6 +133,8 @@ function sentenceFor(
 ): readonly [what: string, fix: string] {
   const name = preset?.name ?? provider
   const add = `upstream add ${provider} --model ${preset?.exampleModel ?? 'MODEL'}`
+  const { problem: wrong, fix } = detail ?? { problem: 'is none', fix: 'give another' }
+  const timeout = `--${wrong.replace('_', '-')}-timeout`
   const sentences: Readonly<Record<UpstreamProblem, readonly [string, string]>> = {
     provider_unknown: ['there is no provider of that name', suggest(provider, presetNames)],
     model_missing: [`--model is missing or longer than ${maxModelCharacters} characters`, invocation.command(add)],
@@ -156,13 +158,10 @@ function sentenceFor(
       `${name} needs a credential`,
       invocation.command(`${add} --credential-env ${preset?.keyVariable ?? 'NAME'}`),
     ],
-    credential_malformed: [`the credential ${detail?.problem ?? 'is none'}`, detail?.fix ?? 'give another'],
+    credential_malformed: [`the credential ${wrong}`, fix],
     credential_unused: [`${name} takes no credential`, 'leave it out, or add --no-credential'],
-    timeout_malformed: [
-      `--${(detail?.problem ?? '').replace('_', '-')}-timeout takes ${detail?.fix ?? 'a duration'}`,
-      `--${(detail?.problem ?? '').replace('_', '-')}-timeout 90s`,
-    ],
-    header_malformed: [`--header cannot be used: ${detail?.problem ?? ''}`, `--header ${detail?.fix ?? 'NAME=VALUE'}`],
+    timeout_malformed: [`${timeout} takes ${fix}`, `${timeout} 90s`],
+    header_malformed: [`--header cannot be used: ${wrong}`, `--header ${fix}`],
   }
   return sentences[problem]
 }

@@ -136,7 +136,6 @@ export class Recorder {
   }: Asking): AsyncGenerator<readonly AnswerEvent[], AnsweredCall> {
     const { port, signal: ending } = this.#of
     if (ending.aborted) throw new EvaluationStop('asked')
-    if (this.calls + this.#underWay >= this.#of.maxCalls) throw new EvaluationStop('calls')
     const member = this.#members.get(asked.id)!
     const worstUsd = this.#book.worstUsd(member, call.conversation)
     const reservation = await this.#reserve(call.role, member, worstUsd, signal)
@@ -165,10 +164,7 @@ export class Recorder {
       this.#ended = Promise.withResolvers()
       if (status !== 'answered') port.journal.failed(key, (this.#book.costUsd ?? 0) - beforeUsd)
       // Fusion did not wait for it any longer, and would not the next time: other arms see the same.
-      if ((status === 'cut' || status === 'cancelled') && !ending.aborted) {
-        const error = new UpstreamError('timeout')
-        this.#failed.set(key, { error: this.#stopAfter(asked.id, error, 'cut') ?? error, ms: elapsedMs() })
-      }
+      if ((status === 'cut' || status === 'cancelled') && !ending.aborted) this.#noteCut(key, asked.id, elapsedMs())
     }
     if (status === 'broken') throw new UpstreamError('broken')
     const usd = this.#book.records.at(-1)?.costUsd ?? worstUsd
@@ -177,6 +173,11 @@ export class Recorder {
     this.#failures.delete(asked.id)
     port.journal.answered(answered)
     return answered
+  }
+
+  #noteCut(key: string, memberId: string, ms: number): void {
+    const error = new UpstreamError('timeout')
+    this.#failed.set(key, { error: this.#stopAfter(memberId, error, 'cut') ?? error, ms })
   }
 
   /** Counts a failed call. What ends the evaluation, once its member has failed too often in a row. */
@@ -198,6 +199,7 @@ export class Recorder {
     worstUsd: number,
     signal: AbortSignal,
   ): Promise<ReturnType<Book['reserve']> & object> {
+    if (this.calls + this.#underWay >= this.#of.maxCalls) throw new EvaluationStop('calls')
     for (;;) {
       const reservation = this.#book.reserve(role, member, worstUsd)
       if (reservation !== undefined) {
