@@ -221,6 +221,7 @@ function buildApi(config: Config, { gatewayFor, stored, readiness, clock, random
     links,
     baseUrl,
     edgeGate: config.edgeGate.enabled,
+    corsOrigins: config.corsOrigins,
     trustedProxies: config.listen.trustedProxies,
     limits: config.limits,
     clock,

@@ -54,6 +54,8 @@ export interface Config {
   readonly keepAliveMs: number
   /** How long running answers may take after SIGTERM. */
   readonly drainMs: number
+  /** Origins whose pages may call the API from a browser; `*` for every one. */
+  readonly corsOrigins: readonly string[]
   readonly edgeGate: { readonly enabled: boolean }
   /** Undefined where no mail is sent: then nobody signs in by email, but for the outbox page of local mode. */
   readonly mail: MailConfig | undefined

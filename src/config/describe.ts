@@ -58,6 +58,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
     },
     keep_alive: writeDuration(config.keepAliveMs),
     drain: writeDuration(config.drainMs),
+    cors: { origins: config.corsOrigins },
     edge_gate: config.edgeGate,
     mail: config.mail === undefined ? undefined : { ...config.mail, password: config.mail.password && masked },
     leaked_keys: { github: { keys_url: config.scanningKeysUrl } },

@@ -107,10 +107,15 @@ export function resolve(
     responseRetentionMs: durationMs(file.retention?.responses, defaultResponseRetentionMs),
     keepAliveMs: durationMs(file.keep_alive, defaultKeepAliveMs),
     drainMs: durationMs(file.drain, defaultDrainMs),
-    edgeGate: { enabled: file.edge_gate?.enabled ?? true },
+    ...resolveDoor(file),
     mail: resolveMail(file, findings),
     scanningKeysUrl: resolveScanningKeysUrl(file, mode, findings),
   }
+}
+
+/** Who may come in at all, whatever their key. */
+function resolveDoor({ cors, edge_gate: edgeGate }: ConfigFile): Pick<Config, 'corsOrigins' | 'edgeGate'> {
+  return { corsOrigins: cors?.origins ?? [], edgeGate: { enabled: edgeGate?.enabled ?? true } }
 }
 
 /** Whoever can change these keys on their way can end every key that it knows: nothing less than https. */

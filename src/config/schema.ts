@@ -18,12 +18,14 @@ const maxPerMonth = 1_000_000_000
 const maxContextTokens = 100_000_000
 const maxOpen = 1_000_000
 const maxPrice = 1_000_000
+const maxOrigins = 100
 const maxFusionsAtOnce = 1000
 
 /** How a name in a map is written; it appears in headers and on command lines. */
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const profileShape = /^[a-z0-9][a-z0-9._-]{0,63}(\/[a-z0-9][a-z0-9._-]{0,63})?$/
 const modelShape = /^[^\s\p{C}]{1,200}$/u
+const originShape = /^(?:\*|https?:\/\/[a-z0-9.-]{1,253}(?::\d{1,5})?|https?:\/\/\[[0-9a-f:]{2,39}\](?::\d{1,5})?)$/
 const headerShape = /^[A-Za-z0-9-]{1,64}$/
 
 const timeouts = group({
@@ -291,9 +293,20 @@ export const configSchema = group({
   drain: duration(0).optional().describe('How long running answers may take after SIGTERM. Default 30s.'),
   mail,
   leaked_keys: leakedKeys,
+  cors: group({
+    origins: z
+      .array(shaped(originShape, 'an origin such as https://app.example.com, or *'), {
+        error: 'expected a list of origins',
+      })
+      .max(maxOrigins, { error: `expected at most ${maxOrigins} origins` })
+      .optional()
+      .describe('Origins whose pages may call the API, or * for every one. Default none.'),
+  })
+    .optional()
+    .describe('Which web pages may call the API from a browser. A key in a page is known to everybody who opens it.'),
   edge_gate: group({ enabled: flag.optional().describe('Default true.') })
     .optional()
-    .describe('Refuses missing and bare-library User-Agents with code 1010.'),
+    .describe('Refuses requests without a User-Agent, with an empty phrase for one, and of scanners, with code 1010.'),
 })
 
 /** What a file says, checked in shape and nothing else. */

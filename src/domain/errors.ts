@@ -94,7 +94,7 @@ export const errorCatalog = {
   not_found: {
     ...invalid,
     status: 404,
-    message: 'Nothing is served at this path. The base URL of the API is {baseUrl}',
+    message: '{problem}',
   },
   model_not_found: {
     ...invalid,
@@ -148,8 +148,7 @@ export const errorCatalog = {
     retryable: false,
     signals: 'none',
     action: 'docsUrl',
-    message:
-      'This client did not say what it is (1010). Send a descriptive User-Agent, for example "my-app/1.0 (me@example.com)". More:',
+    message: '{problem} (1010). Send a descriptive User-Agent, for example "my-app/1.0 (me@example.com)". More:',
   },
   server_is_overloaded: {
     ...unavailable,

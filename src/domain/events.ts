@@ -51,8 +51,18 @@ export type ServiceEvent =
   | { readonly event: 'billing_odd'; readonly accountId: string; readonly reason: string }
   /** Payments are simulated: no money moves. */
   | { readonly event: 'billing_simulated'; readonly origin: string }
+  /** The edge gate refused a request, `inMinute` times for this reason in this minute. */
+  | {
+      readonly event: 'edge_blocked'
+      readonly requestId: string
+      readonly reason: EdgeReason
+      readonly inMinute: number
+    }
   /** `stack` holds the places in our code, without the error's message. */
   | { readonly event: 'internal_error'; readonly requestId: string; readonly name: string; readonly stack: string }
+
+/** Why the edge gate refuses a User-Agent. */
+export type EdgeReason = 'missing' | 'bare_browser' | 'placeholder' | 'scanner'
 
 export type EventLog = (event: ServiceEvent) => void
 

@@ -56,6 +56,22 @@ export const fusionFunctionName = 'svc_router_fusion'
 /** Under which label and name a run of it stands in an answer, as if it were a call of a remote server's tool. */
 export const fusionCallNames = { server_label: 'svc-router', name: 'fusion' } as const
 
+/** A profile's name for clients that cannot send a slash (contract 9.1). */
+export function aliasOf(id: string): string {
+  return id.replaceAll('/', '-')
+}
+
+/** The profile of this name or, where only one could be meant, of this alias. */
+export function profileNamed<Known extends Pick<Profile, 'id'>>(
+  name: string,
+  profiles: readonly Known[],
+): Known | undefined {
+  const exact = profiles.find(({ id }) => id === name)
+  if (exact !== undefined) return exact
+  const meant = profiles.filter(({ id }) => id.includes('/') && aliasOf(id) === name)
+  return meant.length === 1 ? meant[0] : undefined
+}
+
 /** The closest known name to a mistyped one, within three edits; undefined when nothing is near. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const farthest = 3

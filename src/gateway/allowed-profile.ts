@@ -1,7 +1,7 @@
 import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { embeddingsFormatId, type ClientFormatId } from '../domain/format-id.ts'
-import { fusionId, fusionToolType, type Profile } from '../domain/profiles.ts'
+import { aliasOf, fusionId, fusionToolType, profileNamed, type Profile } from '../domain/profiles.ts'
 import { assertProfile, type EnforcedLimits } from './enforced-limits.ts'
 import type { Principal } from './ports.ts'
 import { unknownProfile, wrongEndpoint } from './unknown-profile.ts'
@@ -17,9 +17,9 @@ export function allowedProfile(
   format: ClientFormatId,
 ): Profile {
   const name = conversation.profile
-  const profile = profiles.find(({ id }) => id === name)
+  const profile = profileNamed(name, profiles)
   if (!plan.premium) {
-    const premium = name === fusionId || profile?.premium === true ? name : undefined
+    const premium = name === fusionId || name === aliasOf(fusionId) || profile?.premium === true ? name : undefined
     const what = premium ?? (conversation.fusionTool === undefined ? undefined : `The tool ${fusionToolType}`)
     if (what !== undefined) throw new ServiceError('plan_required', { words: { what, plan: plan.name } })
   }

@@ -6,7 +6,7 @@ import { ServiceError } from '../domain/errors.ts'
 import { outcomeName, type EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
 import type { Plan } from '../domain/plans.ts'
-import { fusionId, type Profile } from '../domain/profiles.ts'
+import { fusionId, profileNamed, type Profile } from '../domain/profiles.ts'
 import type { RandomBytes } from '../domain/random.ts'
 import type { RequestOpening } from '../domain/requests.ts'
 import type { KeyRate, UsageSignals } from '../domain/usage.ts'
@@ -147,7 +147,8 @@ export class Gateway {
 
   /** Refuses the name of a profile that is there, but not for this key. @throws ServiceError `key_profile_not_allowed` */
   assertListed({ limits }: Principal, name: string): void {
-    if (limits !== undefined && this.#parts.profiles.some(({ id }) => id === name)) assertProfile(limits, name)
+    const profile = profileNamed(name, this.#parts.profiles)
+    if (limits !== undefined && profile !== undefined) assertProfile(limits, profile.id)
   }
 
   /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */

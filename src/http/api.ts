@@ -18,20 +18,22 @@ import { AttemptLimiter, type LimiterState } from './attempt-limiter.ts'
 import { withStatedTool } from './attached-tools.ts'
 import { Callers, type CallersParts } from './callers.ts'
 import type { Catalog } from './catalog.ts'
+import { Cors } from './cors.ts'
 import { discardRest } from './discard-rest.ts'
-import { passEdgeGate } from './edge-gate.ts'
+import { EdgeGate } from './edge-gate.ts'
 import { Intake } from './intake.ts'
 import { baseUrlFor, isModelPath, mannersAt, modelNameOf, pathOf } from './paths.ts'
 import { readJsonBody, type BodyLimits } from './read-body.ts'
 import { refusalBody, writeRefusal } from './refusals.ts'
 import { checkHeaders, statedIn } from './request-headers.ts'
-import { sendEmpty, sendJson, sendPublic } from './respond.ts'
+import { sendAllowed, sendEmpty, sendJson, sendPublic } from './respond.ts'
 import { keyRoute, modelRoute, probeRoute, publicRoute, type Exchange, type Route } from './route.ts'
 import { ResponseSink } from './response-sink.ts'
 import { ResponsesApi } from './responses-api.ts'
 import { ResponsesSockets } from './responses-sockets.ts'
 import { backendsHeader, usageHeaders, type HeaderList } from './signals.ts'
 import { isStreamProbe, StreamProbes } from './stream-probe.ts'
+import { nothingAt } from './unserved.ts'
 
 /** Requests of one account to the endpoints that are not counted (contract 4.3), a minute. */
 const uncountedPerMinute = 300
@@ -43,6 +45,8 @@ export interface ApiParts extends CallersParts {
   readonly links: Links
   readonly baseUrl: string
   readonly edgeGate: boolean
+  /** Origins whose pages may call the API; `*` for every one. */
+  readonly corsOrigins: readonly string[]
   readonly limits: { readonly bodyBytes: number; readonly bodyMs: number; readonly streams: number }
   readonly clock: Clock
   readonly nowMs: () => number
@@ -72,6 +76,8 @@ export class Api {
   readonly #callers: Callers
   readonly #intake: Intake
   readonly #work: UnadmittedWork
+  readonly #edgeGate: EdgeGate | undefined
+  readonly #cors: Cors
   readonly #streamProbes: StreamProbes
   readonly #responses: ResponsesApi
   /** Connections that stay open for many answers. */
@@ -130,6 +136,9 @@ export class Api {
     this.#work = new UnadmittedWork(parts.limits.bodyBytes, parts.clock)
     this.#streamProbes = new StreamProbes(parts.clock)
     this.#callers = new Callers(parts)
+    const edgeGate = parts.edgeGate ? new EdgeGate(parts.log, parts.nowMs) : undefined
+    this.#edgeGate = edgeGate
+    this.#cors = new Cors(parts.corsOrigins)
     const { limits, clock } = parts
     this.#bodyLimits = { maxBytes: limits.bodyBytes, timeoutMs: limits.bodyMs, clock }
     const shared = {
@@ -141,6 +150,7 @@ export class Api {
     }
     this.sockets = new ResponsesSockets({
       ...shared,
+      edgeGate,
       authenticate: (request) => this.#callers.authenticate(request),
       isServed: (path) => this.#routeAt(path, undefined) !== undefined,
     })
@@ -171,6 +181,7 @@ export class Api {
   handle(request: IncomingMessage, response: ServerResponse, how?: HandleOptions): void {
     this.#open += 1
     response.on('close', this.#closed)
+    this.#cors.allow(request, response)
     const exchange: Exchange = { request, response, requestId: this.#parts.mintRequestId(), principal: undefined }
     void this.#serve(exchange, how)
   }
@@ -189,16 +200,19 @@ export class Api {
       const route = this.#routeAt(path, request.method)
       checkHeaders(request)
       if (probesOnly && route?.gated !== false) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
-      if ((route?.gated ?? true) && this.#parts.edgeGate) passEdgeGate(request.headers['user-agent'])
+      if (request.method === 'OPTIONS') {
+        sendAllowed(exchange.response, exchange.requestId, this.#allowedAt(path))
+        return
+      }
+      if (request.method === 'TRACE') throw notAllowed('TRACE', this.#allowedAt(path))
+      if (route?.gated ?? true) this.#edgeGate?.pass(request.headers['user-agent'], exchange.requestId)
       // Below /v1/ even what is not there asks for a key first (spec 5.4).
       if (caller !== undefined) exchange.principal = this.#parts.gateway.principalOf(caller)
       else if (route?.access === 'key' || path.startsWith('/v1/')) {
         const principal = this.#callers.authenticate(request)
         exchange.principal = principal instanceof Promise ? await principal : principal
       }
-      if (route === undefined) {
-        throw new ServiceError('not_found', { words: { baseUrl: baseUrlFor(path, this.#parts.baseUrl) } })
-      }
+      if (route === undefined) throw nothingAt(path, baseUrlFor(path, this.#parts.baseUrl))
       this.#checkMethod(request, route)
       await route.handle(exchange)
     } catch (error) {
@@ -212,11 +226,18 @@ export class Api {
     return this.#responses.routeOf(path, method) ?? (method === 'HEAD' ? this.#routes[`HEAD ${path}`] : undefined)
   }
 
+  /** The methods that are served at a path, as `Allow` lists them. */
+  #allowedAt(path: string): string {
+    if (path === '*') return 'GET, HEAD, POST, DELETE, OPTIONS'
+    const route = this.#routeAt(path, 'HEAD')
+    const methods = route === undefined ? [] : (route.allowed ?? route.method).split(', ')
+    return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+  }
+
   #checkMethod({ method }: IncomingMessage, route: Route): void {
     const isAllowed = method === route.method || (method === 'HEAD' && route.method === 'GET')
     if (!isAllowed) {
-      const shown = /^[A-Z]{1,10}$/.test(method ?? '') ? method! : 'This method'
-      throw new ServiceError('method_not_allowed', { words: { method: shown, allowed: route.allowed ?? route.method } })
+      throw notAllowed(method, route.allowed ?? route.method)
     }
   }
 
@@ -318,4 +339,9 @@ export class Api {
       return undefined
     }
   }
+}
+
+function notAllowed(method = '', allowed: string): ServiceError {
+  const shown = /^[A-Z]{1,10}$/.test(method) ? method : 'This method'
+  return new ServiceError('method_not_allowed', { words: { method: shown, allowed } })
 }

@@ -2,7 +2,7 @@ import { clientFormatIds, embeddingsFormatId } from '../domain/format-id.ts'
 import type { Links } from '../domain/links.ts'
 import { capabilityIds, factsOfAll, type ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
-import type { Profile } from '../domain/profiles.ts'
+import { profileNamed, type Profile } from '../domain/profiles.ts'
 import { formatById } from '../formats/formats.ts'
 import type { ServedProfile } from '../gateway/gateway.ts'
 import { unknownProfile } from '../gateway/unknown-profile.ts'
@@ -46,15 +46,13 @@ export class Catalog {
     }
   }
 
-  /** `GET /v1/models/{id}`: the same entry as in the list. @throws ServiceError `model_not_found` */
+  /** `GET /v1/models/{id}`: the same entry as in the list, under the name that was asked for. @throws ServiceError `model_not_found` */
   model(id: string, served: readonly Offer[], plan: Plan): object {
-    const found = served.find(({ profile }) => profile.id === id)
-    if (found === undefined)
-      throw unknownProfile(
-        id,
-        served.map(({ profile }) => profile),
-      )
-    return this.#entry(found, plan)
+    const profiles = served.map(({ profile }) => profile)
+    const profile = profileNamed(id, profiles)
+    const found = served.find((one) => one.profile === profile)
+    if (found === undefined) throw unknownProfile(id, profiles)
+    return { ...this.#entry(found, plan), id }
   }
 
   #entry({ profile, backends }: Offer, plan: Plan): object {

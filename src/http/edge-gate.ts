@@ -1,14 +1,50 @@
 import { ServiceError } from '../domain/errors.ts'
+import type { EdgeReason, EventLog } from '../domain/events.ts'
+import { minuteMs } from '../domain/minute-log.ts'
+import { WindowCounts } from '../domain/window-counts.ts'
 
-/**
- * How libraries name themselves when the program that uses them says nothing: such a client cannot be told from any
- * other, and cannot be written to when it misbehaves (spec 5.6). Names of SDKs, of tools that people type and of runtimes pass.
- */
-const bareLibraries =
-  /^(python-requests|python-urllib|python-httpx|aiohttp|go-http-client|java|java-http-client|apache-httpclient|okhttp|libwww-perl|lwp-request|ruby|guzzlehttp|axios|got|node-fetch|reqwest|hyper|dart|scrapy|wget|mozilla\/5\.0$)(\/|\s|$)/i
+/** What says nothing of who sends it. Names of HTTP libraries and of tools pass (spec 5.6). */
+const placeholder = /^(?:-|none|null|undefined|unknown|user-agent|n\/a|test)$/i
+/** Programs that look for holes, as they name themselves. */
+const scanner = /^(?:masscan|zgrab|nmap|nikto|sqlmap|nuclei|wpscan|gobuster|dirbuster)\b/i
+const bareBrowser = /^mozilla\/\d\.\d$/i
+/** Longer ones are only looked at so far. */
+const maxCharacters = 200
 
-/** Lets a request through by its User-Agent. @throws ServiceError `1010` */
-export function passEdgeGate(userAgent: string | undefined): void {
-  if (userAgent === undefined || userAgent.trim() === '' || bareLibraries.test(userAgent.trim()))
-    throw new ServiceError('1010')
+const problems: Readonly<Record<EdgeReason, string>> = {
+  missing: 'No User-Agent was sent',
+  bare_browser: 'The User-Agent is the first word of a browser’s and nothing else',
+  placeholder: 'The User-Agent does not say what sends it',
+  scanner: 'The User-Agent is that of a scanner',
+}
+
+/** Why a User-Agent is not let through; undefined where it is. */
+function edgeReason(userAgent: string | undefined): EdgeReason | undefined {
+  const name = (userAgent ?? '').slice(0, maxCharacters).trim()
+  if (name === '') return 'missing'
+  if (bareBrowser.test(name)) return 'bare_browser'
+  if (scanner.test(name)) return 'scanner'
+  return placeholder.test(name) || !/[a-z]/i.test(name) ? 'placeholder' : undefined
+}
+
+/** Lets requests through by their User-Agent, and logs why it did not. */
+export class EdgeGate {
+  readonly #log: EventLog
+  readonly #nowMs: () => number
+  readonly #blocked = new WindowCounts(minuteMs, Object.keys(problems).length)
+
+  constructor(log: EventLog, nowMs: () => number) {
+    this.#log = log
+    this.#nowMs = nowMs
+  }
+
+  /** @throws ServiceError `1010` */
+  pass(userAgent: string | undefined, requestId: string): void {
+    const reason = edgeReason(userAgent)
+    if (reason === undefined) return
+    const { count } = this.#blocked.add(reason, this.#nowMs())
+    // Anybody can send these: the 1st, 2nd, 4th, 8th … of a minute are logged.
+    if ((count & (count - 1)) === 0) this.#log({ event: 'edge_blocked', requestId, reason, inMinute: count })
+    throw new ServiceError('1010', { param: 'user-agent', words: { problem: problems[reason] } })
+  }
 }

@@ -27,10 +27,20 @@ export function baseUrlFor(path: string, baseUrl: string): string {
   return path.startsWith('/v1/v1/') && mannersAt(path).addVersion ? new URL(baseUrl).origin : baseUrl
 }
 
-/** The path of a request, without its query. */
+/** The path of a request, without its query. Of an absolute target (`http://host/path`) only the path counts. */
 export function pathOf({ url = '' }: IncomingMessage): string {
-  const query = url.indexOf('?')
-  return query < 0 ? url : url.slice(0, query)
+  const from = url.startsWith('/') ? 0 : pathStart(url)
+  const query = url.indexOf('?', from)
+  const path = url.slice(from, query < 0 ? url.length : query)
+  return path === '' && from > 0 ? '/' : path
+}
+
+/** Where the path of a target begins; its end where it is absolute and has none. */
+function pathStart(url: string): number {
+  const scheme = /^https?:\/\//i.exec(url.slice(0, 8))
+  if (scheme === null) return 0
+  const start = url.slice(scheme[0].length).search(/[/?]/)
+  return start < 0 ? url.length : scheme[0].length + start
 }
 
 /** Whether the path is that of a single model. */

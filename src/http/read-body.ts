@@ -2,10 +2,11 @@ import type { IncomingMessage } from 'node:http'
 import { isUtf8 } from 'node:buffer'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../domain/clock.ts'
-import { ServiceError } from '../domain/errors.ts'
+import { invalidRequest, ServiceError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/conversation.ts'
 import { isObject } from '../domain/json.ts'
 import { decoderFor, isOverRatio, overRatio, undecodable } from './content-encoding.ts'
+import { folded, miscasedMember } from '../formats/rewritten-members.ts'
 import { bodyShape, duplicateKey, JsonScan, type JsonMember } from '../formats/json-scan.ts'
 
 /** A body larger than this is read in several turns of the event loop, so that no turn takes long. */
@@ -163,6 +164,15 @@ function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
     const name = /^\w{1,40}$/.test(twice) ? twice : undefined
     const problem = `The field ${name ?? 'of one name'} is given twice. Give it once.`
     throw new ServiceError('invalid_request', { words: { problem }, ...(name === undefined ? {} : { param: name }) })
+  }
+  const miscased = miscasedMember(members)
+  if (miscased !== undefined) {
+    const name = folded(miscased)
+    const given = /^\w{1,40}$/.test(miscased) ? miscased : 'A field'
+    throw invalidRequest(
+      given === miscased ? given : name,
+      `${given} is not ${name}: names of fields are in lower case. Send ${name}.`,
+    )
   }
   return { bytes, members, body }
 }

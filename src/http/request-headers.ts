@@ -6,7 +6,7 @@ import type { ModelRequest } from '../gateway/ports.ts'
 /** More headers than any client sends. */
 const maxHeaders = 200
 /** Headers of which a second one could mean something else than the first. */
-const once = ['host', 'user-agent', 'content-type', 'authorization', 'x-api-key', 'content-length', attachedToolsHeader]
+const once = ['host', 'content-type', 'authorization', 'x-api-key', 'content-length', attachedToolsHeader]
 /** Their places by the length of their names; no two are alike. */
 const placeByLength = new Map(once.map((name, place) => [name.length, place]))
 

@@ -36,6 +36,12 @@ export function sendPublic(response: ServerResponse, requestId: string, body: un
   sendJson(response, requestId, 200, body, headers)
 }
 
+/** Answers OPTIONS: which methods are served at the path. */
+export function sendAllowed(response: ServerResponse, requestId: string, allowed: string): void {
+  response.writeHead(204, ['Allow', allowed, 'X-Request-Id', requestId, 'Cache-Control', 'no-store'])
+  response.end()
+}
+
 /** Says that somebody is here, and nothing else. */
 export function sendEmpty(response: ServerResponse, requestId: string): void {
   response.writeHead(200, ['Content-Length', '0', 'X-Request-Id', requestId, 'Cache-Control', 'no-store'])

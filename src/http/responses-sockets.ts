@@ -1,11 +1,12 @@
 import { WebSocketServer, type ServerOptions } from 'ws'
 import { invalidRequest, ServiceError } from '../domain/errors.ts'
 import { MemoryBudget } from './connection-memory.ts'
-import { passEdgeGate } from './edge-gate.ts'
+import type { EdgeGate } from './edge-gate.ts'
 import { checkHeaders } from './request-headers.ts'
 import { ResponsesSocket, type SocketParts } from './responses-socket.ts'
 import type { Exchange } from './route.ts'
 import { usageHeaders } from './signals.ts'
+import { nothingAt } from './unserved.ts'
 import { SocketTurns, type TurnsParts } from './socket-turns.ts'
 
 /** Connections of one account at once, and of all together. */
@@ -23,7 +24,7 @@ const versions = ['13', '8']
 export interface SocketsParts extends TurnsParts, Omit<SocketParts, 'turns' | 'budget' | 'limits'> {
   readonly limits: TurnsParts['limits'] & SocketParts['limits']
   readonly baseUrl: string
-  readonly edgeGate: boolean
+  readonly edgeGate: EdgeGate | undefined
   /** Whether anything is served at a path. */
   readonly isServed: (path: string) => boolean
 }
@@ -65,7 +66,7 @@ export class ResponsesSockets {
     checkHeaders(request)
     // Clients of WebSockets often do not say what they are (wire 0.15).
     const userAgent = request.headers['user-agent']
-    if (edgeGate && userAgent !== undefined) passEdgeGate(userAgent)
+    if (userAgent !== undefined) edgeGate?.pass(userAgent, exchange.requestId)
     if (path !== socketsPath) {
       // Below /v1/ even what is not there asks for a key first (spec 5.4).
       if (path.startsWith('/v1/')) exchange.principal = await authenticate(request)
@@ -95,7 +96,7 @@ export class ResponsesSockets {
 
   #notHere(path: string): ServiceError {
     if (this.#parts.isServed(path)) return this.#useHttp(`WebSockets are served at ${socketsPath} only.`)
-    return new ServiceError('not_found', { words: { baseUrl: this.#parts.baseUrl } })
+    return nothingAt(path, this.#parts.baseUrl)
   }
 
   #checkRoom(accountId: string): void {

@@ -343,8 +343,8 @@ describe('a proxy in front', () => {
 })
 
 test('a User-Agent that the gate refuses, where the client names it', async () => {
-  expect(await found(service.baseUrl, '--user-agent', 'python-requests/2.32')).toMatchObject([
-    { code: 'user_agent', what: expect.stringContaining('"python-requests/2.32"') as string },
+  expect(await found(service.baseUrl, '--user-agent', 'unknown')).toMatchObject([
+    { code: 'user_agent', what: expect.stringContaining('"unknown"') as string },
   ])
   expect(await found(service.baseUrl, '--user-agent', 'my-app/1.0')).toEqual([])
 })

@@ -43,6 +43,41 @@ describe('who says what it is passes the edge gate (spec 5.6)', () => {
     'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36',
     'my-app/1.0 (me@example.com)',
     'my-app/1.0 python-requests/2.32.0',
+    // The HTTP libraries of the major languages, as they name themselves (spec 5.6).
+    'Wget/1.24.5',
+    'HTTPie/3.2.4',
+    'python-requests/2.32.0',
+    'Python-urllib/3.13',
+    'python-httpx/0.28.1',
+    'Python/3.13 aiohttp/3.11.10',
+    'Go-http-client/1.1',
+    'Go-http-client/2.0',
+    'reqwest/0.12.9',
+    'hyper/1.5',
+    'ureq/2.12.1',
+    'Java-http-client/21.0.1',
+    'Java/21.0.1',
+    'okhttp/4.12.0',
+    'Apache-HttpClient/5.4.1 (Java/21.0.1)',
+    'Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1',
+    'Mozilla/5.0 (Linux; Debian 12; en-US) PowerShell/7.4.6',
+    'Ruby',
+    'Faraday v2.12.2',
+    'GuzzleHttp/7',
+    'PHP/8.4',
+    'node-fetch/1.0 (+https://github.com/bitinn/node-fetch)',
+    'undici',
+    'axios/1.7.2',
+    'got (https://github.com/sindresorhus/got)',
+    'Deno/2.1.4',
+    'Dart/3.6 (dart:io)',
+    'MyApp/1 CFNetwork/1568 Darwin/24.1.0',
+    'libwww-perl/6.77',
+    'lwp-request/6.77',
+    'HTTP-Tiny/0.088',
+    'RestSharp/112.1.0.0',
+    'ktor-client',
+    'cpp-httplib/0.18',
   ])('%s', async (userAgent) => {
     expect((await get('/v1/models', userAgent)).status).toBe(200)
   })
@@ -53,13 +88,11 @@ describe('who does not is told what to send', () => {
     ['no User-Agent', undefined],
     ['an empty one', ''],
     ['spaces', '   '],
-    ['python-requests', 'python-requests/2.32.0'],
-    ['urllib', 'Python-urllib/3.13'],
-    ['httpx', 'python-httpx/0.28.1'],
-    ['Go', 'Go-http-client/1.1'],
-    ['Java', 'Java-http-client/21.0.1'],
-    ['axios', 'axios/1.7.2'],
-    ['wget', 'Wget/1.24.5'],
+    ['a dash', '-'],
+    ['digits', '1.0'],
+    ['null', 'null'],
+    ['unknown', 'Unknown'],
+    ['a scanner', 'sqlmap/1.8 (https://sqlmap.org)'],
     ['a browser name and nothing else', 'Mozilla/5.0'],
   ])('%s: 403 with code 1010', async (_name, userAgent) => {
     for (const path of ['/v1/models', '/v1/chat/completions', '/v1/nothing', '/pricing', '/model-catalog']) {
@@ -71,6 +104,7 @@ describe('who does not is told what to send', () => {
           status: 403,
           type: 'edge_error',
           code: '1010',
+          param: 'user-agent',
           source: 'edge',
           retryable: false,
           link: `${docsUrl}/errors/1010`,
@@ -81,6 +115,16 @@ describe('who does not is told what to send', () => {
       )
       expect(errorOf(answer).message).toContain('Send a descriptive User-Agent')
     }
+  })
+
+  test('and the log says why, without what was sent, however many there are', async () => {
+    const blocked = (): string[] =>
+      service.events.flatMap((event) => (event.event === 'edge_blocked' ? [event.reason] : []))
+    expect([...new Set(blocked())].toSorted()).toEqual(['bare_browser', 'missing', 'placeholder', 'scanner'])
+    expect(JSON.stringify(service.events)).not.toContain('sqlmap')
+    const before = blocked().length
+    for (let sent = 0; sent < 50; sent += 1) await get('/v1/models', undefined)
+    expect(blocked().length - before).toBeLessThanOrEqual(6)
   })
 
   test.each(['/health', '/ready'])('%s is open to every probe', async (path) => {
@@ -125,9 +169,9 @@ describe('upgrades', () => {
     wire.destroy()
   })
 
-  test('a bare library is refused a WebSocket as it is refused everything else', async () => {
+  test('a scanner is refused a WebSocket as it is refused everything else', async () => {
     const wire = await Wire.open(service.origin)
-    await wire.write(upgrade('/v1/responses', 'user-agent: python-requests/2.32\r\n'))
+    await wire.write(upgrade('/v1/responses', 'user-agent: sqlmap/1.8\r\n'))
     const answer = await wire.answer()
     expect(answer.status).toBe(403)
     expect(errorOf(answer)).toMatchObject({ code: '1010', source: 'edge' })

@@ -147,13 +147,14 @@ export const messagesRefusals: readonly RefusalRow[] = [
   {
     ...shaped,
     code: '1010',
+    param: 'user-agent',
     status: 403,
     type: 'permission_error',
     source: 'edge',
     retryable: false,
     link: `${links.docsUrl}/errors/1010`,
     usage: false,
-    provoke: (service) => askMessages(service, { headers: { 'user-agent': 'python-requests/2.32.0' } }),
+    provoke: (service) => askMessages(service, { headers: { 'user-agent': 'unknown' } }),
   },
   {
     ...unavailable,

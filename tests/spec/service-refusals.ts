@@ -147,13 +147,14 @@ export const serviceRefusals: readonly RefusalRow[] = [
   },
   {
     code: '1010',
+    param: 'user-agent',
     status: 403,
     type: 'edge_error',
     source: 'edge',
     retryable: false,
     link: `${links.docsUrl}/errors/1010`,
     usage: false,
-    provoke: (service) => ask(service, { headers: { 'user-agent': 'python-requests/2.32.0' } }),
+    provoke: (service) => ask(service, { headers: { 'user-agent': 'unknown' } }),
   },
   {
     ...unavailable,

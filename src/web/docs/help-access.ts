@@ -139,12 +139,12 @@ export const accessHelp = {
     example: { retryCount: 1 },
   },
   '1010': {
-    why: 'The request did not say what sent it, or gave only the bare name of an HTTP library. A gate before the API holds such requests back, whatever key they have.',
+    why: 'The request did not say what sent it: it had no User-Agent, or a placeholder for one, or that of a scanner. A gate before the API refuses such requests, whatever key they have.',
     mend: [
       'Send a `User-Agent` that says what your program is, such as `my-app/1.0 (me@example.com)`.',
-      'The SDKs and agents that we name in these pages do so by themselves.',
+      'SDKs, agents, and the HTTP libraries of all common languages do so by themselves.',
     ],
     at: { path: '/docs/clients', name: 'Clients' },
-    example: {},
+    example: { param: 'user-agent', words: { problem: 'No User-Agent was sent' } },
   },
 } as const satisfies Readonly<Record<string, ErrorHelp>>

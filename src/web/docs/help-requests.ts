@@ -127,13 +127,17 @@ export const requestHelp = {
     example: { retryAfterSeconds: 1 },
   },
   not_found: {
-    why: 'Nothing is served at this path. Mostly the base URL has `/v1` twice, or not at all: OpenAI’s clients want it in the base URL, Anthropic’s add it themselves.',
+    why: 'Nothing is served at this path. Either it is an endpoint of another API that this service does not have, which the message then names, or the base URL is wrong: it has `/v1` twice, or not at all: OpenAI’s clients want it in the base URL, Anthropic’s add it themselves.',
     mend: [
       'Compare your base URL with the one in the message.',
       'The page of your client shows it as that client wants it.',
     ],
     at: { path: '/connect', name: 'Connect a client' },
-    example: { words: { baseUrl: 'https://api.example.com/v1' } },
+    example: {
+      words: {
+        problem: 'Nothing is served at this path. The base URL of the API is https://api.example.com/v1',
+      },
+    },
   },
   model_not_found: {
     why: 'The `model` of a request names a profile of this service, and there is none of that name. Names of providers’ models are not known here.',

@@ -1,0 +1,56 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+/** How long a browser may remember what a preflight said, seconds. */
+const maxAgeSeconds = 7_200
+/** Names of headers, as a browser lists those that it wants to send. */
+const headerNames = /^[\w-]{1,64}(?:, ?[\w-]{1,64}){0,63}$/
+/** What pages may read of an answer besides what browsers always show. */
+const exposed = [
+  'X-Request-Id',
+  'Request-Id',
+  'X-Should-Retry',
+  'Retry-After',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'X-Quota-Limit',
+  'X-Quota-Used',
+  'X-Quota-Remaining',
+  'X-Quota-Period',
+  'X-Quota-Reset',
+  'RateLimit',
+  'RateLimit-Policy',
+  'X-Svc-Router-Upstream',
+  'X-Svc-Router-Retry-Count',
+  'X-Svc-Router-Model',
+  'X-Svc-Router-Simulated',
+  'X-Svc-Router-Estimated',
+  'X-Svc-Router-Backends',
+  'WWW-Authenticate',
+].join(', ')
+
+/** Which pages of other origins may call the API from a browser: none but those that the operator names. */
+export class Cors {
+  readonly #origins: ReadonlySet<string>
+
+  /** `origins` such as `https://app.example.com`, or `*` for every one. */
+  constructor(origins: readonly string[]) {
+    this.#origins = new Set(origins)
+  }
+
+  /** Adds to a response that is still to be written what lets the page that asked read it. */
+  allow({ headers, method }: IncomingMessage, response: ServerResponse): void {
+    const { origin } = headers
+    if (this.#origins.size === 0) return
+    const isForAll = this.#origins.has('*')
+    if (!isForAll) response.setHeader('Vary', 'Origin')
+    if (origin === undefined || !(isForAll || this.#origins.has(origin))) return
+    response.setHeader('Access-Control-Allow-Origin', isForAll ? '*' : origin)
+    response.setHeader('Access-Control-Expose-Headers', exposed)
+    const asked = headers['access-control-request-headers']
+    if (method !== 'OPTIONS' || headers['access-control-request-method'] === undefined) return
+    response.setHeader('Access-Control-Allow-Methods', 'GET, POST, DELETE')
+    if (asked !== undefined && headerNames.test(asked)) response.setHeader('Access-Control-Allow-Headers', asked)
+    response.setHeader('Access-Control-Max-Age', String(maxAgeSeconds))
+  }
+}

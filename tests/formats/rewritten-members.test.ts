@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest'
+import type { ConversationFormatId } from '../../src/domain/format-id.ts'
+import { formatById, relayById } from '../../src/formats/formats.ts'
+import { bodyShape, JsonScan } from '../../src/formats/json-scan.ts'
+import { relayChanges } from '../../src/formats/relay.ts'
+import { folded, miscasedMember } from '../../src/formats/rewritten-members.ts'
+import { clientSides } from '../contract/client-sides.ts'
+import { recordedRequests, targetOf } from './exchange.ts'
+
+const formats = Object.keys(clientSides) as ConversationFormatId[]
+
+describe('members that are rewritten are known by every spelling (contract 9.7)', () => {
+  test.each(formats)('whatever the relay changes in a recorded request of %s is in the list', (format) => {
+    let seen = 0
+    const { path: own } = formatById(format)
+    for (const { path, body } of recordedRequests()) {
+      if (body === undefined || !path.split('?', 1)[0]!.endsWith(own)) continue
+      const conversation = formatById(format).readRequest(body)
+      const changes = relayChanges(relayById(format), body, conversation, targetOf(conversation))
+      for (const name of [...Object.keys(changes), 'model', 'stream', 'previous_response_id', 'tools']) {
+        const shouted = name.toUpperCase()
+        expect(miscasedMember([member(shouted)]), name).toBe(shouted)
+        expect(miscasedMember([member(name)]), name).toBeUndefined()
+        seen += 1
+      }
+    }
+    expect(seen).toBeGreaterThan(0)
+  })
+
+  test('letters that fold to others by Unicode are seen through', () => {
+    expect(folded('ſtream')).toBe('stream')
+    expect(folded('to\u212Aens')).toBe('tokens')
+    expect(miscasedMember([member('meſſages')])).toBe('meſſages')
+  })
+
+  test('a name with an escape is the name that it stands for', () => {
+    const bytes = Buffer.from(String.raw`{"\u004dodel":1}`)
+    const scan = new JsonScan(bodyShape)
+    scan.push(bytes)
+    expect(miscasedMember(scan.members(bytes))).toBe('Model')
+  })
+})
+
+function member(key: string) {
+  return { key, keyStart: 0, valueStart: 0, valueEnd: 0 }
+}
