@@ -1,3 +1,4 @@
+import { uuidOf } from '../domain/ids.ts'
 import type { ProviderError } from '../domain/provider-error.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import { terminalLine } from '../domain/safe-text.ts'
@@ -41,6 +42,7 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[]): s
   const { usage } = record
   const rows = [
     ['id', record.id],
+    ['id at providers', uuidOf(record.id)],
     ['admitted', writeTime(record.admittedAtMs)],
     ['account', record.accountId],
     ['key', record.keyId],

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { RandomBytes } from './random.ts'
 
 const alphabet = Buffer.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz', 'latin1')
@@ -57,6 +58,15 @@ function writeNumber(into: Buffer, from: number, width: number, value: number): 
     into[at] = alphabet[rest % 62]!
     rest = Math.floor(rest / 62)
   }
+}
+
+/**
+ * The UUID that belongs to an id, always the same one: for peers that take no other form. A version 8 UUID (RFC 9562) of
+ * the id's SHA-256, so it tells nothing of the id.
+ */
+export function uuidOf(id: string): string {
+  const hex = hash('sha256', id, 'hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
 /** The lowest id that `idMinter` can have minted at `timeMs`, for reading a range of time. */

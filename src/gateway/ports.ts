@@ -124,7 +124,7 @@ export interface UpstreamRequest {
   /** The JSON body, UTF-8. */
   readonly body: Uint8Array | string
   readonly stream: boolean
-  /** Our request id, for the provider's logs. */
+  /** Our request id. Providers read the UUID that belongs to it (`uuidOf`): some refuse any other `X-Request-Id`. */
   readonly requestId: string
   /** Headers of this request alone: name, value, … */
   readonly headers?: readonly string[] | undefined

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
+import { uuidOf } from '../domain/ids.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { UpstreamCall, UpstreamListener, UpstreamRequest } from '../gateway/ports.ts'
 import { readHead, type UpstreamHeaders } from './head.ts'
@@ -79,7 +80,7 @@ export class Call implements UpstreamCall, PooledCall {
     const { body, requestId, headers } = this.#request
     const own = headers === undefined ? '' : linesOf(headers)
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
-    const head = `${this.#route.head}${own}x-request-id: ${requestId}\r\ncontent-length: ${length}\r\n\r\n`
+    const head = `${this.#route.head}${own}x-request-id: ${uuidOf(requestId)}\r\ncontent-length: ${length}\r\n\r\n`
     if (typeof body === 'string') socket.write(head + body)
     else if (length <= maxCopiedBytes) {
       const bytes = Buffer.allocUnsafe(head.length + length)

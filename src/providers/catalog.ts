@@ -11,7 +11,7 @@ import type { Backend, Backends, BackendTimeouts, ManagedAccess } from '../gatew
 import { createBackend, createUnusableBackend } from './backend.ts'
 import type { DescribedBackend } from './backend.ts'
 import { fillBaseUrl, placeOf, vendorUrl } from './place.ts'
-import { findVendor, spokenBy, vendors } from './registry.ts'
+import { endpointFormats, findVendor, spokenBy, vendors } from './registry.ts'
 import type { Vendor, VendorId } from './registry.ts'
 import { defaultTimeouts } from './timeouts.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
@@ -178,28 +178,38 @@ interface OwnBackends {
 /** The backend of one configured entry. @throws TypeError where the entry cannot be used, as a full sentence */
 export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): Backend {
   const vendor: Vendor = vendors[entry.provider]
-  const spoken = spokenBy(vendor, entry.format)
-  const baseUrl = entry.baseUrl ?? vendorUrl({ ...vendor, ...spoken }, entry.region)
-  if (baseUrl === null) throw new TypeError(`The backend ${entry.id} needs a base URL.`)
   const own = placeOf(vendor.signing, entry.credential?.reveal())
-  return createBackend(
-    {
-      id: entry.id,
-      failureDomain: entry.failureDomain,
-      format: entry.format ?? vendor.formats[0],
-      model: entry.model,
-      simulated: entry.provider === 'simulated',
-      facts: entry.facts,
-      timeouts: entry.timeouts,
-      dialect: spoken.dialect,
-      baseUrl: fillBaseUrl(baseUrl, { region: entry.region ?? own.region, project: own.project }),
-      authHeader: entry.authHeader ?? spoken.authHeader,
-      credential: entry.credential,
-      fixedHeaders: vendor.fixedHeaders,
-      signing: vendor.signing,
-    },
-    pools,
-  )
+  return openEndpoints(endpointFormats(vendor, entry.format), (format) => {
+    const spoken = spokenBy(vendor, format)
+    const baseUrl = entry.baseUrl ?? vendorUrl({ ...vendor, ...spoken }, entry.region)
+    if (baseUrl === null) throw new TypeError(`The backend ${entry.id} needs a base URL.`)
+    return createBackend(
+      {
+        id: entry.id,
+        failureDomain: entry.failureDomain,
+        format,
+        model: entry.model,
+        simulated: entry.provider === 'simulated',
+        facts: entry.facts,
+        timeouts: entry.timeouts,
+        dialect: spoken.dialect,
+        baseUrl: fillBaseUrl(baseUrl, { region: entry.region ?? own.region, project: own.project }),
+        authHeader: entry.authHeader ?? spoken.authHeader,
+        credential: entry.credential,
+        fixedHeaders: vendor.fixedHeaders,
+        signing: vendor.signing,
+      },
+      pools,
+    )
+  })
+}
+
+/** One backend at all its endpoints, the preferred one first. */
+function openEndpoints(
+  [first, ...others]: readonly [FormatId, ...FormatId[]],
+  open: (format: FormatId) => Backend,
+): Backend {
+  return others.length === 0 ? open(first) : { ...open(first), otherEndpoints: others.map(open) }
 }
 
 /** What an account's own upstream is opened with. @see BackendsOptions */
@@ -215,35 +225,42 @@ export interface UpstreamParts {
 export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend {
   const { vault, pools, publicOnly, facts } = parts
   const vendor = findVendor(upstream.provider)
-  const spoken = spokenBy(vendor ?? vendors.custom, upstream.format ?? undefined)
-  const baseUrl = upstream.baseUrl ?? spoken.baseUrl
-  const spec: DescribedBackend = {
-    id: upstream.id,
-    owner: upstream.accountId,
-    failureDomain: failureDomainOf(upstream.provider, spoken.baseUrl, baseUrl),
-    format: upstream.format ?? vendor?.formats[0] ?? 'openai-chat',
-    model: upstream.model,
-    simulated: upstream.provider === 'simulated',
-    facts,
-    timeouts: { ...defaultTimeouts(facts?.capabilities?.reasoning === true, upstream.provider), ...upstream.timeouts },
-    dialect: spoken.dialect,
-  }
-  if (vendor === undefined || baseUrl === null) return createUnusableBackend(spec, 'unreachable')
-  try {
-    const credential =
-      upstream.sealedCredential === null
-        ? undefined
-        : vault.open(upstream.accountId, upstream.id, upstream.sealedCredential)
-    const { signing } = vendor
-    const fixedHeaders = { ...upstream.headers, ...vendor.fixedHeaders }
-    const authHeader = upstream.authHeader ?? spoken.authHeader
-    const filled = fillBaseUrl(baseUrl, placeOf(signing, credential?.reveal()))
-    return createBackend({ ...spec, baseUrl: filled, authHeader, credential, signing, fixedHeaders, publicOnly }, pools)
-  } catch (error) {
-    if (error instanceof SealError) return createUnusableBackend(spec, 'rejected_credentials')
-    if (error instanceof TypeError) return createUnusableBackend(spec, 'unreachable')
-    throw error
-  }
+  const known = vendor ?? vendors.custom
+  return openEndpoints(endpointFormats(known, upstream.format ?? undefined), (format) => {
+    const spoken = spokenBy(known, format)
+    const baseUrl = upstream.baseUrl ?? spoken.baseUrl
+    const spec: DescribedBackend = {
+      id: upstream.id,
+      owner: upstream.accountId,
+      failureDomain: failureDomainOf(upstream.provider, spoken.baseUrl, baseUrl),
+      format,
+      model: upstream.model,
+      simulated: upstream.provider === 'simulated',
+      facts,
+      timeouts: {
+        ...defaultTimeouts(facts?.capabilities?.reasoning === true, upstream.provider),
+        ...upstream.timeouts,
+      },
+      dialect: spoken.dialect,
+    }
+    if (vendor === undefined || baseUrl === null) return createUnusableBackend(spec, 'unreachable')
+    try {
+      const credential =
+        upstream.sealedCredential === null
+          ? undefined
+          : vault.open(upstream.accountId, upstream.id, upstream.sealedCredential)
+      const { signing } = vendor
+      const fixedHeaders = { ...upstream.headers, ...vendor.fixedHeaders }
+      const authHeader = upstream.authHeader ?? spoken.authHeader
+      const filled = fillBaseUrl(baseUrl, placeOf(signing, credential?.reveal()))
+      const reached = { baseUrl: filled, authHeader, credential, signing, fixedHeaders, publicOnly }
+      return createBackend({ ...spec, ...reached }, pools)
+    } catch (error) {
+      if (error instanceof SealError) return createUnusableBackend(spec, 'rejected_credentials')
+      if (error instanceof TypeError) return createUnusableBackend(spec, 'unreachable')
+      throw error
+    }
+  })
 }
 
 /** The vendor, or the server where the user named another one than the vendor's. */

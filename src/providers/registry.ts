@@ -16,6 +16,8 @@ export interface Vendor {
   readonly regionalUrl?: string
   /** The formats that it speaks, the preferred one first. */
   readonly formats: readonly [FormatId, ...FormatId[]]
+  /** Formats that are always served side by side: a request uses the one that can say it, unless a format is configured. */
+  readonly endpoints?: readonly [FormatId, ...FormatId[]]
   /** The header that carries the credential; `authorization` sends `Bearer`. Null where none is sent. */
   readonly authHeader: string | null
   readonly credential: 'required' | 'optional' | 'none'
@@ -88,6 +90,7 @@ export const vendors = {
     name: 'OpenAI',
     baseUrl: 'https://api.openai.com/v1',
     formats: responsesFirst,
+    endpoints: responsesFirst,
     dialect: current,
     exampleModel: 'gpt-5.1',
     keyVariable: 'OPENAI_API_KEY',
@@ -109,6 +112,7 @@ export const vendors = {
     // https://RESOURCE.openai.azure.com/openai/v1, which needs no api-version; the model is the deployment's name.
     baseUrl: null,
     formats: responsesFirst,
+    endpoints: responsesFirst,
     authHeader: 'api-key',
     credential: 'required',
     dialect: current,
@@ -190,6 +194,7 @@ export const vendors = {
     name: 'xAI',
     baseUrl: 'https://api.x.ai/v1',
     formats: chatFirst,
+    endpoints: chatFirst,
     dialect: { ...current, developerRole: false, hostedTools: hostedTools.xai },
     exampleModel: 'grok-4',
     keyVariable: 'XAI_API_KEY',
@@ -288,6 +293,11 @@ export type VendorId = keyof typeof vendors
 /** The vendor of that id; undefined where there is none. */
 export function findVendor(id: string): Vendor | undefined {
   return Object.hasOwn(vendors, id) ? vendors[id as VendorId] : undefined
+}
+
+/** The formats in which a backend of that vendor is asked, the preferred one first. `named` is the configured one. */
+export function endpointFormats(vendor: Vendor, named: FormatId | undefined): readonly [FormatId, ...FormatId[]] {
+  return named === undefined ? (vendor.endpoints ?? [vendor.formats[0]]) : [named]
 }
 
 /** How that format is spoken to that vendor: its first one unless another is named. */

@@ -99,6 +99,7 @@ describe.each(clients)('%s, relayed', (id) => {
           ...body,
           model,
           ...(id === 'openai-responses' ? { store: false } : body['stream'] === true && usageAsked),
+          ...(id === 'openai-chat' && { stream: body['stream'] === true }),
         }
         const json = withUnknown(JSON.stringify(whole), added)
         const request = requestOf(id, json)

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { uuidOf } from '../../src/domain/ids.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import type { UpstreamError } from '../../src/domain/upstream.ts'
 import { createAwsAuthenticator } from '../../src/providers/aws-signature.ts'
@@ -71,7 +72,7 @@ describe('a backend with an AWS key', () => {
         'x-amz-date': '20270115T080000Z',
         'x-amz-security-token': 'made-up-session==',
         'x-amz-content-sha256': createHash('sha256').update(request.body).digest('hex'),
-        'x-request-id': 'req_test',
+        'x-request-id': uuidOf('req_test'),
       })
       expect(JSON.stringify(request)).not.toContain(secretAccessKey)
     }

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
+import { uuidOf } from '../../src/domain/ids.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import { vendors } from '../../src/providers/registry.ts'
 import { defaultTimeouts } from '../../src/providers/timeouts.ts'
@@ -48,7 +49,7 @@ describe('what is sent', () => {
         'content-type: application/json',
         `host: ${new URL(baseUrl).host}`,
         'user-agent: svc-router/0.0.0-test',
-        'x-request-id: req_test',
+        `x-request-id: ${uuidOf('req_test')}`,
       ].toSorted(),
     )
   })
@@ -100,8 +101,8 @@ describe('what is sent', () => {
       })
     }
     expect(seen).toEqual([
-      ['2023-06-01', 'a-1,b-2', 'req_test'],
-      ['2023-06-01', undefined, 'req_test'],
+      ['2023-06-01', 'a-1,b-2', uuidOf('req_test')],
+      ['2023-06-01', undefined, uuidOf('req_test')],
     ])
   })
 
@@ -521,4 +522,11 @@ test.each([
   expect(issuerOf('a')).toBe(issuerOf('a'))
   expect(issuerOf('a') === issuerOf('b')).toBe(issuer !== 'one model')
   expect(issuerOf('a', new Secret('made-up-credential-0002'))).not.toBe(issuerOf('a'))
+})
+
+test('an id has one UUID, in the form that every server takes', () => {
+  const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+  expect(uuidOf('req_1')).toMatch(uuid)
+  expect(uuidOf('req_1')).toBe(uuidOf('req_1'))
+  expect(uuidOf('req_1')).not.toBe(uuidOf('req_2'))
 })

@@ -6,7 +6,7 @@ import { Secret } from '../../src/domain/secret.ts'
 import type { Dialect } from '../../src/formats/format.ts'
 import { formatById } from '../../src/formats/formats.ts'
 import type { Backend } from '../../src/gateway/ports.ts'
-import { createBackends, openConfigured } from '../../src/providers/catalog.ts'
+import { createBackends, openConfigured, openUpstream } from '../../src/providers/catalog.ts'
 import { defaultTimeouts } from '../../src/providers/timeouts.ts'
 import type { BackendsOptions, ConfiguredBackend } from '../../src/providers/catalog.ts'
 import { testUpstream } from '../../src/providers/probe.ts'
@@ -292,6 +292,23 @@ describe('what a backend is made of', () => {
     expect(() => openConfigured(local('d', { provider: 'custom' }), pools)).toThrow('The backend d needs a base URL.')
   })
 
+  test('a preset with several endpoints has them all under one id, and one where a format is named', () => {
+    const pools = openPools()
+    const endpointsOf = (more: Partial<ConfiguredBackend>) => {
+      const backend = openConfigured(local('a', more), pools)
+      return [backend, ...(backend.otherEndpoints ?? [])].map(({ id, format }) => [id, format])
+    }
+    expect(endpointsOf({ provider: 'openai' })).toEqual([
+      ['a', 'openai-responses'],
+      ['a', 'openai-chat'],
+    ])
+    expect(endpointsOf({ provider: 'openai', format: 'openai-chat' })).toEqual([['a', 'openai-chat']])
+    expect(endpointsOf({ provider: 'ollama' })).toEqual([['a', 'openai-chat']])
+    const row = upstream({ id: 'u', accountId: 'acc_1', provider: 'openai', baseUrl: null })
+    const own = openUpstream(row, { vault, pools, publicOnly: false })
+    expect(own.otherEndpoints).toMatchObject([{ id: 'u', format: 'openai-chat', model: 'm' }])
+  })
+
   test('own upstreams at one server fail together, and apart from the vendor and from other servers', async () => {
     const at = (id: string, provider: string, baseUrl: string | null): Upstream =>
       upstream({ id, accountId: 'acc_1', provider, baseUrl })
@@ -360,7 +377,7 @@ describe('testUpstream', () => {
     [{ do: 'status', status: 401 }, 'rejected_credentials', 401],
     [{ do: 'status', status: 403 }, 'rejected_credentials', 403],
     [{ do: 'status', status: 402 }, 'rejected_credentials', 402],
-    [{ do: 'status', status: 404 }, 'server_error', 404],
+    [{ do: 'status', status: 404 }, 'not_found', 404],
     [{ do: 'status', status: 504 }, 'timeout', 504],
     [{ do: 'status', status: 429, body: '{"error":{"code":"insufficient_quota"}}' }, 'rejected_credentials', 429],
     // An answer by its shape, of which no request could be answered.

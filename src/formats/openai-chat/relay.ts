@@ -1,13 +1,24 @@
 import { errorFields } from '../error-fields.ts'
 import { objectOf } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
-import type { RelayRules } from '../relay.ts'
+import type { RelayRules, RequestChanges } from '../relay.ts'
 
 /** Chat completions, relayed. A comment keeps the stream alive; every chunk is independent of the others. */
 export const openaiChatRelay: RelayRules = {
   requestChanges(body, { streamUsage }, { stream, dialect }) {
-    if (!stream || !dialect.streamUsage || streamUsage) return {}
-    return { stream_options: JSON.stringify({ ...objectOf(body['stream_options']), include_usage: true }) }
+    const changes: RequestChanges = {}
+    // Some servers stream unless told not to.
+    if (!stream && body['stream'] === undefined) changes['stream'] = 'false'
+    if (stream && dialect.streamUsage && !streamUsage)
+      changes['stream_options'] = JSON.stringify({ ...objectOf(body['stream_options']), include_usage: true })
+    const { maxTokensField } = dialect
+    const limit = body['max_tokens']
+    // OpenAI's models that reason refuse the old name; the new one is known wherever this dialect is.
+    if (maxTokensField === 'max_completion_tokens' && limit !== undefined && body[maxTokensField] === undefined) {
+      changes['max_tokens'] = undefined
+      changes[maxTokensField] = JSON.stringify(limit)
+    }
+    return changes
   },
 
   words: { member: 'messages', part: 'text' },
