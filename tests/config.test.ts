@@ -369,7 +369,7 @@ profiles:
   })
   expect(b!.facts).toEqual({ capabilities: {} })
   expect(config.modelFacts.get('big-1')).toMatchObject({ quality: 90 })
-  expect(config.plans.map(({ fusionsAtOnce }) => fusionsAtOnce)).toEqual([2, 7])
+  expect(config.plans.map(({ fusionsAtOnce }) => fusionsAtOnce)).toEqual([8, 7])
   expect(config.profiles.find(({ id }) => id === 'svc-router/fusion')?.fusion).toEqual({
     preset: 'quality',
     panelModels: ['a', 'small-1'],

@@ -11,11 +11,11 @@ export interface Plan {
 }
 
 /** What a premium plan allows of `fusionsAtOnce` that says nothing of it. */
-export const usualFusionsAtOnce = 2
+export const usualFusionsAtOnce = 8
 
 /** The plans of a service whose configuration names none. */
 export const defaultPlans: readonly Plan[] = [
   { id: 'free', name: 'Free', requestsPerMinute: 20, requestsPerMonth: 500, premium: false },
-  { id: 'pro', name: 'Pro', requestsPerMinute: 120, requestsPerMonth: 20_000, premium: true, fusionsAtOnce: 2 },
-  { id: 'max', name: 'Max', requestsPerMinute: 600, requestsPerMonth: 100_000, premium: true, fusionsAtOnce: 5 },
+  { id: 'pro', name: 'Pro', requestsPerMinute: 120, requestsPerMonth: 20_000, premium: true, fusionsAtOnce: 8 },
+  { id: 'max', name: 'Max', requestsPerMinute: 600, requestsPerMonth: 100_000, premium: true, fusionsAtOnce: 20 },
 ]

@@ -222,16 +222,18 @@ export class Course {
 
   /** Everything that ended the request without a complete answer. */
   async #refuse(thrown: unknown): Promise<CourseEnd> {
-    const { sink, units, fused } = this.#of
+    const { sink, units, request, fused } = this.#of
     const error = this.#endReason(thrown)
     if (fused !== undefined) await fused.end()
-    const dispatched = this.#failover.current !== undefined
-    const outcome = this.#outcome(this.#gone && dispatched ? units : 0, this.#gone ? 'client_closed' : error.code)
+    const isDispatched = this.#failover.current !== undefined
+    // A caller's own deadline that ends a call is the caller's leaving, told beforehand (contract 9.5).
+    const hasLeft = this.#gone || (error.code === 'upstream_timeout' && request.timeoutMs !== undefined)
+    const outcome = this.#outcome(hasLeft && isDispatched ? units : 0, this.#gone ? 'client_closed' : error.code)
     this.#settle(outcome, 'none')
     this.#failover.current?.stop(new UpstreamError('cancelled'))
     if (this.#gone) return { outcome }
     if (!this.#opened) return { outcome, refusal: error }
-    const failure = streamFailure(error, this.#parts.links, this.#of.request.id)
+    const failure = streamFailure(error, this.#parts.links, request.id)
     const lane = this.#ownLane?.(this.#of.backends[0]!) ?? this.#openLane(this.#of.backends[0]!)
     sink.end(lane.failure(failure), lane.encoding)
     return { outcome }

@@ -274,7 +274,7 @@ describe('deadlines', () => {
       expect(response.headers.get('x-svc-router-retry-count')).toBe('0')
       expect(await response.json()).toMatchObject({ error: { code: 'upstream_timeout' } })
       const record = await recordOf(service, response.headers.get('x-request-id'))
-      expect(record).toMatchObject({ charged: 0, errorCode: 'upstream_timeout', attempts: [{ backend: 'alpha' }] })
+      expect(record).toMatchObject({ charged: 1, errorCode: 'upstream_timeout', attempts: [{ backend: 'alpha' }] })
       expect(service.providers[1]!.counts().requests).toBe(0)
     },
   )

@@ -239,3 +239,18 @@ describe('what none of the backends could be asked', () => {
     await ended
   })
 })
+
+describe('a deadline that ends dispatched work', () => {
+  test.each([
+    ['of the caller is charged as if the caller had left', 5_000, 1],
+    ['of ours is not charged', undefined, 0],
+  ])('%s', async (_, timeoutMs, charged) => {
+    const gateway = new FakeGateway(['openai-chat'])
+    gateway.backends[0]!.timeouts.wholeAnswerMs = 1e7
+    const answered = gateway.answer('openai-chat', { messages }, timeoutMs)
+    answered.catch(() => {})
+    await gateway.clock.advance(timeoutMs ?? 5e6)
+    await expect(answered).rejects.toMatchObject({ code: 'upstream_timeout' })
+    expect(gateway.settled).toMatchObject([{ outcome: { charged, errorCode: 'upstream_timeout' }, delivery: 'none' }])
+  })
+})

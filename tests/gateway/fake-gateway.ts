@@ -159,7 +159,8 @@ export class FakeGateway {
     return this.events.find(({ event }) => event === 'request')
   }
 
-  answer(format: ClientFormatId, body: JsonObject): Promise<void> {
+  /** `timeoutMs` is the caller's own limit. */
+  answer(format: ClientFormatId, body: JsonObject, timeoutMs?: number): Promise<void> {
     const bytes = Buffer.from(JSON.stringify({ model: 'p', ...body }))
     const scan = new JsonScan({ maxDepth: 50, maxTokens: 1_000, maxMembers: 1_000 })
     scan.push(bytes)
@@ -169,7 +170,7 @@ export class FakeGateway {
       bytes,
       members: scan.members(bytes),
       body: JSON.parse(bytes.toString()) as JsonObject,
-      timeoutMs: undefined,
+      timeoutMs,
     }
     return this.#gateway.answer({ accountId: 'a', keyId: 'k', plan, limits: undefined }, request, this.sink)
   }

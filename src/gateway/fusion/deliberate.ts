@@ -5,7 +5,7 @@ import { judgeCandidates } from './judge.ts'
 import { doAgree } from './medoid.ts'
 import { buildCandidates, type Candidate } from './normalise.ts'
 import { PanelRequests } from './panel-request.ts'
-import { failedMembers, runPanel, type PanelResult } from './panel.ts'
+import { cutMembers, failedMembers, runPanel, type PanelResult } from './panel.ts'
 import type { FusionRun } from './run.ts'
 import { permute } from './seed.ts'
 import type { Notes } from './synthesis-request.ts'
@@ -64,6 +64,7 @@ export async function deliberate(run: FusionRun, listener: DeliberationListener)
     fence,
     transcript: quotedTranscript,
     failed: failedMembers(panel),
+    cut: cutMembers(panel),
     keepUsd: writingUsd,
   }
   const analyses = await judgeCandidates(judging)

@@ -33,6 +33,8 @@ export interface JudgeOf {
   readonly transcript: string
   /** Those who already failed in this fusion. */
   readonly failed: ReadonlySet<string>
+  /** Those who were too slow in this fusion. */
+  readonly cut: ReadonlySet<string>
   /** US dollars that writing will need. */
   readonly keepUsd: number
 }
@@ -42,8 +44,8 @@ export interface JudgeOf {
  * (research fusion 2.1, ladder). Empty where nobody could; further readings where a close decision was looked at again.
  */
 export async function judgeCandidates(of: JudgeOf): Promise<readonly Analysis[]> {
-  const { run, candidates, failed, keepUsd } = of
-  for (const [place, judge] of chooseJudges(run, candidates, failed).entries()) {
+  const { run, candidates, keepUsd } = of
+  for (const [place, judge] of chooseJudges(of).entries()) {
     if (place > 0) run.degrade('judge_replaced')
     const first = await askJudge(of, judge, 'judge', candidates)
     if (first === undefined) continue
@@ -146,17 +148,15 @@ async function call(
 }
 
 /** Who judges, and who stands in: of the families that speak least in the panel, and never of one family twice if there is another. */
-function chooseJudges(
-  { plan }: FusionRun,
-  candidates: readonly Candidate[],
-  failed: ReadonlySet<string>,
-): FusionMember[] {
+function chooseJudges({ run: { plan }, candidates, failed, cut }: JudgeOf): FusionMember[] {
   const voices = new Map<string, number>()
   for (const { answer, twins } of candidates)
     for (const { member } of [answer, ...twins]) voices.set(member.family, (voices.get(member.family) ?? 0) + 1)
   const best = Math.max(...plan.writers.map(({ quality }) => quality))
   const rank = (member: FusionMember): number[] => [
     Number(failed.has(member.id)),
+    // What is left of the time is not spent on a model that was just too slow.
+    Number(cut.has(member.id)),
     Number(member.quality < best - judgeFloor),
     voices.get(member.family) ?? 0,
     -member.quality,
@@ -167,7 +167,8 @@ function chooseJudges(
   })
   const first = plan.judgeFirst ?? order[0]
   if (first === undefined) return []
-  const others = order.filter((member) => member !== first)
+  // Without one that was well so far it is better to write without a comparison than to wait for the next failure.
+  const others = order.filter((member) => member !== first && !failed.has(member.id) && !cut.has(member.id))
   const second = others.find(({ family }) => family !== first.family) ?? others[0]
   return second === undefined ? [first] : [first, second]
 }

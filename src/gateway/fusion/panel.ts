@@ -35,6 +35,11 @@ export interface PanelResult {
   readonly ms: number
 }
 
+/** The members that were cut off before they had answered: slow ones, which have not failed. */
+export function cutMembers({ dropOuts }: PanelResult): ReadonlySet<string> {
+  return new Set(dropOuts.flatMap(({ member, why }) => (why === 'cut' ? [member] : [])))
+}
+
 /** Whom there is no use in asking again; who was only cut off has not failed. */
 export function failedMembers({ dropOuts }: PanelResult): ReadonlySet<string> {
   return new Set(dropOuts.flatMap(({ member, why }) => (why === 'cut' ? [] : [member])))

@@ -37,6 +37,24 @@ async function run(afterMs: readonly (number | undefined)[]): Promise<{ record: 
   return { record: outcome.record, text: await expectSound(world, outcome) }
 }
 
+test('a judge that fails is not replaced by the member that was just cut off for being slow', async () => {
+  const [quick, other, slow] = [simulatedMember(), simulatedMember(), simulatedMember({ quality: 85 })]
+  const judges: string[] = []
+  const world = new SimulatedModels(new SimulatedTime(), (member, { role }) => {
+    if (role === 'judge') judges.push(member.id)
+    if (role === 'panel')
+      return member === slow
+        ? hangs
+        : textAnswer(member === quick ? 'Yes, by all means.' : 'Certainly not: it would fail.', 1_000)
+    return role === 'judge' ? { steps: [{ afterMs: 50, fails: 'server_error' }] } : streamedAnswer('Written.')
+  })
+  const settings = settingsOf('balanced', true)
+  const request = { conversation: question(), members: [quick, other, slow], settings }
+  const outcome = await world.clock.until(fuse(request, world, new AbortController().signal))
+  expect(outcome.error).toBeUndefined()
+  expect(judges.toSorted()).toEqual([quick.id, other.id].toSorted())
+})
+
 test('three models that think for a minute are all heard, although the limit of the panel is shorter', async () => {
   const { record, text } = await run([60_000, 61_000, 62_000])
   expect(record).toMatchObject({ mode: 'synthesised', answered: 3, panelMs: 62_000 })

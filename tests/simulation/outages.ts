@@ -1,0 +1,232 @@
+import { linksFor } from '../../src/domain/links.ts'
+import { fusionId } from '../../src/domain/profiles.ts'
+import { UpstreamError } from '../../src/domain/upstream.ts'
+import { formatById, relayById } from '../../src/formats/formats.ts'
+import { JsonScan } from '../../src/formats/json-scan.ts'
+import { DigestMemory } from '../../src/gateway/digest-memory.ts'
+import { seededRandom } from '../../src/gateway/fusion/seed.ts'
+import { Gateway } from '../../src/gateway/gateway.ts'
+import { KeyDirectory } from '../../src/gateway/key-directory.ts'
+import type { Admission, Backend, UpstreamCall, UpstreamListener, UpstreamRequest } from '../../src/gateway/ports.ts'
+import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
+import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
+import { FakeSink } from '../gateway/fake-gateway.ts'
+import { SimulatedTime } from './simulated-time.ts'
+
+const plan = {
+  id: 'max',
+  name: 'Max',
+  requestsPerMinute: 1e9,
+  requestsPerMonth: 1e9,
+  premium: true,
+  fusionsAtOnce: 1e3,
+}
+const profile = { description: '', backends: [], premium: false, quotaUnits: 1 }
+const signals = {
+  rateLimit: 10,
+  rateRemaining: 9,
+  rateReset: 0,
+  quotaLimit: 10,
+  quotaUsed: 1,
+  quotaRemaining: 9,
+  quotaReset: 0,
+}
+const keptLimits = { maxDepth: 50, maxTokens: 1_000, maxMembers: 1_000 }
+
+/** How a backend fails while its outage lasts. */
+const failures = ['refuses', 'errs', 'hangs', 'cuts', 'stalls'] as const
+type Failure = (typeof failures)[number]
+
+/** What became of one request. */
+export interface Seen {
+  readonly beganMs: number
+  readonly isFusion: boolean
+  readonly ok: boolean
+  readonly endedMs: number
+}
+
+const chunk = (delta: object, finish: string | null = null): string =>
+  `data: ${JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
+const whole = JSON.stringify({
+  id: 'c',
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'An answer.' }, finish_reason: 'stop' }],
+})
+
+/** The real gateway over backends that all fail in ways of their own until a moment, and are well from then on. */
+export class Outage {
+  readonly clock = new SimulatedTime()
+  readonly seen: Seen[] = []
+  readonly startMs = this.clock.nowMs()
+  readonly recoveryMs: number
+  readonly #random: () => number
+  readonly #backends: readonly Backend[]
+  readonly #gateway: Gateway
+  #requests = 0
+
+  constructor(seed: number, outageMs: number) {
+    this.recoveryMs = this.startMs + outageMs
+    this.#random = seededRandom(seed)
+    const { clock } = this
+    const count = 1 + Math.floor(this.#random() * 3)
+    this.#backends = Array.from({ length: count }, (_, place) => this.#backend(`b${place}`))
+    const keys = { find: () => Promise.resolve(undefined), revision: () => Promise.resolve(1) }
+    const admission: Admission = {
+      signals: () => signals,
+      durable: () => undefined,
+      deliver: () => {},
+      settle: () => {},
+    }
+    this.#gateway = new Gateway({
+      clock,
+      breakers: new CircuitBreakers({ clock, random: this.#random, log: () => {} }),
+      learned: new LearnedLimits(clock),
+      randomBytes: (length) => Uint8Array.from({ length }, () => this.#random() * 256),
+      log: () => {},
+      links: linksFor('https://example.com'),
+      authentication: {
+        keys: new KeyDirectory(
+          keys,
+          clock,
+          () => {},
+          () => {},
+        ),
+        digests: new DigestMemory([]),
+        planById: () => plan,
+        nowMs: () => clock.nowMs(),
+      },
+      profiles: [
+        { id: 'p', ...profile },
+        { id: fusionId, ...profile },
+      ],
+      backends: { forProfile: () => this.#backends },
+      ledger: { admit: () => admission, signals: () => signals },
+      formats: formatById,
+      relays: relayById,
+      mintId: () => 'x',
+      keepAliveMs: 10_000,
+    })
+  }
+
+  /** Sends `count` requests at random moments between the two, counted from the start, and waits for all of them. */
+  async run(
+    traffic: readonly { readonly fromMs: number; readonly toMs: number; readonly count: number }[],
+  ): Promise<void> {
+    const all: Promise<void>[] = []
+    for (const { fromMs, toMs, count } of traffic)
+      for (let place = 0; place < count; place++) all.push(this.#sendAfter(fromMs + this.#random() * (toMs - fromMs)))
+    await this.clock.until(Promise.all(all))
+  }
+
+  #sendAfter(ms: number): Promise<void> {
+    const kind = this.#random()
+    return new Promise((resolve) => {
+      this.clock.after(ms, () => {
+        void this.#send(kind < 0.25, kind < 0.1 || kind > 0.5).then(resolve)
+      })
+    })
+  }
+
+  async #send(isFusion: boolean, stream: boolean): Promise<void> {
+    const beganMs = this.clock.nowMs()
+    const model = isFusion ? fusionId : 'p'
+    const bytes = Buffer.from(JSON.stringify({ model, stream, messages: [{ role: 'user', content: 'Why?' }] }))
+    const scan = new JsonScan(keptLimits)
+    scan.push(bytes)
+    const sink = new FakeSink()
+    const request = {
+      id: `req_${this.#requests++}`,
+      format: 'openai-chat' as const,
+      bytes,
+      members: scan.members(bytes),
+      body: JSON.parse(bytes.toString()) as { model: string },
+      timeoutMs: undefined,
+    }
+    const accountId = `acc_${Math.floor(this.#random() * 3)}`
+    const ended = this.#gateway.answer({ accountId, keyId: 'k', plan, limits: undefined }, request, sink)
+    const isRefused = await ended.then(
+      () => false,
+      () => true,
+    )
+    const ok = !isRefused && sink.text !== '' && !sink.text.includes('"error"')
+    this.seen.push({ beganMs, isFusion, ok, endedMs: this.clock.nowMs() })
+  }
+
+  #backend(id: string): Backend {
+    return {
+      id,
+      failureDomain: id,
+      issuer: id,
+      format: 'openai-chat',
+      model: `model-${id}`,
+      simulated: false,
+      timeouts: {
+        connectMs: 2_000,
+        headersMs: 10_000,
+        firstContentMs: 30_000,
+        wholeAnswerMs: 300_000,
+        idleMs: 30_000,
+        totalMs: 600_000,
+      },
+      dialect: { maxTokensField: 'max_tokens', developerRole: true, streamUsage: true, refusedFields: [] },
+      call: (request, listener) => this.#call(request, listener),
+    }
+  }
+
+  #call(request: UpstreamRequest, listener: UpstreamListener): UpstreamCall {
+    let isAborted = false
+    const after = (ms: number, run: () => void): void =>
+      void this.clock.after(ms, () => {
+        if (!isAborted) run()
+      })
+    const isDown = this.clock.nowMs() < this.recoveryMs
+    const failure = failures[Math.floor(this.#random() * failures.length)]!
+    if (isDown) this.#fail(failure, request, listener, after)
+    else this.#answer(request, listener, after)
+    return { pause: () => {}, resume: () => {}, abort: () => void (isAborted = true) }
+  }
+
+  #fail(
+    failure: Failure,
+    { stream }: UpstreamRequest,
+    listener: UpstreamListener,
+    after: (ms: number, run: () => void) => void,
+  ): void {
+    const ms = 5 + this.#random() * 200
+    if (failure === 'refuses') after(ms, () => listener.onError(new UpstreamError('unreachable')))
+    if (failure === 'errs') {
+      after(ms, () => {
+        listener.onHead({ status: 500, contentType: 'text/html', retryAfterMs: undefined, requestId: undefined })
+        listener.onEnd()
+      })
+    }
+    if (failure === 'cuts' || failure === 'stalls') {
+      after(ms, () => {
+        listener.onHead(head(stream))
+        if (stream) listener.onData(Buffer.from(chunk({ content: 'Half of an' })))
+        if (failure === 'cuts') after(ms, () => listener.onError(new UpstreamError('reset')))
+      })
+    }
+  }
+
+  #answer({ stream }: UpstreamRequest, listener: UpstreamListener, after: (ms: number, run: () => void) => void): void {
+    const ms = 50 + this.#random() * 2_000
+    // A whole answer is silent until it is complete; a stream says at once that it begins.
+    after(stream ? 20 : ms, () => {
+      listener.onHead(head(stream))
+      if (!stream) listener.onData(Buffer.from(whole))
+      else listener.onData(Buffer.from(chunk({ content: 'An answer.' })))
+      if (!stream) listener.onEnd()
+    })
+    if (!stream) return
+    after(20 + ms, () => {
+      listener.onData(Buffer.from(`${chunk({}, 'stop')}data: [DONE]\n\n`))
+      listener.onEnd()
+    })
+  }
+}
+
+function head(stream: boolean) {
+  const contentType = stream ? 'text/event-stream' : 'application/json'
+  return { status: 200, contentType, retryAfterMs: undefined, requestId: undefined }
+}

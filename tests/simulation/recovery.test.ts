@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { Outage } from './outages.ts'
+
+const runs = 1_000
+const limitMs = 120_000
+/** The first request that succeeds begins at most so long after the backends are well again (contract 9.3). */
+const recoveryMs = 30_000
+
+/** The first success after the recovery; everything that begins later succeeds. */
+function expectRecovered({ seen, recoveryMs: wellMs }: Outage, seed: number): number {
+  const after = seen.filter(({ beganMs }) => beganMs >= wellMs).toSorted((a, b) => a.beganMs - b.beganMs)
+  const first = after.find(({ ok }) => ok)
+  if (first === undefined) throw new Error(`run ${seed}: nothing succeeded`)
+  expect(first.beganMs - wellMs, `run ${seed}`).toBeLessThan(recoveryMs)
+  const failed = after.filter(({ beganMs, ok }) => beganMs > first.beganMs && !ok)
+  expect(failed, `run ${seed}: all later requests succeed`).toEqual([])
+  return after.indexOf(first)
+}
+
+test(
+  `after 1.5 s of failures under mixed traffic with fusion all is well again, in ${runs} of ${runs} runs`,
+  async () => {
+    let failedFirst = 0
+    let ofOutage = 0
+    for (let seed = 0; seed < runs; seed++) {
+      const outage = new Outage(seed, 1_500)
+      await outage.run([
+        { fromMs: 0, toMs: 1_500, count: 24 },
+        { fromMs: 1_500, toMs: 3_000, count: 8 },
+        { fromMs: 3_000, toMs: 60_000, count: 16 },
+      ])
+      failedFirst += expectRecovered(outage, seed)
+      ofOutage += outage.seen.filter(({ beganMs, ok }) => beganMs < outage.recoveryMs && !ok).length
+    }
+    process.stdout.write(`${failedFirst} requests failed between a recovery and its first success\n`)
+    expect(ofOutage, 'the outages are outages').toBeGreaterThan(10 * runs)
+  },
+  limitMs,
+)
+
+test(
+  'after an outage of 60 s traffic is back within 30 s, however little there is',
+  async () => {
+    for (let seed = 0; seed < 100; seed++) {
+      const outage = new Outage(seed, 60_000)
+      const count = 4 + (seed % 5) * 20
+      await outage.run([
+        { fromMs: 0, toMs: 60_000, count },
+        { fromMs: 60_000, toMs: 120_000, count },
+      ])
+      expectRecovered(outage, seed)
+    }
+  },
+  limitMs,
+)
