@@ -68,8 +68,12 @@ export interface WriteTarget {
 }
 
 export interface AnswerReader {
-  /** One server-sent event's data (the text behind `data:`, without `[DONE]` handling by the caller). @throws UpstreamError `broken` for what is not this format, `server_error` etc. for an error event */
-  readEvent(data: string): readonly AnswerEvent[]
+  /**
+   * One server-sent event: its data (the text behind `data:`, `[DONE]` included) and its name, where it has one.
+   * @throws UpstreamError `broken` for what is not this format, and for an end whose reason is no known success;
+   * `server_error` etc. for an error in any shape (contract 9.6)
+   */
+  readEvent(data: string, name?: string): readonly AnswerEvent[]
   /** The data of the last event that was JSON, parsed, for whoever passes it on. */
   readonly lastData: JsonObject | undefined
   /** A whole answer's body. @throws UpstreamError as above */

@@ -1,7 +1,7 @@
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import { invalidRequest } from '../domain/errors.ts'
 import { UpstreamError } from '../domain/upstream.ts'
-import { answerFault } from './answer-faults.ts'
+import { refuseError } from './error-event.ts'
 import { isArray, requiredString, wrongType } from './fields.ts'
 import type { AnswerReader, Format } from './format.ts'
 import { openaiManners } from './openai/manners.ts'
@@ -45,7 +45,7 @@ class EmbeddingsReader implements AnswerReader {
   }
 
   readWhole(body: JsonObject): ReturnType<AnswerReader['readWhole']> {
-    if (body['error'] !== undefined && body['error'] !== null) throw answerFault(body['error'])
+    refuseError(body)
     const { data } = body
     if (!isArray(data) || data.length === 0) throw new UpstreamError('broken')
     this.finished = true

@@ -1,6 +1,5 @@
 import type { Conversation, JsonObject } from '../domain/conversation.ts'
 import { fusionToolType } from '../domain/profiles.ts'
-import type { Wanted } from './earliest.ts'
 import { objectOf } from '../domain/json.ts'
 import { isArray } from './fields.ts'
 import type { AnswerContext, Dialect, StreamFailure, WriteTarget } from './format.ts'
@@ -39,14 +38,16 @@ export interface RelayRules {
 /** What the relay lane must know of a format's streams. */
 export interface StreamRules {
   /**
-   * Finds, in the text of several events, what must be looked at one event at a time once content flows: ends, errors,
-   * usage, comments and what is sealed. It may find too much, never too little.
+   * Members whose string values are all that differs between events that only say more. An event that differs in anything
+   * else from those before it is read.
    */
-  readonly notable: readonly Wanted[]
+  readonly deltas: readonly string[]
   /** What follows the last event of every stream, such as `data: [DONE]`; empty where the format has no such thing. */
   readonly ending: string
   /** Whether events carry a `sequence_number`, which events of our own must go on from. */
   readonly numbered: boolean
+  /** Whether an event may follow the end of an answer (its parsed data given); absent where none may. */
+  followsEnd?(data: JsonObject): boolean
   /** Whether an event is only there because we asked for usage and the caller did not (its parsed data given). */
   isUnasked?(data: JsonObject, conversation: Conversation): boolean
   /** Whether this event is where `svc_router` stands: in its `response` where it has one, else beside its other members. */

@@ -1,10 +1,13 @@
 import { UpstreamError } from '../domain/upstream.ts'
+import { TextPieces } from './text-pieces.ts'
 
 /**
  * The most bytes of one line, and of one event's data: room for an image, and for a terminal event that repeats a long
  * answer. Longer ones are not an answer but an attack or a fault.
  */
 export const maxEventBytes = 8 * 1024 * 1024
+/** `data:` lines of one event. Pretty-printed JSON has thousands; millions of empty ones would only cost memory. */
+const maxDataLines = 65_536
 /** UTF-8's mark as it looks when each byte is one character. */
 const byteOrderMark = '\u00ef\u00bb\u00bf'
 const lineFeed = 0x0a
@@ -16,16 +19,21 @@ const nothing: readonly SseEvent[] = []
 export interface SseEvent {
   readonly event?: string
   readonly data: string
+  /** A line of the event has a field that the standard does not know: raw JSON, HTML, `error: …` (contract 9.6). */
+  readonly malformed?: true
 }
 
 /**
  * Reads server-sent events from bytes that arrive in any pieces; one reader for each stream. Every split of the same
- * bytes gives the same events, in time linear in their number. Comments, `id` and `retry` are passed over.
+ * bytes gives the same events, in time linear in their number. Comments, `id` and `retry` are passed over. An event
+ * named `error` counts even without data.
  */
 export class SseReader {
   /** The unfinished line; like all text here until `#dispatch`, one character for each byte. */
-  #line = ''
+  readonly #line = new TextPieces()
   #data: string | undefined
+  #dataLines = 0
+  #malformed = false
   #event = ''
   #atStart = true
   /** Whether the last piece ended in a carriage return: a line feed that follows belongs to it. */
@@ -58,22 +66,26 @@ export class SseReader {
       carriage = text.indexOf('\r', from)
     }
     if (from < text.length) {
-      this.#line += from === 0 ? text : text.slice(from)
+      this.#line.add(from === 0 ? text : text.slice(from))
       if (this.#line.length > maxEventBytes) throw new UpstreamError('broken')
     }
     return events ?? nothing
   }
 
+  /** Bytes of an event whose end has not arrived; 0 between events. */
+  get waiting(): number {
+    return this.#line.length + (this.#data?.length ?? 0) + this.#event.length
+  }
+
   /** What is left when the stream ends: some endpoints leave out the empty line behind their last event. */
   end(): readonly SseEvent[] {
-    if (this.#line !== '') this.#endLine('')
+    if (this.#line.length > 0) this.#endLine('')
     const event = this.#dispatch()
     return event === undefined ? nothing : [event]
   }
 
   #endLine(tail: string): SseEvent | undefined {
-    let line = this.#line === '' ? tail : this.#line + tail
-    this.#line = ''
+    let line = this.#line.length === 0 ? tail : this.#line.take() + tail
     if (line.length > maxEventBytes) throw new UpstreamError('broken')
     if (this.#atStart) {
       this.#atStart = false
@@ -82,22 +94,35 @@ export class SseReader {
     if (line === '') return this.#dispatch()
     const colon = line.indexOf(':')
     const field = colon < 0 ? line : line.slice(0, colon)
-    if (field !== 'data' && field !== 'event') return undefined
+    if (field !== 'data' && field !== 'event') {
+      if (!isPassedOver(field)) this.#malformed = true
+      return undefined
+    }
     const value = colon < 0 ? '' : line.slice(line.charCodeAt(colon + 1) === space ? colon + 2 : colon + 1)
     if (field === 'event') this.#event = value
     else this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`
-    if (this.#data !== undefined && this.#data.length > maxEventBytes) throw new UpstreamError('broken')
+    if (field === 'data') this.#dataLines += 1
+    if (this.#dataLines > maxDataLines || (this.#data ?? '').length > maxEventBytes) throw new UpstreamError('broken')
     return undefined
   }
 
   #dispatch(): SseEvent | undefined {
-    const data = this.#data
+    const data = this.#data ?? (this.#event === 'error' ? '' : undefined)
     const event = this.#event
+    const isMalformed = this.#malformed
     this.#data = undefined
     this.#event = ''
+    this.#dataLines = 0
+    this.#malformed = false
+    if (isMalformed) return { data: '', malformed: true }
     if (data === undefined) return undefined
     return event === '' ? { data: decode(data) } : { event: decode(event), data: decode(data) }
   }
+}
+
+/** Comments have an empty field name. A line of nothing but blanks says nothing either. */
+function isPassedOver(field: string): boolean {
+  return field === '' || field === 'id' || field === 'retry' || field.trim() === ''
 }
 
 function latin1(chunk: Uint8Array): string {

@@ -3,12 +3,14 @@ import { isContent, type AnswerEvent, type Conversation, type JsonObject, type U
 import { UpstreamError } from '../domain/upstream.ts'
 import { isObject } from '../domain/json.ts'
 import type { AnswerContext, AnswerReader, StreamFailure } from '../formats/format.ts'
+import { readSse } from '../formats/error-event.ts'
 import { asBytes } from '../formats/json-scan.ts'
-import { Earliest } from '../formats/earliest.ts'
 import { sealText } from '../formats/sealed.ts'
 import type { RelayMemory, RelayRules, StreamRules } from '../formats/relay.ts'
-import { dataOfLines, restateEvent } from '../formats/restate.ts'
-import { maxEventBytes } from '../formats/sse.ts'
+import { restateEvent } from '../formats/restate.ts'
+import { maxEventBytes, SseReader } from '../formats/sse.ts'
+import { TextPieces } from '../formats/text-pieces.ts'
+import { EventShapes, modelMember } from './event-shapes.ts'
 import type { Lane } from './lane.ts'
 
 /** A streamed token takes about this many characters with all that a format puts around it. */
@@ -16,14 +18,12 @@ const relayedCharsPerToken = 220
 /** `"sequence_number": 1234567` with the spaces that some put in. */
 const longestSequenceChars = 48
 const done = '[DONE]'
-/** `"model":"…"` of any provider, wherever the format has it: the caller reads the profile instead (contract 2.3). */
-const modelMember = /"model"\s*:\s*"[^"\\]*"/g
 /** `"sequence_number":7`; renumbered only after events of our own were put between. */
 const sequenceMember = /"sequence_number"\s*:\s*(\d+)/g
 
 /**
  * Passes a stream on in its own format. The bytes are never decoded: they travel as latin1 text, in which every byte is
- * one character, so that the common case costs one search and one replacement for all events of a read together.
+ * one character. Most events have a shape that was read before, and cost one comparison (@see EventShapes).
  */
 export class RelayLane implements Lane {
   readonly encoding = 'latin1'
@@ -34,7 +34,6 @@ export class RelayLane implements Lane {
   #outputChars = 0
   readonly #rules: RelayRules
   readonly #stream: StreamRules
-  readonly #notable: Earliest
   readonly #reader: AnswerReader
   readonly #context: AnswerContext
   readonly #conversation: Conversation
@@ -42,8 +41,12 @@ export class RelayLane implements Lane {
   readonly #backendCounts: boolean
   readonly #issuer: string
   readonly #memory: RelayMemory = { sequence: -1, inserted: 0 }
-  #rest = ''
-  #hasCarriageReturns = false
+  readonly #shapes: EventShapes
+  readonly #sse = new SseReader()
+  /** What came of an event before its end. */
+  readonly #rest = new TextPieces()
+  #endsInFeed = false
+  #endsInReturn = false
   #isDone = false
   /** The events that were last passed on without being read. */
   #passedOn = ''
@@ -53,13 +56,17 @@ export class RelayLane implements Lane {
     if (rules.stream === undefined) throw new Error('this format is never streamed')
     this.#rules = rules
     this.#stream = rules.stream
-    this.#notable = new Earliest(rules.stream.notable)
     this.#reader = reader
     this.#context = context
     this.#conversation = context.conversation
     this.#model = `"model":${JSON.stringify(context.conversation.profile)}`
+    this.#shapes = new EventShapes(rules.stream.deltas, this.#model)
     this.#backendCounts = backendCounts
     this.#issuer = issuer
+  }
+
+  get waiting(): number {
+    return this.#rest.length
   }
 
   get finished(): boolean {
@@ -77,32 +84,28 @@ export class RelayLane implements Lane {
   }
 
   push(chunk: Buffer): string {
-    const arrived = chunk.toString('latin1')
-    if (this.#isInsideEvent(arrived)) {
-      // Nothing looks into it until its event is complete: a long one that comes in many reads is put together once.
-      this.#keepRest(this.#rest + arrived)
-      this.alive = false
-      return ''
-    }
-    const text = this.#join(arrived)
-    const end = text.lastIndexOf('\n\n')
-    if (end < 0) {
+    const text = this.#withLineFeeds(chunk.toString('latin1'))
+    const found = text.lastIndexOf('\n\n')
+    const isSplit = found < 0 && this.#endsInFeed && text.startsWith('\n')
+    const end = isSplit ? 1 : found < 0 ? 0 : found + 2
+    if (text !== '') this.#endsInFeed = text.endsWith('\n')
+    if (end === 0) {
+      // Nothing looks into an event until it is complete: one that comes in many reads is put together once.
       this.#keepRest(text)
       this.alive = false
       return ''
     }
-    const events = text.slice(0, end + 2)
-    this.#keepRest(text.slice(end + 2))
+    const events = this.#rest.take() + text.slice(0, end)
+    this.#keepRest(text.slice(end))
     this.#outputChars += events.length
     return this.#readEvents(events)
   }
 
   end(): string {
+    const rest = this.#rest.take()
     // Some endpoints leave out the empty line behind their last event.
-    const rest = this.#rest.trimEnd()
-    const last = this.finished || rest === '' ? '' : this.#readEvents(`${rest}\n\n`)
-    this.#rest = ''
-    if (!this.finished) throw new UpstreamError('broken')
+    const last = this.finished || rest === '' ? '' : this.#readEvents(`${rest}${rest.endsWith('\n') ? '\n' : '\n\n'}`)
+    if (!this.finished) throw this.fault ?? new UpstreamError('broken')
     return last + this.#stream.ending
   }
 
@@ -131,89 +134,78 @@ export class RelayLane implements Lane {
     if (number !== undefined) this.#memory.sequence = Number(number) + this.#memory.inserted
   }
 
-  #join(text: string): string {
-    const joined = this.#rest === '' ? text : this.#rest + text
-    if (!this.#hasCarriageReturns && !joined.includes('\r')) return joined
-    this.#hasCarriageReturns = true
-    // A return at the very end may be half of a line end that the next read completes.
-    const held = joined.endsWith('\r')
-    const lines = (held ? joined.slice(0, -1) : joined).replace(/\r\n?/g, '\n')
-    return held ? `${lines}\r` : lines
-  }
-
-  /** Whether what arrived has no end of a line, so that it ends no event. */
-  #isInsideEvent(arrived: string): boolean {
-    return !this.#hasCarriageReturns && this.#rest !== '' && !arrived.includes('\n') && !arrived.includes('\r')
+  /** All line ends as line feeds. A return at the very end may be half of a line end that the next read completes. */
+  #withLineFeeds(arrived: string): string {
+    const text = this.#endsInReturn && arrived.startsWith('\n') ? arrived.slice(1) : arrived
+    if (!text.includes('\r')) {
+      if (arrived !== '') this.#endsInReturn = false
+      return text
+    }
+    this.#endsInReturn = text.endsWith('\r')
+    return text.replace(/\r\n?/g, '\n')
   }
 
   #keepRest(rest: string): void {
-    if (rest.length > maxEventBytes) throw new UpstreamError('broken')
-    this.#rest = rest
+    this.#rest.add(rest)
+    if (this.#rest.length > maxEventBytes) throw new UpstreamError('broken')
   }
 
-  /** Reads event by event before content and where something notable stands; passes all others on together. */
+  /** Reads event by event, but for events of a shape that was read before: those go on together. */
   #readEvents(events: string): string {
     let out = ''
     let from = 0
     this.alive = false
-    this.#notable.reset()
     const hadContent = this.hasContent
+    const write = (passed: string): void => {
+      this.alive = true
+      this.#passedOn = passed
+      out += this.#renumber(passed)
+    }
     while (from < events.length) {
-      const passable = this.#passableUntil(events, from)
-      if (passable > from) {
-        this.#passedOn = events.slice(from, passable)
-        out += this.#rename(this.#passedOn)
-        this.alive = true
-        from = passable
-        continue
-      }
+      if (this.#maySkip && (from = this.#shapes.pass(events, from, write)) === events.length) break
       const end = events.indexOf('\n\n', from)
       try {
         out += this.#readOne(events.slice(from, end))
       } catch (error) {
-        if (!hadContent && !this.finished) throw error
-        // What was said before the fault is still passed on; after a complete answer it does not matter any more.
-        if (!this.finished) this.fault = asError(error)
-        return out
+        // After a complete answer it does not matter any more.
+        if (!this.finished) {
+          if (!hadContent) throw error
+          // What was said before the fault is still passed on.
+          this.fault = asError(error)
+          return out
+        }
       }
       from = end + 2
     }
     return out
   }
 
-  /** The end of the events that can go on unread from `from`; `from` itself where the next one must be read. */
-  #passableUntil(events: string, from: number): number {
-    if (!this.hasContent || !this.#backendCounts || events.charCodeAt(from) === colon) return from
-    const found = this.#notable.find(events, from)
-    if (found < 0) return events.length
-    const boundary = events.lastIndexOf('\n\n', found)
-    return boundary < from ? from : boundary + 2
+  /** Whether events may go on unread: not before content or behind the end, nor where usage may stand in any of them. */
+  get #maySkip(): boolean {
+    return this.hasContent && this.#backendCounts && !this.#reader.finished
   }
 
   #readOne(block: string): string {
-    const data = dataOf(block)
-    if (data === undefined) return ''
+    const event = this.#sse.push(`${block}\n\n`)[0]
+    if (event === undefined) return ''
     this.#readSequence()
     this.alive = true
-    const text = Buffer.from(data, 'latin1').toString('utf8')
     const wasFinished = this.finished
-    const before = this.#reader.lastData
-    this.#note(this.#reader.readEvent(text))
-    if (text === done) {
-      this.#isDone = true
-      return ''
-    }
-    const last = this.#reader.lastData
-    // Behind the end of an answer its reader reads no more.
-    const parsed = last === undefined || last === before ? (JSON.parse(text) as JsonObject) : last
-    // A complete answer stays one, whatever its backend says of itself afterwards.
-    if (wasFinished && (parsed['error'] != null || parsed['type'] === 'error')) return ''
+    const said = readSse(this.#reader, event)
+    this.#note(said)
+    if (event.data === done) this.#isDone = true
+    const parsed = this.#reader.lastData
+    if (event.data === done || this.#isDone || parsed === undefined) return ''
+    // A complete answer stays as it is, whatever its backend says afterwards.
+    if (wasFinished && this.#stream.followsEnd?.(parsed) !== true) return ''
     const shown = this.#restate(block, parsed)
     this.#stream.observe?.(shown.data, this.#memory)
     if (this.#stream.isUnasked?.(parsed, this.#conversation) === true) return ''
     const { sealing } = this.#rules
-    const renamed = this.#rename(shown.block)
-    return `${sealing === undefined ? renamed : sealText(sealing, renamed, shown.data, this.#issuer)}\n\n`
+    const renamed = this.#renumber(shown.block.replace(modelMember, this.#model))
+    const sealed = sealing === undefined ? renamed : sealText(sealing, renamed, shown.data, this.#issuer)
+    if (this.#maySkip && shown.block === block && sealed === renamed && said.every(isDelta)) this.#shapes.learn(block)
+    return `${sealed}\n\n`
   }
 
   /** What the provider says of the response as a whole, where it is not so here, and what we say of it. */
@@ -233,18 +225,14 @@ export class RelayLane implements Lane {
     }
   }
 
-  #rename(events: string): string {
-    const renamed = events.replace(modelMember, this.#model)
+  #renumber(events: string): string {
     const { inserted } = this.#memory
-    if (inserted === 0) return renamed
-    return renamed.replace(sequenceMember, (_, number: string) => `"sequence_number":${Number(number) + inserted}`)
+    if (inserted === 0) return events
+    return events.replace(sequenceMember, (_, number: string) => `"sequence_number":${Number(number) + inserted}`)
   }
 }
 
-const colon = 0x3a
-
-/** The data of one event's lines, or undefined where it has none (a comment, an empty line). */
-function dataOf(block: string): string | undefined {
-  const lines = block.split('\n').filter((line) => line.startsWith('data:'))
-  return lines.length === 0 ? undefined : dataOfLines(lines)
+/** Whether an event only says more of what is being said: nothing has to be noted of the next one like it. */
+function isDelta({ type }: AnswerEvent): boolean {
+  return type === 'text' || type === 'reasoning' || type === 'refusal' || type === 'call_arguments'
 }

@@ -2,6 +2,7 @@ import { asError } from '../domain/bugs.ts'
 import { isContent, type AnswerEvent, type Conversation, type JsonObject, type Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { AnswerReader, AnswerWriter, StreamFailure } from '../formats/format.ts'
+import { readSse } from '../formats/error-event.ts'
 import { sealEvent } from '../formats/sealed.ts'
 import { SseReader, type SseEvent } from '../formats/sse.ts'
 import { charsPerToken, estimateUsage } from './estimate-tokens.ts'
@@ -38,6 +39,10 @@ export class TranslationLane implements Lane {
     this.#writer = writer
     this.#issuer = issuer
     this.#conversation = conversation
+  }
+
+  get waiting(): number {
+    return this.#sse.waiting
   }
 
   get finished(): boolean {
@@ -79,9 +84,9 @@ export class TranslationLane implements Lane {
   #translate(read: readonly SseEvent[]): string {
     const hadContent = this.hasContent
     const all: AnswerEvent[] = []
-    for (const { data } of read) {
+    for (const arrived of read) {
       try {
-        const events = this.#reader.readEvent(data)
+        const events = readSse(this.#reader, arrived)
         for (const event of events) {
           if (event.type === 'finish' && this.#report !== undefined) all.push({ type: 'report', report: this.#report })
           all.push(sealEvent(event, this.#issuer))
@@ -89,7 +94,8 @@ export class TranslationLane implements Lane {
       } catch (error) {
         // Nothing of this was written yet: another backend can go on with the same writer.
         if (!hadContent && !this.finished) throw error
-        if (!this.finished) this.fault = asError(error)
+        if (this.finished) continue
+        this.fault = asError(error)
         break
       }
     }

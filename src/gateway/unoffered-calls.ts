@@ -2,12 +2,10 @@ import type { AnswerEvent, JsonObject } from '../domain/conversation.ts'
 import { fusionFunctionName } from '../domain/profiles.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { AnswerReader } from '../formats/format.ts'
-import type { RelayRules } from '../formats/relay.ts'
 import type { LaneChoice } from './lane.ts'
 
 /** How every format names a function that is called. Inside a text its quotes have backslashes before them. */
-const callPattern = `"name"\\s*:\\s*"${fusionFunctionName}"`
-const called = new RegExp(callPattern)
+const called = new RegExp(`"name"\\s*:\\s*"${fusionFunctionName}"`)
 
 /**
  * The way of an answer from a model that was not offered our function `svc_router_fusion`. A model that calls it by
@@ -15,18 +13,11 @@ const called = new RegExp(callPattern)
  * asked where nothing was said yet (contract 5.1). A caller's own function of that name is the caller's.
  */
 export function refusingOurCalls(choice: LaneChoice): LaneChoice {
-  const { relay, backendFormat, context } = choice
+  const { backendFormat, context } = choice
   if (context.conversation.tools.some((tool) => tool.type !== 'hosted' && tool.name === fusionFunctionName))
     return choice
   const refusing = { ...backendFormat, readAnswer: () => new RefusingReader(backendFormat.readAnswer()) }
-  return { ...choice, backendFormat: refusing, relay: relay && noticingCalls(relay) }
-}
-
-/** What is passed on unread must be read where such a call stands. */
-function noticingCalls(relay: RelayRules): RelayRules {
-  const { stream } = relay
-  if (stream === undefined) return relay
-  return { ...relay, stream: { ...stream, notable: [...stream.notable, new RegExp(callPattern, 'g')] } }
+  return { ...choice, backendFormat: refusing }
 }
 
 class RefusingReader implements AnswerReader {
@@ -44,9 +35,9 @@ class RefusingReader implements AnswerReader {
     return this.#reader.finished
   }
 
-  readEvent(data: string): readonly AnswerEvent[] {
+  readEvent(data: string, name?: string): readonly AnswerEvent[] {
     if (called.test(data)) throw new UpstreamError('broken')
-    return this.#reader.readEvent(data)
+    return this.#reader.readEvent(data, name)
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {

@@ -3,8 +3,14 @@ import type { UpstreamHeaders } from './head.ts'
 
 /** A status line with all headers may not be longer than this, nor all trailers together. */
 const maxHeadBytes = 16 * 1024
+/** Of all interim answers (1xx) before one answer, in number and in bytes. */
+const maxInterimHeads = 64
+const maxInterimBytes = 64 * 1024
 /** Of a chunk's size with its extensions. */
 const maxSizeLineChars = 1024
+/** Of all extensions of one answer's chunks together. Blanks that pad a size do not count up to this many a line. */
+const maxExtensionChars = 16 * 1024
+const uncountedSizeChars = 16
 /** An answer's body may not be longer than this. */
 const maxAnswerBytes = 64 * 1024 * 1024
 /** More hexadecimal digits than any chunk that `maxAnswerBytes` lets through needs. */
@@ -12,6 +18,7 @@ const maxSizeDigits = 8
 const chunkSize = /^([0-9A-Fa-f]{1,8})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
 
 const version = 'HTTP/1.'
+const headEnd = '\r\n\r\n'
 const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
 const fieldName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const notInFields = /[^\t\x20-\x7e\x80-\xff]/
@@ -48,13 +55,17 @@ export class AnswerParser {
   peerKeepAliveMs: number | undefined
   readonly #listener: AnswerListener
   #step: Step = 'done'
-  /** What came of a head before its end. */
-  #rest: Buffer | undefined
+  /** What came of a head before its end: the first `#headLength` bytes. */
+  #head: Buffer | undefined
+  #headLength = 0
+  #interimHeads = 0
+  #interimBytes = 0
   /** What came of a line before its end. */
   #line = ''
   #left = 0
   #bodyBytes = 0
   #trailerChars = 0
+  #extensionChars = 0
 
   constructor(listener: AnswerListener) {
     this.#listener = listener
@@ -68,10 +79,13 @@ export class AnswerParser {
   /** A request was sent: its answer comes next. */
   expect(): void {
     this.#step = 'head'
-    this.#rest = undefined
+    this.#headLength = 0
+    this.#interimHeads = 0
+    this.#interimBytes = 0
     this.#line = ''
     this.#bodyBytes = 0
     this.#trailerChars = 0
+    this.#extensionChars = 0
   }
 
   /** The peer closes. True where that is how the answer ends, which is told then. */
@@ -84,24 +98,39 @@ export class AnswerParser {
   /** Takes what was read; may move bytes inside it, and keeps none of it. @throws HttpViolation */
   push(read: Buffer): void {
     let at = 0
-    let chunk = read
     while (this.#step === 'head') {
-      if (this.#rest !== undefined) chunk = Buffer.concat([this.#rest, chunk.subarray(at)])
-      else if (at > 0) chunk = chunk.subarray(at)
-      at = 0
-      const end = chunk.indexOf('\r\n\r\n')
-      if (end > maxHeadBytes || (end < 0 && chunk.length > maxHeadBytes)) throw new HttpViolation('a head too long')
-      if (end < 0) {
-        // What is no HTTP may never come to the end of a head.
-        if (!version.startsWith(chunk.toString('latin1', 0, version.length))) throw new HttpViolation('no HTTP')
-        this.#rest = Buffer.from(chunk)
-        return
-      }
-      this.#rest = undefined
-      at = end + 4
-      this.#readHead(chunk.toString('latin1', 0, end))
+      const end = this.#takeHead(read, at)
+      if (end === undefined) return
+      at = end
     }
-    this.#readBody(chunk, at)
+    this.#readBody(read, at)
+  }
+
+  /** Takes one head, or the part of it that is here; gives where the next byte lies, undefined where the end is missing. */
+  #takeHead(read: Buffer, from: number): number | undefined {
+    const held = this.#headLength
+    if (held === 0) {
+      const end = read.indexOf(headEnd, from)
+      if (end >= 0) {
+        this.#readHead(read.toString('latin1', from, end), end + headEnd.length - from)
+        return end + headEnd.length
+      }
+    }
+    // One byte more than is allowed shows that there is too much.
+    const head = (this.#head ??= Buffer.allocUnsafe(maxHeadBytes + headEnd.length))
+    const taken = read.copy(head, held, from)
+    this.#headLength = held + taken
+    const end = head.subarray(0, this.#headLength).indexOf(headEnd, Math.max(0, held - headEnd.length + 1))
+    if (end < 0) {
+      if (this.#headLength === head.length) throw new HttpViolation('a head too long')
+      // What is no HTTP may never come to the end of a head.
+      const first = head.toString('latin1', 0, Math.min(version.length, this.#headLength))
+      if (!version.startsWith(first)) throw new HttpViolation('no HTTP')
+      return undefined
+    }
+    this.#headLength = 0
+    this.#readHead(head.toString('latin1', 0, end), end + headEnd.length)
+    return from + end + headEnd.length - held
   }
 
   #readBody(chunk: Buffer, from: number): void {
@@ -183,6 +212,8 @@ export class AnswerParser {
       if (line !== '') throw new HttpViolation('a chunk longer than its size')
       this.#step = 'size'
     } else if (this.#step === 'size') {
+      this.#extensionChars += Math.max(0, line.length - uncountedSizeChars)
+      if (this.#extensionChars > maxExtensionChars) throw new HttpViolation('extensions too long')
       const size = chunkSize.exec(line)?.[1]
       if (size === undefined) throw new HttpViolation('no size of a chunk')
       this.#left = Number.parseInt(size, 16)
@@ -195,7 +226,8 @@ export class AnswerParser {
     }
   }
 
-  #readHead(text: string): void {
+  #readHead(text: string, bytes: number): void {
+    if (text.length > maxHeadBytes) throw new HttpViolation('a head too long')
     const lines = text.split('\r\n')
     const status = statusLine.exec(lines[0]!)
     if (status === null) throw new HttpViolation('no status line')
@@ -205,11 +237,17 @@ export class AnswerParser {
     if (code < 200) {
       // An announcement, not the answer; what we asked for cannot switch protocols.
       if (code === 101) throw new HttpViolation('another protocol')
+      this.#interimHeads += 1
+      this.#interimBytes += bytes
+      if (this.#interimHeads > maxInterimHeads || this.#interimBytes > maxInterimBytes) {
+        throw new HttpViolation('too many interim answers')
+      }
       return
     }
     this.keepAlive = status[1] === '1' && !/\bclose\b/i.test(headers['connection'] ?? '')
     const peerSeconds = /\btimeout=(\d{1,6})\b/i.exec(headers['keep-alive'] ?? '')?.[1]
     this.peerKeepAliveMs = peerSeconds === undefined ? undefined : Number(peerSeconds) * 1000
+    this.#head = undefined
     this.#step = this.#framing(code, headers)
     this.#listener.onAnswerHead(code, headers)
   }

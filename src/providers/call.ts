@@ -9,6 +9,11 @@ import type { Pool, PooledCall, PoolRefusal } from './pool.ts'
 
 /** A body up to this size is sent in one piece with its head: copying it costs less than a second write. */
 const maxCopiedBytes = 16 * 1024
+/**
+ * A request that is lost this soon after it was sent met a connection that its peer was closing. One that is lost later
+ * may have been worked on, and is not sent again (decision 09).
+ */
+const replayWithinMs = 1_000
 
 /** Everything about a backend's requests that is the same for each of them, made once. */
 export interface Route {
@@ -37,6 +42,7 @@ export class Call implements UpstreamCall, PooledCall {
   /** Whether a byte of the answer has arrived. */
   #answering = false
   #replayed = false
+  #sentAtMs = 0
 
   constructor(route: Route, pool: Pool, request: UpstreamRequest, listener: UpstreamListener) {
     this.#route = route
@@ -77,6 +83,7 @@ export class Call implements UpstreamCall, PooledCall {
 
   onConnected(socket: Socket, isReused: boolean): void {
     this.#reused = isReused
+    this.#sentAtMs = this.#route.nowMs()
     const { body, requestId, headers } = this.#request
     const own = headers === undefined ? '' : linesOf(headers)
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
@@ -118,13 +125,18 @@ export class Call implements UpstreamCall, PooledCall {
   onLost(loss: Loss): void {
     this.#connection = undefined
     if (this.#ended) return
-    if (loss === 'reset' && this.#reused && !this.#answering && !this.#replayed) {
+    if (loss === 'reset' && this.#reused && !this.#answering && !this.#replayed && this.#isJustSent()) {
       this.#replayed = true
       this.#reused = false
       this.#pool.takeFresh(this)
     } else {
       this.#fail(new UpstreamError(loss))
     }
+  }
+
+  #isJustSent(): boolean {
+    const ageMs = this.#route.nowMs() - this.#sentAtMs
+    return ageMs >= 0 && ageMs <= replayWithinMs
   }
 
   #fail(failure: UpstreamError): void {

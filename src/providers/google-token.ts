@@ -14,6 +14,8 @@ const renewBeforeMs = 300_000
 const unusableBeforeMs = 30_000
 /** After a renewal beside the requests has failed. */
 const retryAfterMs = 30_000
+/** Google's tokens live an hour. No answer makes us keep one for longer than this. */
+const longestLifeMs = 12 * 3_600_000
 const longestTokenCharacters = 16_384
 
 /** An access token and how long it is good from now. */
@@ -107,7 +109,8 @@ export async function fetchGoogleToken(
   if (typeof token !== 'string' || token.length > longestTokenCharacters || !/^[\x21-\x7e]+$/.test(token)) {
     throw new UpstreamError('broken')
   }
-  return { token, lifeMs: typeof expiresAtMs === 'number' ? expiresAtMs - Date.now() : 0 }
+  const lifeMs = typeof expiresAtMs === 'number' ? expiresAtMs - Date.now() : 0
+  return { token, lifeMs: Number.isFinite(lifeMs) ? Math.min(Math.max(0, lifeMs), longestLifeMs) : 0 }
 }
 
 function tokenFault(error: unknown, signal: AbortSignal): UpstreamError {

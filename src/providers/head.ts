@@ -51,7 +51,7 @@ export function readRetryAfter(
 }
 
 function readNumber(text: string): number | undefined {
-  if (!/^\d{1,18}(?:\.\d{1,9})?$/.test(text)) return undefined
+  if (text.length > longestRetryAfter || !/^\d+(?:\.\d+)?$/.test(text)) return undefined
   return Math.min(Number(text), Number.MAX_SAFE_INTEGER)
 }
 

@@ -145,12 +145,18 @@ describe('an answer of Anthropic', () => {
     ['max_tokens', 'length'],
     ['model_context_window_exceeded', 'length'],
     ['refusal', 'content_filter'],
-    ['unheard_of', 'stop'],
   ])('that ended with %s ended with %s', (reason, expected) => {
     const text = started + block(0, { type: 'text', text: 'x' }) + ended(reason)
     expect(contentOf(readStream(anthropicMessages, text).events).reasons).toEqual([expected])
     const body = { content: [{ type: 'text', text: 'x' }], stop_reason: reason }
     expect(contentOf(anthropicMessages.readAnswer().readWhole(body)).reasons).toEqual([expected])
+  })
+
+  test('that ended for a reason nobody knows is none, and nobody is told the reason', () => {
+    const text = started + block(0, { type: 'text', text: 'x' }) + ended('unheard_of')
+    expect(() => readStream(anthropicMessages, text)).toThrow('server_error')
+    const body = { content: [{ type: 'text', text: 'x' }], stop_reason: 'unheard_of' }
+    expect(() => anthropicMessages.readAnswer().readWhole(body)).toThrow('server_error')
   })
 
   test('without any counts has no usage, instead of none at all', () => {

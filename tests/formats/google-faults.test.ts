@@ -74,8 +74,10 @@ test('of Google, RetryInfo says when to come back, unless a header does', () => 
   const exhausted = body(429, 'RESOURCE_EXHAUSTED', 'Quota exceeded.', [errorInfo('RATE_LIMIT_EXCEEDED'), retry])
   expect(refusalFault({ status: 429 }, exhausted).retryAfterMs).toBe(48_806)
   expect(refusalFault({ status: 429, retryAfterMs: 5_000 }, exhausted).retryAfterMs).toBe(5_000)
-  const odd = body(429, 'RESOURCE_EXHAUSTED', 'x', [{ retryDelay: '99999999999s' }, { retryDelay: 7 }])
+  const odd = body(429, 'RESOURCE_EXHAUSTED', 'x', [{ retryDelay: '-1s' }, { retryDelay: 7 }])
   expect(refusalFault({ status: 429 }, odd).retryAfterMs).toBeUndefined()
+  const absurd = body(429, 'RESOURCE_EXHAUSTED', 'x', [{ retryDelay: '99999999999999999999s' }])
+  expect(refusalFault({ status: 429 }, absurd).retryAfterMs).toBe(Number.MAX_SAFE_INTEGER)
 })
 
 test('an error of Google inside an answer has its category too', () => {

@@ -45,7 +45,16 @@ describe('server-sent events', () => {
     const marked = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), bytes('data: x\n\n')])
     expect(read([marked])).toEqual([{ data: 'x' }])
     expect(read(Array.from(marked, (byte) => Uint8Array.of(byte)))).toEqual([{ data: 'x' }])
-    expect(read([bytes('data: x\n\n\ufeffdata: y\n\n')])).toEqual([{ data: 'x' }])
+    expect(read([bytes('data: x\n\n\ufeffdata: y\n\n')])).toEqual([{ data: 'x' }, { data: '', malformed: true }])
+  })
+
+  test('are malformed where a line is none of theirs, and errors even without data', () => {
+    const malformed = { data: '', malformed: true }
+    expect(read([bytes('{"error":"x"}\n\n')])).toEqual([malformed])
+    expect(read([bytes('error: {"code":500}\n\ndata: x\n\n')])).toEqual([malformed, { data: 'x' }])
+    expect(read([bytes('<html>\n<body>\n\n')])).toEqual([malformed])
+    expect(read([bytes('data: x\n \n\t\n\n')])).toEqual([{ data: 'x' }])
+    expect(read([bytes('event: error\n\n')])).toEqual([{ event: 'error', data: '' }])
   })
 
   test('carry [DONE] like any other data, even where the stream ends without an empty line', () => {
@@ -120,6 +129,6 @@ test('reading takes time linear in the bytes: a line in 1,000,000 pieces is read
   const reader = new SseReader()
   const started = performance.now()
   for (let index = 0; index < 1_000_000; index++) reader.push('x')
-  expect(reader.push('\n\n')).toEqual([])
+  expect(reader.push('\n\n')).toEqual([{ data: '', malformed: true }])
   expect(performance.now() - started).toBeLessThan(3000)
 })

@@ -4,6 +4,7 @@ import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
+import { refuseError, refuseNamedError } from '../error-event.ts'
 import { BlockReader } from './block-reader.ts'
 import { messagesFault } from './faults.ts'
 import { readStopReason } from './stop-reason.ts'
@@ -28,10 +29,13 @@ export class MessagesReader implements AnswerReader {
     return this.#parser.last
   }
 
-  readEvent(data: string): readonly AnswerEvent[] {
+  readEvent(data: string, name?: string): readonly AnswerEvent[] {
+    if (this.#finished) return nothing
+    refuseNamedError(name, data, messagesFault)
     // Not of this format, but some proxies add it.
-    if (data === '[DONE]' || this.#finished) return nothing
+    if (data === '[DONE]') return nothing
     const event = this.#parser.parse(data)
+    refuseError(event, messagesFault)
     const events: AnswerEvent[] = []
     switch (event['type']) {
       case 'content_block_delta':
@@ -52,18 +56,15 @@ export class MessagesReader implements AnswerReader {
       case 'message_stop':
         this.#finish(events)
         break
-      case 'error':
-        throw messagesFault(event['error'])
-      case undefined:
-        // Not an event of this format: what a proxy says when it gives up.
-        throw event['error'] === undefined ? new UpstreamError('broken') : messagesFault(event['error'])
       default:
+        // New kinds of events may come to be. What has no type is none of them.
+        if (typeof event['type'] !== 'string') throw new UpstreamError('broken')
     }
     return events
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {
-    if (body['error'] !== undefined && body['error'] !== null) throw messagesFault(body['error'])
+    refuseError(body, messagesFault)
     const { content } = body
     if (!isArray(content)) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
@@ -91,7 +92,10 @@ export class MessagesReader implements AnswerReader {
     const { usage } = this.#usage
     if (usage !== undefined) events.push({ type: 'usage', usage })
     const reason = isObject(delta) ? delta['stop_reason'] : undefined
-    if (typeof reason === 'string') this.#stopReason = reason
+    if (typeof reason !== 'string') return
+    // Before anybody is told of it: the relay lane passes this event on.
+    readStopReason(reason, 0)
+    this.#stopReason = reason
   }
 
   #finish(events: AnswerEvent[]): void {

@@ -18,11 +18,7 @@ export const anthropicMessagesRelay: RelayRules = {
   },
 
   stream: {
-    notable: [
-      /"type"\s*:\s*"(?:message_(?:start|delta|stop)|signature_delta|(?:redacted_)?thinking|error)"|"error"\s*:\s*\{/g,
-      '[DONE]',
-      '\n:',
-    ],
+    deltas: ['text', 'thinking', 'partial_json'],
     ending: '',
     numbered: false,
     tellsReport: ({ type }) => type === 'message_delta',

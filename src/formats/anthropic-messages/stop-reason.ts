@@ -1,4 +1,5 @@
 import type { FinishReason, Json } from '../../domain/conversation.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
 
 const written = {
   stop: 'end_turn',
@@ -7,12 +8,22 @@ const written = {
   content_filter: 'refusal',
 } as const satisfies Record<FinishReason, string>
 
-/** Why an answer ended, from `stop_reason`; `calls` is how many tools it called. */
+const read = new Map<string, FinishReason>([
+  ...['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'stop', 'compaction'].map(
+    (word) => [word, 'stop'] as const,
+  ),
+  ...['max_tokens', 'model_context_window_exceeded', 'length'].map((word) => [word, 'length'] as const),
+  ['refusal', 'content_filter'],
+])
+
+/**
+ * Why an answer ended, from `stop_reason`; `calls` is how many tools it called. Some servers give no reason.
+ * @throws UpstreamError for one that is no known success (contract 9.6)
+ */
 export function readStopReason(reason: Json | undefined, calls: number): FinishReason {
-  if (reason === 'max_tokens' || reason === 'model_context_window_exceeded') return 'length'
-  if (reason === 'refusal') return 'content_filter'
-  // `end_turn`, `stop_sequence`, `tool_use`, `pause_turn`, and whatever may come to be.
-  return calls > 0 ? 'tool_calls' : 'stop'
+  const known = typeof reason === 'string' ? read.get(reason) : 'stop'
+  if (known === undefined) throw new UpstreamError('server_error')
+  return known === 'stop' && calls > 0 ? 'tool_calls' : known
 }
 
 /** `stop_reason`; a call that is announced and not made would make clients wait for nothing. */

@@ -1,5 +1,4 @@
 import type { FinishReason } from '../../domain/conversation.ts'
-import { UpstreamError } from '../../domain/upstream.ts'
 
 /** The reasons for which Google holds an answer back. */
 const filtered = new Set([
@@ -16,12 +15,11 @@ const filtered = new Set([
 ])
 
 /**
- * What a `finishReason` means. Every other one says that the model failed (`MALFORMED_FUNCTION_CALL`, `OTHER`…): such an
- * answer is not whole. @throws UpstreamError `server_error`
+ * What a `finishReason` means; undefined where the model failed (`MALFORMED_FUNCTION_CALL`, `OTHER`…), as every reason
+ * says that is not known here.
  */
-export function readFinishReason(reason: string, calls: number): FinishReason {
+export function readFinishReason(reason: string, calls: number): FinishReason | undefined {
   if (reason === 'STOP') return calls > 0 ? 'tool_calls' : 'stop'
   if (reason === 'MAX_TOKENS') return 'length'
-  if (filtered.has(reason)) return 'content_filter'
-  throw new UpstreamError('server_error')
+  return filtered.has(reason) ? 'content_filter' : undefined
 }

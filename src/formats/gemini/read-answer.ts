@@ -1,8 +1,8 @@
-import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
+import { isContent, type AnswerEvent, type Json, type JsonObject } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { answerFault } from '../answer-faults.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
+import { refuseError, refuseNamedError } from '../error-event.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
 import { readFinishReason } from './finish-reason.ts'
@@ -11,6 +11,8 @@ import { readUsage } from './usage.ts'
 
 /** What a prompt that Google blocks is answered with: it says so in a good answer, other providers with this status. */
 const blockedStatus = 400
+/** What each piece of an answer has one of. */
+const answerMembers = ['candidates', 'usageMetadata', 'promptFeedback', 'responseId', 'modelVersion']
 
 /**
  * Reads one answer of `generateContent`, of whose candidates the first counts. A stream is a row of such answers, ended by
@@ -19,6 +21,8 @@ const blockedStatus = 400
 export class GeminiReader implements AnswerReader {
   #started = false
   #finished = false
+  /** Whether the answer ended for a reason that is no success. */
+  #failed = false
   readonly #parser = new EventParser()
   #calls = 0
 
@@ -30,7 +34,8 @@ export class GeminiReader implements AnswerReader {
     return this.#parser.last
   }
 
-  readEvent(data: string): readonly AnswerEvent[] {
+  readEvent(data: string, name?: string): readonly AnswerEvent[] {
+    refuseNamedError(name, data)
     return this.#read(this.#parser.parse(data))
   }
 
@@ -41,8 +46,10 @@ export class GeminiReader implements AnswerReader {
   }
 
   #read(answer: JsonObject): readonly AnswerEvent[] {
-    const { error, candidates, promptFeedback, usageMetadata } = answer
-    if (error !== undefined && error !== null) throw answerFault(error)
+    refuseError(answer)
+    if (this.#failed || !answerMembers.some((member) => Object.hasOwn(answer, member)))
+      throw new UpstreamError('broken')
+    const { candidates, promptFeedback, usageMetadata } = answer
     const candidate = isArray(candidates) ? candidates.find(isFirst) : undefined
     if (candidate === undefined && isBlocked(promptFeedback)) {
       throw new UpstreamError('rejected_content', { status: blockedStatus })
@@ -75,8 +82,14 @@ export class GeminiReader implements AnswerReader {
       for (const part of parts) if (isObject(part)) logprobs = this.#readPart(part, logprobs, events)
     }
     if (typeof finishReason !== 'string' || finishReason === '') return
-    events.push({ type: 'finish', reason: readFinishReason(finishReason, this.#calls) })
-    this.#finished = true
+    const reason = readFinishReason(finishReason, this.#calls)
+    if (reason !== undefined) {
+      events.push({ type: 'finish', reason })
+      this.#finished = true
+    } else if (events.some(isContent)) {
+      // What was said with it, such as a whole call, is told; the end that is missing then breaks the answer (decision 40).
+      this.#failed = true
+    } else throw new UpstreamError('server_error')
   }
 
   /** Code that Google ran and pictures that it made have no place in an answer: they were not asked for, and are passed over. */

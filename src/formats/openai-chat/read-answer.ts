@@ -1,11 +1,12 @@
-import type { AnswerEvent, FinishReason, Json, JsonObject } from '../../domain/conversation.ts'
+import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
-import { answerFault } from '../answer-faults.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
+import { refuseError, refuseNamedError } from '../error-event.ts'
 import { CallReader } from './call-reader.ts'
+import { readFinishReason } from './finish-reason.ts'
 import { readUsage } from './usage.ts'
 
 const nothing: readonly AnswerEvent[] = []
@@ -27,43 +28,40 @@ export class ChatReader implements AnswerReader {
     return this.#parser.last
   }
 
-  readEvent(data: string): readonly AnswerEvent[] {
+  readEvent(data: string, name?: string): readonly AnswerEvent[] {
+    refuseNamedError(name, data)
     if (data === '[DONE]') return this.#readDone()
     const chunk = this.#parser.parse(data)
-    const choices = chunk['choices']
-    if (!isArray(choices)) {
-      this.#refuse(chunk)
-      return nothing
-    }
-    if (chunk['error'] !== undefined && chunk['error'] !== null) throw answerFault(chunk['error'])
+    refuseError(chunk)
+    const choices = this.#choicesOf(chunk)
     const events: AnswerEvent[] = []
-    this.#start(chunk, events)
-    const choice = firstChoice(choices)
-    if (choice !== undefined && !this.#finished) {
-      const delta = choice['delta']
-      const before = events.length
-      if (isObject(delta)) this.#readMessage(delta, choice, events)
-      if (events.length > before) this.#said = true
-      this.#readFinish(choice['finish_reason'], events)
+    if (choices !== undefined) {
+      this.#start(chunk, events)
+      const choice = this.#check(choices)
+      if (choice !== undefined && !this.#finished) {
+        const delta = choice['delta']
+        const before = events.length
+        if (isObject(delta)) this.#readMessage(delta, choice, events)
+        if (events.length > before) this.#said = true
+        this.#readFinish(choice['finish_reason'], events)
+      }
     }
     this.#readUsage(chunk, events)
     return events
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {
-    const choices = body['choices']
-    if (!isArray(choices)) {
-      this.#refuse(body)
-      throw new UpstreamError('broken')
-    }
-    const choice = firstChoice(choices)
+    refuseError(body)
+    const { choices } = body
+    if (!isArray(choices)) throw new UpstreamError('broken')
+    const choice = this.#check(choices)
     const message = choice?.['message']
     if (choice === undefined || !isObject(message)) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
     this.#start(body, events)
     this.#readMessage(message, choice, events)
     // A whole answer is complete: some servers give it without a reason.
-    this.#readFinish(choice['finish_reason'] || 'stop', events)
+    this.#readFinish(isReason(choice['finish_reason']) ? choice['finish_reason'] : 'stop', events)
     this.#readUsage(body, events)
     return events
   }
@@ -77,12 +75,23 @@ export class ChatReader implements AnswerReader {
     return events
   }
 
-  /** What has no choices is an error, or something beside the answer such as a ping. */
-  #refuse(chunk: JsonObject): void {
-    const { error, object, choices } = chunk
-    if (error !== undefined && error !== null) throw answerFault(error)
-    if (object === 'error') throw answerFault(chunk)
-    if (choices !== undefined && choices !== null) throw new UpstreamError('broken')
+  /** A chunk may have no choices where it has usage or is a ping. What has neither is none: `{"detail": …}`. @throws UpstreamError `broken` */
+  #choicesOf({ choices, object, usage, type }: JsonObject): readonly Json[] | undefined {
+    if (isArray(choices)) return choices
+    const isBeside = object === 'chat.completion.chunk' || object === 'ping' || type === 'ping' || isObject(usage)
+    if (choices != null || !isBeside) throw new UpstreamError('broken')
+    return undefined
+  }
+
+  /** The first choice. None of them may have failed, not even those that are only passed on. @throws UpstreamError */
+  #check(choices: readonly Json[]): JsonObject | undefined {
+    for (const choice of choices) {
+      if (!isObject(choice)) throw new UpstreamError('broken')
+      refuseError(choice)
+      const { finish_reason: reason } = choice
+      if (isReason(reason) && readFinishReason(reason, 0) === undefined) throw new UpstreamError('server_error')
+    }
+    return firstChoice(choices)
   }
 
   #start(chunk: JsonObject, events: AnswerEvent[]): void {
@@ -110,10 +119,11 @@ export class ChatReader implements AnswerReader {
   }
 
   #readFinish(reason: Json | undefined, events: AnswerEvent[]): void {
-    if (typeof reason !== 'string' || reason === '') return
-    if (reason === 'error') throw new UpstreamError('server_error')
+    if (!isReason(reason)) return
+    const known = readFinishReason(reason, this.#calls.count)
+    if (known === undefined) throw new UpstreamError('server_error')
     this.#finished = true
-    events.push({ type: 'finish', reason: finishReason(reason, this.#calls.count) })
+    events.push({ type: 'finish', reason: known })
   }
 
   #readUsage(chunk: JsonObject, events: AnswerEvent[]): void {
@@ -162,9 +172,7 @@ function readAnnotations(annotations: readonly Json[], events: AnswerEvent[]): v
   }
 }
 
-/** Many servers say `stop` behind a call, or use words of their own. */
-function finishReason(reason: string, calls: number): FinishReason {
-  if (reason === 'length' || reason === 'max_tokens') return 'length'
-  if (reason === 'content_filter') return 'content_filter'
-  return calls > 0 ? 'tool_calls' : 'stop'
+/** Some servers write the reason that is not there yet as an empty text, or as the word. */
+function isReason(reason: Json | undefined): reason is string {
+  return typeof reason === 'string' && reason !== '' && reason !== 'null'
 }

@@ -24,11 +24,14 @@ export const openaiChatRelay: RelayRules = {
   words: { member: 'messages', part: 'text' },
 
   stream: {
-    notable: [/"finish_reason"\s*:\s*"/g, /"usage"\s*:\s*\{/g, /"error"\s*:/g, '[DONE]', '\n:'],
+    deltas: ['content', 'reasoning_content', 'reasoning', 'refusal', 'arguments', 'obfuscation'],
 
     ending: 'data: [DONE]\n\n',
 
     numbered: false,
+
+    // Usage has a chunk of its own, behind the last reason.
+    followsEnd: ({ usage }) => usage != null,
 
     isUnasked({ usage, choices }, { streamUsage }) {
       return !streamUsage && usage != null && isArray(choices) && choices.length === 0

@@ -1,23 +1,19 @@
 import type { Json, JsonObject, Usage } from '../../domain/conversation.ts'
-import { isObject } from '../../domain/json.ts'
+import { isObject, objectOf } from '../../domain/json.ts'
+import { usageFrom } from '../token-count.ts'
 import { writeUsageParts } from '../usage-parts.ts'
 
-/** Reads a chat's usage; undefined where nothing was counted, so that nobody takes 0 for an answer (wire 7.15). */
+/** Reads a chat's usage; undefined where there is none to believe. @see usageFrom */
 export function readUsage(usage: Json | undefined): Usage | undefined {
   if (!isObject(usage)) return undefined
-  const inputTokens = count(usage['prompt_tokens'])
-  const outputTokens = count(usage['completion_tokens'])
-  if (inputTokens === 0 && outputTokens === 0) return undefined
-  const input = usage['prompt_tokens_details']
-  const output = usage['completion_tokens_details']
-  return {
-    inputTokens,
-    outputTokens,
+  const { prompt_tokens_details: input, completion_tokens_details: output } = usage
+  return usageFrom({
+    input: [usage['prompt_tokens']],
+    output: [usage['completion_tokens']],
     // DeepSeek has its own name for it.
-    cachedTokens: count(isObject(input) ? input['cached_tokens'] : usage['prompt_cache_hit_tokens']),
-    reasoningTokens: count(isObject(output) ? output['reasoning_tokens'] : 0),
-    source: 'counted',
-  }
+    cached: isObject(input) ? input['cached_tokens'] : usage['prompt_cache_hit_tokens'],
+    reasoning: objectOf(output)['reasoning_tokens'],
+  })
 }
 
 /** Writes usage with all the details that OpenAI's own answers have. */
@@ -35,8 +31,4 @@ export function writeUsage(usage: Usage): JsonObject {
     },
     ...writeUsageParts(usage),
   }
-}
-
-function count(value: Json | undefined): number {
-  return typeof value === 'number' && value > 0 ? Math.round(value) : 0
 }

@@ -5,6 +5,7 @@ import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
+import { refuseError, refuseNamedError } from '../error-event.ts'
 import { ItemReader } from './item-reader.ts'
 import { readUsage } from './usage.ts'
 
@@ -25,9 +26,12 @@ export class ResponsesReader implements AnswerReader {
     return this.#parser.last
   }
 
-  readEvent(data: string): readonly AnswerEvent[] {
-    if (data === '[DONE]' || this.#finished) return nothing
+  readEvent(data: string, name?: string): readonly AnswerEvent[] {
+    if (this.#finished) return nothing
+    refuseNamedError(name, data)
+    if (data === '[DONE]') return nothing
     const event = this.#parser.parse(data)
+    refuseError(event)
     const events: AnswerEvent[] = []
     switch (event['type']) {
       case 'response.created':
@@ -42,22 +46,16 @@ export class ResponsesReader implements AnswerReader {
       case 'response.failed':
       case 'response.cancelled':
         throw answerFault(isObject(event['response']) ? event['response']['error'] : undefined)
-      case 'error':
-        throw answerFault(isObject(event['error']) ? event['error'] : event)
-      case undefined:
-        // Not an event of this format: what a proxy says when it gives up.
-        throw event['error'] === undefined ? new UpstreamError('broken') : answerFault(event['error'])
       default:
+        if (!isOfFormat(event['type'])) throw new UpstreamError('broken')
         this.#items.read(event, events)
     }
     return events
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {
-    if (isObject(body['error']) || typeof body['error'] === 'string') throw answerFault(body['error'])
+    refuseError(body)
     if (!isArray(body['output'])) throw new UpstreamError('broken')
-    const { status } = body
-    if (status !== undefined && status !== 'completed' && status !== 'incomplete') throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
     this.#readEnd(body, events)
     return events
@@ -76,19 +74,41 @@ export class ResponsesReader implements AnswerReader {
 
   #readEnd(response: Json | undefined, events: AnswerEvent[]): void {
     if (!isObject(response)) throw new UpstreamError('broken')
+    refuseError(response)
     this.#start(response, events)
     const { output } = response
     // Some endpoints tell the whole answer only here.
     if (isArray(output)) this.#items.readOutput(output, events)
     const usage = readUsage(response['usage'])
     if (usage !== undefined) events.push({ type: 'usage', usage })
+    const reason = finishReason(response, this.#items.callCount)
     this.#finished = true
-    events.push({ type: 'finish', reason: finishReason(response, this.#items.callCount) })
+    events.push({ type: 'finish', reason })
   }
 }
 
+/** Event types have a namespace: `response.…`, or a vendor's own, with a colon. What has none is none of them, but for what keeps a stream alive. */
+function isOfFormat(type: Json | undefined): boolean {
+  if (type === 'keepalive' || type === 'ping') return true
+  return typeof type === 'string' && /[.:]/.test(type) && type !== 'response.error'
+}
+
+/** Why an answer may end before it is complete. Every other reason says that it failed (contract 9.6). */
+const incompleteReasons = new Map<Json | undefined, FinishReason>([
+  [undefined, 'length'],
+  [null, 'length'],
+  ['max_output_tokens', 'length'],
+  ['max_tokens', 'length'],
+  ['length', 'length'],
+  ['content_filter', 'content_filter'],
+])
+
+/** @throws UpstreamError for a status or a reason that is no known success */
 function finishReason(response: JsonObject, calls: number): FinishReason {
-  if (response['status'] !== 'incomplete') return calls > 0 ? 'tool_calls' : 'stop'
-  const details = response['incomplete_details']
-  return isObject(details) && details['reason'] === 'content_filter' ? 'content_filter' : 'length'
+  const { status, incomplete_details: details } = response
+  if (status === undefined || status === 'completed') return calls > 0 ? 'tool_calls' : 'stop'
+  if (status !== 'incomplete') throw new UpstreamError('broken')
+  const reason = incompleteReasons.get(isObject(details) ? details['reason'] : undefined)
+  if (reason === undefined) throw new UpstreamError('server_error')
+  return reason
 }

@@ -47,12 +47,7 @@ export const openaiResponsesRelay: RelayRules = {
   },
 
   stream: {
-    notable: [
-      /"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed|cancelled|created|output_item\.added)|error)"|"error"\s*:\s*\{/g,
-      '"encrypted_content"',
-      '[DONE]',
-      '\n:',
-    ],
+    deltas: ['delta', 'obfuscation'],
 
     ending: 'data: [DONE]\n\n',
 

@@ -1,0 +1,26 @@
+import type { FinishReason } from '../../domain/conversation.ts'
+
+/**
+ * What servers of this format say when an answer is whole, in lower case; some speak of it in the words of another
+ * vendor. Every other reason (`abort`, `error`, `network_error`…) says that it is not (contract 9.6).
+ */
+const reasons = new Map<string, FinishReason>([
+  ...['stop', 'eos', 'eos_token', 'end_turn', 'stop_sequence', 'stop_token', 'end', 'complete', 'completed'].map(
+    (word) => [word, 'stop'] as const,
+  ),
+  ...['tool_calls', 'tool_call', 'tool_use', 'function_call'].map((word) => [word, 'tool_calls'] as const),
+  ...['length', 'max_tokens', 'max_output_tokens', 'model_length', 'model_context_window_exceeded'].map(
+    (word) => [word, 'length'] as const,
+  ),
+  ...['content_filter', 'content_filtered', 'safety', 'refusal', 'sensitive', 'recitation'].map(
+    (word) => [word, 'content_filter'] as const,
+  ),
+])
+
+/** Why a choice ended, `calls` being how many tools it called; undefined for what is no known success. */
+export function readFinishReason(reason: string, calls: number): FinishReason | undefined {
+  const known = reasons.get(reason.toLowerCase())
+  // Many servers say `stop` behind a call, or announce calls and make none.
+  if (known === 'stop' || known === 'tool_calls') return calls > 0 ? 'tool_calls' : 'stop'
+  return known
+}

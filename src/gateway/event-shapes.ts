@@ -1,0 +1,159 @@
+/** `"model":"…"` of any provider, wherever the format has it: the caller reads the profile instead (contract 2.3). */
+export const modelMember = /"model"\s*:\s*"[^"\\]*"/g
+
+/** Shapes that are remembered: deltas of text, of arguments, and of a few choices take turns in one stream. */
+const maxShapes = 4
+const maxHoles = 8
+const maxLiteralCharacters = 4_096
+
+const quote = 0x22
+const backslash = 0x5c
+const firstPrintable = 0x20
+
+/** One shape: literal text with a hole behind each literal but the last. */
+interface Shape {
+  readonly literals: readonly string[]
+  /** Whether each hole is the inside of a string; the others are whole numbers. */
+  readonly isText: readonly boolean[]
+  /** The literal that names the model, and the same with our name for it; -1 where none does. */
+  readonly modelAt: number
+  readonly renamed: string
+}
+
+/**
+ * The shapes of a stream's events that were read in full and only said something: their exact text but for the values of
+ * a few members. A later event of the same shape is valid JSON and says something too, so that it can go on unread. An
+ * event of any other shape, such as an error in a form that nobody has seen, must be read (contract 9.6).
+ *
+ * All text is latin1, with line feeds as the only line ends.
+ */
+export class EventShapes {
+  readonly #hole: RegExp
+  readonly #model: string
+  readonly #shapes: Shape[] = []
+  /** The shape that matched last is tried first. */
+  #last = 0
+  /** Where the literal that names the model began in the event that matched last. */
+  #modelFrom = 0
+
+  /** `members` are those whose string values differ from event to event; `model` replaces what `modelMember` finds. */
+  constructor(members: readonly string[], model: string) {
+    this.#hole = new RegExp(`"(?:${members.join('|')})"\\s*:\\s*"|"sequence_number"\\s*:\\s*(?=\\d)`, 'g')
+    this.#model = model
+  }
+
+  /** Remembers the shape of an event that was read: its lines without the empty one. `event` must be valid. */
+  learn(event: string): void {
+    const literals: string[] = []
+    const isText: boolean[] = []
+    let from = 0
+    let characters = 0
+    this.#hole.lastIndex = 0
+    for (let found = this.#hole.exec(event); found !== null; found = this.#hole.exec(event)) {
+      const start = this.#hole.lastIndex
+      const isString = event.charCodeAt(start - 1) === quote
+      const end = isString ? endOfText(event, start) : endOfNumber(event, start)
+      if (end < 0) return
+      literals.push(event.slice(from, start))
+      isText.push(isString)
+      characters += start - from
+      from = end
+      this.#hole.lastIndex = end
+    }
+    characters += event.length - from
+    if (isText.length === 0 || isText.length > maxHoles || characters > maxLiteralCharacters) return
+    literals.push(`${event.slice(from)}\n\n`)
+    this.#remember(literals, isText)
+  }
+
+  /** The text from `from` on, as far as its events have a known shape, with our name for the model; gives where that ends. */
+  pass(text: string, from: number, write: (out: string) => void): number {
+    let out = ''
+    let at = from
+    let kept = from
+    while (at < text.length) {
+      const shape = this.#match(text, at)
+      if (shape === undefined) break
+      at = this.#end
+      if (shape.modelAt < 0) continue
+      out += text.slice(kept, this.#modelFrom) + shape.renamed
+      kept = this.#modelFrom + shape.literals[shape.modelAt]!.length
+    }
+    if (at > from) write(out === '' ? text.slice(from, at) : out + text.slice(kept, at))
+    return at
+  }
+
+  /** Where the event that matched last ends. */
+  #end = 0
+
+  #match(text: string, from: number): Shape | undefined {
+    const shapes = this.#shapes
+    for (let tried = 0; tried < shapes.length; tried += 1) {
+      const index = (this.#last + tried) % shapes.length
+      const shape = shapes[index]!
+      if (!this.#fits(shape, text, from)) continue
+      this.#last = index
+      return shape
+    }
+    return undefined
+  }
+
+  #fits({ literals, isText, modelAt }: Shape, text: string, from: number): boolean {
+    let at = from
+    for (let index = 0; index < literals.length; index += 1) {
+      const literal = literals[index]!
+      if (!text.startsWith(literal, at)) return false
+      if (index === modelAt) this.#modelFrom = at
+      at += literal.length
+      if (index === isText.length) break
+      at = isText[index] === true ? endOfText(text, at) : endOfNumber(text, at)
+      if (at < 0) return false
+    }
+    this.#end = at
+    return true
+  }
+
+  #remember(sliced: readonly string[], isText: readonly boolean[]): void {
+    // Copies: a slice would keep all that was read with it.
+    const literals = sliced.map((literal) => Buffer.from(literal, 'latin1').toString('latin1'))
+    let modelAt = -1
+    let renamed = ''
+    for (const [index, literal] of literals.entries()) {
+      const own = literal.replace(modelMember, this.#model)
+      if (own === literal) continue
+      // No format names it twice.
+      if (modelAt >= 0) return
+      modelAt = index
+      renamed = own
+    }
+    const shape = { literals, isText, modelAt, renamed }
+    if (this.#shapes.length < maxShapes) this.#last = this.#shapes.push(shape) - 1
+    else {
+      this.#last = (this.#last + 1) % maxShapes
+      this.#shapes[this.#last] = shape
+    }
+  }
+}
+
+/** The place of the quote that ends the JSON string whose inside begins at `from`; -1 where it is not valid JSON. */
+function endOfText(text: string, from: number): number {
+  for (let at = from; ; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === quote) return at
+    if (code === backslash) {
+      at += 1
+      const escape = text[at]
+      if (escape === 'u') {
+        if (!/^[0-9A-Fa-f]{4}$/.test(text.slice(at + 1, at + 5))) return -1
+        at += 4
+      } else if (escape === undefined || !'"\\/bfnrt'.includes(escape)) return -1
+    } else if (!(code >= firstPrintable)) return -1
+  }
+}
+
+/** The place behind the whole number that begins at `from`; -1 where there is none, or one too large to count with. */
+function endOfNumber(text: string, from: number): number {
+  let at = from
+  while (at - from <= 15 && text.charCodeAt(at) >= 0x30 && text.charCodeAt(at) <= 0x39) at += 1
+  return at === from || at - from > 15 || (text[from] === '0' && at > from + 1) ? -1 : at
+}
