@@ -26,13 +26,9 @@ const outcomes: Readonly<Record<string, GoogleFault['outcome']>> = {
 const keyReasons = /^API_KEY_|^ACCESS_TOKEN_|^CREDENTIALS_|^SERVICE_DISABLED$|^CONSUMER_(?:INVALID|SUSPENDED)$/
 /** Google has no code for a signature that it does not take: only its sentence says it. */
 const badSignature = /thought[ _]?signature/i
-<<<<<<< HEAD
 /** Longer messages repeat the request. */
 const maxMessageChars = 600
-const duration = /^(\d{1,6}(?:\.\d{1,9})?)s$/
-=======
 const duration = /^(\d{1,40}(?:\.\d{1,9})?)s$/
->>>>>>> 9826ca5 (Streams: read every event of an unknown shape; bound provider numbers)
 
 /** Reads an error of Google's APIs, `{code, message, status, details}`; undefined where it is none or its HTTP status says it all. */
 export function googleFault(error: JsonObject): GoogleFault | undefined {

@@ -2,14 +2,14 @@ import type { Json, Usage } from '../domain/conversation.ts'
 import { maxTokenCount } from '../domain/token-counts.ts'
 
 /** A provider's token count: 0 where it is absent or null, undefined where it is not a number of tokens. */
-export function readCount(value: Json | undefined): number | undefined {
+function readCount(value: Json | undefined): number | undefined {
   if (value === undefined || value === null) return 0
   if (typeof value !== 'number' || !(value >= 0 && value <= maxTokenCount)) return undefined
   return Math.round(value)
 }
 
 /** The four counts of one answer as its provider gave them. */
-export interface GivenCounts {
+interface GivenCounts {
   readonly input: readonly (Json | undefined)[]
   readonly output: readonly (Json | undefined)[]
   readonly cached: Json | undefined

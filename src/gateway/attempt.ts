@@ -2,14 +2,21 @@ import { asError } from '../domain/bugs.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { refusalFault } from '../formats/answer-faults.ts'
+import { TextPieces } from '../formats/text-pieces.ts'
 import type { Lane } from './lane.ts'
 import type { ProviderErrors } from './provider-errors.ts'
 import type { Backend, UpstreamCall, UpstreamHead, UpstreamListener, UpstreamRequest } from './ports.ts'
 
 /** As much of a refusal's body as is read for its codes. */
 const maxRefusalBytes = 64 * 1024
+/** How long a refusal's body is waited for: its status says most of it. */
+const refusalBodyMs = 2_000
 /** Text that waits here for the caller before the backend is told to pause (contract 5.6). */
 const maxHeldChars = 256 * 1024
+/** What a stream may send before its first content (contract 5.6), comments not counted… */
+const maxEarlyBytes = 256 * 1024
+/** …nor so many repetitions of the request: the first events of a response have its instructions and tools. */
+const requestEchoes = 3
 
 /** Told how an attempt goes, for the circuit breaker of its backend (contract 9.3). */
 export interface AttemptObserver {
@@ -42,8 +49,10 @@ export class AttemptRun implements UpstreamListener {
   readonly #clock: Clock
   readonly #stream: boolean
   readonly #observer: AttemptObserver | undefined
-  /** What came before content, so that it can be read again in another lane. */
-  #earlyChunks: Buffer[] = []
+  /** What came before content, as latin1, so that it can be read again in another lane: events, and what is no event yet. */
+  readonly #early = new TextPieces()
+  readonly #incomplete = new TextPieces()
+  #maxEarlyBytes = maxEarlyBytes
   #held = ''
   /** A whole answer, once it is there. */
   #whole: Buffer | undefined
@@ -89,6 +98,7 @@ export class AttemptRun implements UpstreamListener {
         else this.#timer = this.#clock.after(firstContentMs - headersMs, giveUp)
       })
     }
+    this.#maxEarlyBytes = maxEarlyBytes + requestEchoes * request.body.length
     this.#call = this.backend.call(request, this)
     return ready
   }
@@ -136,7 +146,7 @@ export class AttemptRun implements UpstreamListener {
     this.lane = lane
     this.#held = ''
     try {
-      for (const chunk of this.#earlyChunks) this.#held += lane.push(chunk)
+      this.#held = lane.push(Buffer.from(this.#early.take() + this.#incomplete.take(), 'latin1'))
     } catch (error) {
       this.stop(asError(error))
     }
@@ -147,6 +157,8 @@ export class AttemptRun implements UpstreamListener {
     this.#sawHead = true
     if (head.status < 200 || head.status > 299) {
       this.#refusal = { head, chunks: [], length: 0 }
+      this.#timer?.cancel()
+      this.#timer = this.#clock.after(refusalBodyMs, () => this.#endRefusal())
       return
     }
     this.#observer?.sawAnswer()
@@ -180,8 +192,8 @@ export class AttemptRun implements UpstreamListener {
       return
     }
     if (this.lane.hasContent) this.#ready()
-    else if (this.#stream && this.#reject !== undefined) this.#earlyChunks.push(Buffer.from(chunk))
-    if (this.#held.length > maxHeldChars) this.#call?.pause()
+    else if (this.#stream && this.#reject !== undefined) this.#keepEarly(chunk)
+    if (this.#reject === undefined && this.#held.length > maxHeldChars) this.#call?.pause()
   }
 
   onEnd(): void {
@@ -249,7 +261,8 @@ export class AttemptRun implements UpstreamListener {
 
   #ready(): void {
     this.#timer?.cancel()
-    this.#earlyChunks = []
+    this.#early.take()
+    this.#incomplete.take()
     this.#resolve?.()
     this.#resolve = this.#reject = undefined
   }
@@ -262,8 +275,20 @@ export class AttemptRun implements UpstreamListener {
   #keepRefusal(refusal: { chunks: Buffer[]; length: number }, chunk: Buffer): void {
     refusal.chunks.push(Buffer.from(chunk))
     refusal.length += chunk.length
-    if (refusal.length <= maxRefusalBytes) return
+    if (refusal.length > maxRefusalBytes) this.#endRefusal()
+  }
+
+  /** Judges a refusal by what is there of it. */
+  #endRefusal(): void {
     this.#call?.abort()
     this.onEnd()
+  }
+
+  /** Keeps what came before content, but for comments. Too much of it is no answer. */
+  #keepEarly(chunk: Buffer): void {
+    this.#incomplete.add(chunk.toString('latin1'))
+    if (this.lane.alive) this.#early.add(this.#incomplete.take())
+    else if (this.lane.waiting === 0) this.#incomplete.take()
+    if (this.#early.length + this.#incomplete.length > this.#maxEarlyBytes) this.stop(new UpstreamError('broken'))
   }
 }

@@ -11,6 +11,7 @@ export class FusedLane implements Lane {
   hasContent = false
   finished = false
   readonly alive = true
+  readonly waiting = 0
   readonly fault = undefined
   usage: Usage | undefined
   #characters = 0

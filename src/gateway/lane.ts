@@ -20,6 +20,8 @@ export interface Lane {
   readonly finished: boolean
   /** Whether the last `push` brought more than comments (contract 5.7: those do not count as life). */
   readonly alive: boolean
+  /** Bytes of an event whose end has not arrived; 0 between events. */
+  readonly waiting: number
   /** What ended the answer in the midst of the last `push`, once its text is written. */
   readonly fault: Error | undefined
   /** What the backend counted; absent where it did not. */

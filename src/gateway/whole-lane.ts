@@ -16,6 +16,7 @@ export class WholeLane implements Lane {
   hasContent = false
   finished = false
   alive = true
+  readonly waiting = 0
   readonly fault = undefined
   usage: Usage | undefined
   #outputChars = 0

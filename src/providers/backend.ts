@@ -66,7 +66,7 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
   const { host } = new URL(whole.origin)
   const headers = requestHeaders(pools.userAgent, spec, sent)
   const routeTo = ({ path }: Endpoint): Route => ({
-    nowMs: () => pools.clock.nowMs(),
+    clock: pools.clock,
     onBug: pools.onBug,
     head: `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n${headers}`,
   })

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
+import type { Clock } from '../domain/clock.ts'
 import { uuidOf } from '../domain/ids.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { UpstreamCall, UpstreamListener, UpstreamRequest } from '../gateway/ports.ts'
@@ -17,7 +18,7 @@ const replayWithinMs = 1_000
 
 /** Everything about a backend's requests that is the same for each of them, made once. */
 export interface Route {
-  readonly nowMs: () => number
+  readonly clock: Clock
   readonly onBug: (error: unknown) => void
   /** The request line and all headers but `x-request-id` and `content-length`, each with its line end. */
   readonly head: string
@@ -83,7 +84,7 @@ export class Call implements UpstreamCall, PooledCall {
 
   onConnected(socket: Socket, isReused: boolean): void {
     this.#reused = isReused
-    this.#sentAtMs = this.#route.nowMs()
+    this.#sentAtMs = this.#route.clock.monotonicMs()
     const { body, requestId, headers } = this.#request
     const own = headers === undefined ? '' : linesOf(headers)
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
@@ -108,7 +109,7 @@ export class Call implements UpstreamCall, PooledCall {
   }
 
   onAnswerHead(status: number, headers: UpstreamHeaders): void {
-    this.#listener.onHead(readHead(status, headers, this.#route.nowMs))
+    this.#listener.onHead(readHead(status, headers, () => this.#route.clock.nowMs()))
   }
 
   onAnswerData(chunk: Buffer): void {
@@ -135,8 +136,7 @@ export class Call implements UpstreamCall, PooledCall {
   }
 
   #isJustSent(): boolean {
-    const ageMs = this.#route.nowMs() - this.#sentAtMs
-    return ageMs >= 0 && ageMs <= replayWithinMs
+    return this.#route.clock.monotonicMs() - this.#sentAtMs <= replayWithinMs
   }
 
   #fail(failure: UpstreamError): void {

@@ -23,7 +23,7 @@ export function getText(url: string, pools: UpstreamPools, requestId: string): P
     `user-agent: ${userAgent}`,
   ]
   const head = `${lines.join('\r\n')}\r\n`
-  const route = { nowMs: () => clock.nowMs(), onBug, head }
+  const route = { clock, onBug, head }
   const pool = pools.pool({ origin, credential: 'none', connectMs, publicOnly: false })
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []

@@ -1,0 +1,259 @@
+import type { ConversationFormatId, FormatId } from '../src/domain/format-id.ts'
+import { refusalFault } from '../src/formats/answer-faults.ts'
+import { formatById, relayById } from '../src/formats/formats.ts'
+import { elementsOf } from '../src/formats/json-elements.ts'
+import { bodyShape, JsonScan } from '../src/formats/json-scan.ts'
+import { restate, restateEvent } from '../src/formats/restate.ts'
+import { sealText, unsealMember } from '../src/formats/sealed.ts'
+import { SseReader } from '../src/formats/sse.ts'
+import { cutPieces } from '../src/gateway/fusion/cut-pieces.ts'
+import { cutText } from '../src/gateway/fusion/cut-text.ts'
+import { findJsonObject } from '../src/gateway/fusion/json-object.ts'
+import { vectorise } from '../src/gateway/fusion/similarity.ts'
+import { RelayLane } from '../src/gateway/relay-lane.ts'
+import { TranslationLane } from '../src/gateway/translation-lane.ts'
+import { AnswerParser } from '../src/providers/answer-parser.ts'
+import { readHead } from '../src/providers/head.ts'
+import { contextOf } from './formats/exchange.ts'
+
+/**
+ * One parser, pattern, or buffer with the input that is worst for it. `prepare` makes an input of about `size` bytes (or
+ * pieces) and gives what reads it; only that is timed. Choose `size` so that reading it takes about a millisecond.
+ */
+export interface LinearRow {
+  readonly what: string
+  readonly size: number
+  readonly prepare: (size: number) => () => void
+}
+
+/** Add a row for every reader of text that others wrote. */
+export const linearRows: readonly LinearRow[] = [
+  ...unframedStreams(),
+  ...deltaStreams(),
+  ...answerFraming(),
+  ...jsonText(),
+  ...modelText(),
+]
+
+const conversationOf = (client: ConversationFormatId) =>
+  formatById(client).readRequest({ model: 'p', messages: [], input: 'x', max_tokens: 9, stream: true })
+
+function relayLane(client: ConversationFormatId): RelayLane {
+  const context = contextOf(conversationOf(client))
+  return new RelayLane(relayById(client), formatById(client).readAnswer(), context, true, 'someone')
+}
+
+function translationLane(client: ConversationFormatId, provider: FormatId): TranslationLane {
+  const conversation = conversationOf(client)
+  const writer = formatById(client).writeAnswer(contextOf(conversation))
+  return new TranslationLane(formatById(provider).readAnswer(), writer, 'someone', conversation)
+}
+
+/** Pushes the parts one by one; what a reader refuses in between does not matter here. */
+function pushAll(reader: { push(chunk: Buffer): unknown }, parts: readonly Buffer[]): () => void {
+  return () => {
+    for (const part of parts) {
+      try {
+        reader.push(part)
+      } catch {
+        // Refused: then it costs nothing more.
+      }
+    }
+  }
+}
+
+/** Lines without the empty line that ends an event, first in one read and then in very small ones. */
+function unframedStreams(): LinearRow[] {
+  const lanes = [
+    ['relay', () => relayLane('openai-chat')],
+    ['translation', () => translationLane('openai-responses', 'openai-chat')],
+    ['an SSE reader', () => new SseReader()],
+  ] as const
+  const inputs = [
+    ['lines without an end of the event', 'data:x\n', 'x\n'],
+    ['one line without an end', 'data:xxx', 'xx'],
+    ['empty data lines', 'data:\n', 'd'],
+    ['carriage returns', 'data:x\r', '\r'],
+    ['comments', ': x\n', ':\n'],
+    ['empty lines', '\n\n', '\n'],
+  ] as const
+  return lanes.flatMap(([lane, open]) =>
+    inputs.map(([input, block, piece]) => ({
+      what: `${lane}: ${input}, in small reads`,
+      size: 6_000,
+      prepare: (size: number) => {
+        const small = Buffer.from(piece)
+        const parts = [Buffer.from(block.repeat(size)), ...Array.from({ length: size }, () => small)]
+        return pushAll(open(), parts)
+      },
+    })),
+  )
+}
+
+const callChunk = (text: string): string =>
+  `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":${JSON.stringify(text)}}}]}}]}\n\n`
+
+/** Many small deltas: what has been said is never gone through again. */
+function deltaStreams(): LinearRow[] {
+  const text = (index: number): string =>
+    `data: {"choices":[{"index":0,"delta":{"content":"${index % 7 === 0 ? '\\"' : 'x'}"}}]}\n\n`
+  const events = {
+    'of text': text,
+    'of one call’s arguments': () => callChunk('x'),
+    'that each begin another call': (index: number) =>
+      callChunk('{}').replace('"index":0,"id":"a"', `"index":${index},"id":"a${index}"`),
+    'that each end a line in the midst of a name': () => 'data: {"choices":[],"model":"model":"\n\n',
+  }
+  const lanes = [
+    ['relay', () => relayLane('openai-chat')],
+    ...(['openai-chat', 'openai-responses', 'anthropic-messages'] as const).map(
+      (client) => [`chat to ${client}`, () => translationLane(client, 'openai-chat')] as const,
+    ),
+  ] as const
+  return lanes.flatMap(([lane, open]) =>
+    Object.entries(events).flatMap(([which, event]) =>
+      (['one read', 'a read each'] as const).map((how) => ({
+        what: `${lane}: deltas ${which}, ${how}`,
+        size: 1_000,
+        prepare: (size: number) => {
+          const parts = Array.from({ length: size }, (_, index) => Buffer.from(event(index)))
+          return pushAll(open(), how === 'one read' ? [Buffer.concat(parts)] : parts)
+        },
+      })),
+    ),
+  )
+}
+
+/** HTTP in single bytes, and framing that is longer than what it frames. */
+function answerFraming(): LinearRow[] {
+  const parse = (text: string): (() => void) => {
+    const parser = new AnswerParser({ onAnswerHead() {}, onAnswerData() {}, onAnswerEnd() {} })
+    parser.expect()
+    return pushAll(
+      parser,
+      Array.from(Buffer.from(text, 'latin1'), (byte) => Buffer.of(byte)),
+    )
+  }
+  const head = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n'
+  return [
+    { what: 'an answer’s head, byte by byte', size: 3_500, prepare: (size) => parse(`${head}x: ${'y'.repeat(size)}`) },
+    {
+      what: 'an answer’s many fields, byte by byte',
+      size: 3_500,
+      prepare: (size) => parse(`${head}${'a: b\r\n'.repeat(size / 6)}\r\n`),
+    },
+    {
+      what: 'an answer in chunks of one byte, byte by byte',
+      size: 2_000,
+      prepare: (size) => parse(`${head}\r\n${'1\r\nx\r\n'.repeat(size)}`),
+    },
+    {
+      what: 'an answer’s head in words of blanks',
+      size: 50_000,
+      prepare: (size) => {
+        const value = ' \u0001'.repeat(size)
+        return () => void readHead(200, { 'x-request-id': value, 'content-type': value, 'retry-after': value }, () => 0)
+      },
+    },
+  ]
+}
+
+function jsonText(): LinearRow[] {
+  const chatSealing = relayById('openai-responses').sealing!
+  const messagesSealing = relayById('anthropic-messages').sealing!
+  return [
+    {
+      what: 'the scan of a body, byte by byte in a string of backslashes',
+      size: 20_000,
+      prepare: (size) =>
+        pushAll(
+          new JsonScan(bodyShape),
+          Array.from(Buffer.from(`{"a":"${'\\'.repeat(size)}`), (byte) => Buffer.of(byte)),
+        ),
+    },
+    {
+      what: 'the scan of a body, many short strings',
+      size: 50_000,
+      prepare: (size) => pushAll(new JsonScan(bodyShape), [Buffer.from(`[${'"\\"",'.repeat(size)}`)]),
+    },
+    {
+      what: 'the elements of a list of escaped quotes',
+      size: 50_000,
+      prepare: (size) => {
+        const json = `["${'\\\\\\"'.repeat(size)}"${',"x"'.repeat(size)}]`
+        return () => void elementsOf(json)
+      },
+    },
+    {
+      what: 'members of a whole answer that are replaced',
+      size: 900,
+      prepare: (size) => {
+        const object = Object.fromEntries(
+          Array.from({ length: Math.min(size, 900) }, (_, index) => [`m${index}`, index]),
+        )
+        const bytes = Buffer.from(JSON.stringify({ ...object, x: 'y'.repeat(size * 100) }))
+        return () => void restate(bytes, { model: '"p"' })
+      },
+    },
+    {
+      what: 'an event of many lines that is restated',
+      size: 20_000,
+      prepare: (size) => {
+        const block = `data: {"response":{\n${'data:\n'.repeat(size)}data: "model":"x"}}`
+        return () => void restateEvent(block, { id: '"x"' })
+      },
+    },
+    ...[chatSealing, messagesSealing].map((sealing, index) => ({
+      what: `marks of what is sealed, ${index === 0 ? 'responses' : 'messages'}`,
+      size: 3_000,
+      prepare: (size: number) => {
+        const item =
+          index === 0
+            ? { type: 'reasoning', encrypted_content: 'x"\\' }
+            : { type: 'thinking', thinking: '', signature: 'x"\\' }
+        const data = Array.from({ length: size }, () => item)
+        const text = JSON.stringify(data)
+        return () => {
+          sealText(sealing, text, data, 'someone')
+          unsealMember(sealing, text, 'someone')
+        }
+      },
+    })),
+    {
+      what: 'a refusal’s message',
+      size: 50_000,
+      prepare: (size) => {
+        const message = 'exceeds the maximum input token count exceeds context '.repeat(size / 50)
+        const bodies = [
+          { error: { type: 'invalid_request_error', code: 400, status: 'INVALID_ARGUMENT', message } },
+          { error: { type: 'BadRequestError', code: 400, message } },
+          { error: { message: ' '.repeat(size) } },
+        ].map((body) => JSON.stringify(body))
+        return () => {
+          for (const body of bodies) for (const status of [400, 429, 500]) refusalFault({ status }, body)
+        }
+      },
+    },
+  ]
+}
+
+/** What models wrote, as fusion reads it. */
+function modelText(): LinearRow[] {
+  const texts: readonly (readonly [string, string, (text: string) => unknown])[] = [
+    ['the object in a reply of braces', '{', findJsonObject],
+    ['the object in a reply of commas and blanks', '{},   ', findJsonObject],
+    ['the object in a reply of quotes', '{"\\', findJsonObject],
+    ['the pieces of a text without breaks', 'x', cutPieces],
+    ['the pieces of a text of breaks', '\n', cutPieces],
+    ['the cut of a text', 'x\n', (text) => cutText(text, 9_000)],
+    ['the words of a text', 'a1,', (text) => vectorise([text, text])],
+  ]
+  return texts.map(([what, unit, read]) => ({
+    what,
+    size: 30_000,
+    prepare: (size) => {
+      const text = unit.repeat(size)
+      return () => void read(text)
+    },
+  }))
+}
