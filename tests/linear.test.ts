@@ -6,7 +6,7 @@ import { linearRows } from './linear-rows.ts'
  * by other work on the machine. A linear reader takes as long for both, a quadratic one four times as long for the large.
  */
 const factor = 4
-const largestRatio = 2.2
+const largestRatio = 2.8
 /** What takes less than this for the large input is fast enough, whatever the ratio. */
 const negligibleMs = 3
 const maxRounds = 20
