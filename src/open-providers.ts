@@ -105,9 +105,9 @@ function common({ id, model, provider, failureDomain, facts, timeouts }: Backend
 
 async function configuredBackend(backend: BackendConfig, store: Store): Promise<ConfiguredBackend> {
   const { credential, provider } = backend
-  const { baseUrl, region, authHeader } = provider
+  const { baseUrl, region, authHeader, headers } = provider
   const format = backend.embeddings === undefined ? provider.format : embeddingsFormatId
-  const base = { ...common(backend), baseUrl, region, format, authHeader }
+  const base = { ...common(backend), baseUrl, region, format, authHeader, headers }
   if (credential === undefined) return base
   if (backend.managed) return { ...base, credential, managedBy: provider.name }
   return { ...base, credential, account: await accountOf(backend, store) }

@@ -81,6 +81,13 @@ describe('defaults', () => {
 })
 
 describe('what a file says', () => {
+  test('a provider’s further headers are kept by lower-case names, and a credential among them is refused', () => {
+    const text = (value: string): string =>
+      `providers:\n  mine: {preset: ollama, headers: {X-Team: "${value}"}}\nbackends:\n  a: {provider: mine, model: n}`
+    expect(loadText(text('a b')).backends[0]!.provider.headers).toEqual({ 'x-team': 'a b' })
+    expect(() => loadText(text(`sk-proj-${'a1B2'.repeat(12)}`))).toThrow()
+  })
+
   test('backends of one’s own replace the simulated ones, and frontier tries them in the order of the file', () => {
     const config = loadText(
       'backends:\n  b: {provider: ollama, model: m, reasoning: true, timeouts: {idle: 5s}}\n  a: {provider: mine, model: n, credential_env: KEY}\nproviders:\n  mine: {preset: custom, base_url: "https://models.example.com/v1/", auth_header: X-Key}',

@@ -110,6 +110,8 @@ export interface ProviderConfig {
   readonly region: string | undefined
   readonly format: FormatId | undefined
   readonly authHeader: string | undefined
+  /** Further headers of every request to it, by lower-case name. None of them is a credential. */
+  readonly headers: Readonly<Record<string, string>> | undefined
 }
 
 /** One provider, one model, one credential (contract 1). */

@@ -87,6 +87,7 @@ function plainBackend(backend: BackendConfig): Record<string, unknown> {
     region: provider.region,
     format: provider.format,
     auth_header: provider.authHeader,
+    headers: provider.headers,
     model: backend.model,
     credential: backend.credentialEnv === undefined ? undefined : `${masked} (from ${backend.credentialEnv})`,
     account: backend.credential === undefined || backend.managed ? undefined : (backend.account ?? 'local'),

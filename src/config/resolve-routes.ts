@@ -8,6 +8,7 @@ import type { Findings } from './findings.ts'
 import { readDurationMs } from './measures.ts'
 import { findPreset, presetNames, simulatedBackendIds, simulatedPreset } from './presets.ts'
 import { resolveFacts, resolveModelFacts } from './resolve-facts.ts'
+import { readHeaders } from './upstream-extras.ts'
 import { resolveCredential } from './resolve-credential.ts'
 import type { ConfigFile } from './schema.ts'
 
@@ -21,7 +22,13 @@ const simulatedCapabilities: Capabilities = {
 }
 
 /** What a provider that is used by its preset's name alone does not say. */
-const unsaid = { baseUrl: undefined, region: undefined, format: undefined, authHeader: undefined } as const
+const unsaid = {
+  baseUrl: undefined,
+  region: undefined,
+  format: undefined,
+  authHeader: undefined,
+  headers: undefined,
+} as const
 
 /** The declared providers, and the presets that backends name directly. */
 export function resolveProviders(file: ConfigFile, findings: Findings): Map<string, ProviderConfig> {
@@ -42,6 +49,9 @@ export function resolveProviders(file: ConfigFile, findings: Findings): Map<stri
         'name',
       )
     }
+    const headers = readHeaders(Object.entries(given.headers ?? {}).map(([header, value]) => `${header}: ${value}`))
+    if (typeof headers === 'string')
+      findings.add(['providers', name, 'headers'], headers, 'correct it, or leave it out')
     providers.set(name, {
       name,
       preset: given.preset,
@@ -49,6 +59,7 @@ export function resolveProviders(file: ConfigFile, findings: Findings): Map<stri
       region: given.region,
       format: given.format,
       authHeader: given.auth_header?.toLowerCase(),
+      headers: given.headers === undefined || typeof headers === 'string' ? undefined : headers,
     })
   }
   return providers

@@ -20,6 +20,7 @@ const maxOpen = 1_000_000
 const maxPrice = 1_000_000
 const maxOrigins = 100
 const maxFusionsAtOnce = 1000
+const maxHeaderCharacters = 1_000
 
 /** How a name in a map is written; it appears in headers and on command lines. */
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
@@ -191,6 +192,9 @@ export const configSchema = group({
       auth_header: shaped(headerShape, 'the name of a header')
         .optional()
         .describe('The header that carries the credential; authorization sends it as Bearer.'),
+      headers: map(headerShape, 'the name of a header', text('the value of a header', maxHeaderCharacters))
+        .optional()
+        .describe('Further headers of every request to it. They are shown as they are: no credentials.'),
     }),
   )
     .optional()

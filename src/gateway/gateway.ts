@@ -158,13 +158,12 @@ export class Gateway {
     const read = formats(given.format).readRequest(given.body)
     const profile = this.#profileOf(principal, read, given.format)
     const found = this.#backendsOf(profile.id, accountId)
-    const served = found instanceof Promise ? await found : found
-    if (served.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    const backends = found instanceof Promise ? await found : found
+    if (backends.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
     assertServed(read)
     const full = stored !== undefined && refersToStored(read) ? await stored.resolve(accountId, given, read) : undefined
     const request = full?.request ?? given
     const conversation = full === undefined ? read : formats(given.format).readRequest(request.body)
-    const backends = assertCapable(served, conversation, given.format, this.#parts.learned)
     const keeping = stored?.keeping(accountId, request, conversation, full?.resolved)
     const previousResponseId = given.previousResponseId ?? read.hints.previousResponseId
     const turn = { profile, request, conversation, backends, keeping, previousResponseId }
@@ -185,9 +184,14 @@ export class Gateway {
   /** Admits a request that is known to be well and has it answered. */
   async #serve(principal: Principal, turn: ServedTurn, sink: AnswerSink, plan?: FusedPlan): Promise<void> {
     const { mintId, log } = this.#parts
-    const { profile, request, conversation, backends, keeping, previousResponseId } = turn
+    const { profile, request, conversation, keeping, previousResponseId } = turn
     const { accountId, keyId, limits } = principal
     const fuser = plan?.fuser
+    // A fusion chooses its own members by what they can do.
+    const backends =
+      fuser === undefined
+        ? assertCapable(turn.backends, conversation, request.format, this.#parts.learned)
+        : turn.backends
     const bodies = fuser === undefined ? this.#parts : { ...this.#parts, relays: translatedOnly }
     const written = assertSayable(request, conversation, backends, bodies)
     const { id, format } = request

@@ -14,7 +14,7 @@ import type { Backend, Backends } from './ports.ts'
 import type { Asker } from './routing/backend-breakers.ts'
 import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import { contentKindOf } from './routing/content-kind.ts'
-import { assertCapable, needsOf } from './routing/capable-backends.ts'
+import { assertCapable, needsOf, preferCapable } from './routing/capable-backends.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
 import { planOrder } from './routing/plan-order.ts'
 import { sampleRequest } from './routing/sample-request.ts'
@@ -45,10 +45,13 @@ export async function planRoute(
     const served = await parts.backends.forProfile(profile.id, accountId)
     if (served.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
     assertServed(conversation)
-    const backends = assertCapable(served, conversation, question.format, parts.learned)
-    const incapable = served.filter((backend) => !backends.includes(backend))
     const asker = { accountId, contentKind: () => contentKindOf(conversation) }
-    const panel = planPanel(parts, profile, { conversation, backends, asker })
+    const panel = planPanel(parts, profile, { conversation, backends: served, asker })
+    const backends =
+      panel === undefined
+        ? assertCapable(served, conversation, question.format, parts.learned)
+        : preferCapable(served, conversation, parts.learned)
+    const incapable = served.filter((backend) => !backends.includes(backend))
     if (panel === undefined) assertSayable(request, conversation, backends, parts)
     const tokens = estimateTokens(conversation)
     const writer = requestWriter(request, conversation, parts)

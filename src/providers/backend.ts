@@ -6,6 +6,7 @@ import { UpstreamError } from '../domain/upstream.ts'
 import type { Backend, BackendTimeouts, UpstreamCall, UpstreamListener, UpstreamRequest } from '../gateway/ports.ts'
 import type { FormatId } from '../domain/format-id.ts'
 import type { Dialect } from '../formats/format.ts'
+import { reasoningFields, withCompanions } from '../formats/refusals/optional-fields.ts'
 import { formatById } from '../formats/formats.ts'
 import { Call } from './call.ts'
 import type { Route } from './call.ts'
@@ -141,8 +142,14 @@ function describe(spec: DescribedBackend): Omit<Backend, 'call' | 'issuer'> {
     owner: spec.owner,
     ...spec.facts,
     timeouts: spec.timeouts,
-    dialect: spec.dialect,
+    dialect: withoutReasoning(spec),
   }
+}
+
+/** A model that is declared not to reason is not asked to: servers refuse that. */
+function withoutReasoning({ dialect, facts }: DescribedBackend): Dialect {
+  if (facts?.capabilities?.reasoning !== false) return dialect
+  return { ...dialect, refusedFields: [...dialect.refusedFields, ...withCompanions(reasoningFields)] }
 }
 
 function requestHeaders(userAgent: string, spec: BackendSpec, credential: string | undefined): string {

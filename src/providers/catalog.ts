@@ -30,6 +30,8 @@ export interface ConfiguredBackend {
   readonly region?: string | undefined
   readonly format?: FormatId | undefined
   readonly authHeader?: string | undefined
+  /** Further headers of every request: name, in lower case, and value. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
   readonly failureDomain: string
   readonly facts?: ModelFacts | undefined
   readonly timeouts: BackendTimeouts
@@ -196,7 +198,7 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
         baseUrl: fillBaseUrl(baseUrl, { region: entry.region ?? own.region, project: own.project }),
         authHeader: entry.authHeader ?? spoken.authHeader,
         credential: entry.credential,
-        fixedHeaders: vendor.fixedHeaders,
+        fixedHeaders: { ...entry.headers, ...vendor.fixedHeaders },
         signing: vendor.signing,
       },
       pools,

@@ -255,7 +255,8 @@ export const vendors = {
     ...local,
     name: 'llama.cpp',
     baseUrl: 'http://127.0.0.1:8080/v1',
-    formats: chatFirst,
+    // Its streams of responses lack `output_index`.
+    formats: chat,
     dialect: classic,
     exampleModel: 'default',
   },

@@ -7,6 +7,7 @@ import { translatedOnly } from '../backend-body.ts'
 import { estimateUsage } from '../estimate-tokens.ts'
 import { Failover } from '../failover.ts'
 import type { FusedSurface } from '../fused-answer.ts'
+import { preferCapable } from '../routing/capable-backends.ts'
 import type { Backend } from '../ports.ts'
 
 /** One turn of the model that answers, asked of one backend after the other until one begins (contract 5). */
@@ -40,7 +41,8 @@ export class OuterTurn implements Disposable {
     this.#events = new AnswerEvents(port.clock)
     const fusionDepth = isBehindRun ? (request.fusionDepth ?? 0) + 1 : request.fusionDepth
     const sent = { ...request, passedHeaders: undefined, fusionDepth }
-    const asked = { request: sent, accountId, conversation, backends, written: undefined }
+    const able = preferCapable(backends, conversation, parts.learned)
+    const asked = { request: sent, accountId, conversation, backends: able, written: undefined }
     this.#failover = new Failover({ ...parts, relays: translatedOnly }, asked, (backend) => {
       // What a backend said before it failed is not part of the next one's answer.
       this.#events = new AnswerEvents(port.clock)

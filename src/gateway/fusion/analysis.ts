@@ -6,13 +6,13 @@ import { isArray } from '../../formats/fields.ts'
 const maxEntries = 8
 const maxCharacters = 400
 
-const answerTypes = ['open', 'closed', 'code', 'structured', 'action'] as const satisfies readonly AnswerType[]
+export const answerTypes = ['open', 'closed', 'code', 'structured', 'action'] as const satisfies readonly AnswerType[]
 
 export const criteria = ['correct', 'complete', 'grounded', 'instruction', 'format'] as const
 /** What the judge gives one candidate, whole numbers from 0 to 10. */
 export type Scores = Readonly<Record<(typeof criteria)[number], number>>
 
-const verdicts = ['adopt', 'synthesize', 'insufficient'] as const satisfies readonly Verdict[]
+export const verdicts = ['adopt', 'synthesize', 'insufficient'] as const satisfies readonly Verdict[]
 
 /** What the judge found, checked: letters are those of candidates, lists and texts are short (research fusion 2.2). */
 export interface Analysis {

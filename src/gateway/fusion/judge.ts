@@ -1,5 +1,6 @@
 import type { CallRole } from '../../domain/fusion-record.ts'
 import type { AssistantPart, Conversation, InputPart, Turn } from '../../domain/conversation.ts'
+import { analysisFormat } from './analysis-schema.ts'
 import { readAnalysis, type Analysis } from './analysis.ts'
 import { makeCall, type CallEnd } from './call.ts'
 import { isClose } from './decide.ts'
@@ -95,7 +96,9 @@ function judgeRequest(
       { turns, hints },
       { maxOutputTokens: outputLimit(judge, maxAnalysisTokens), ...(reasons ? {} : { temperature: 0 }) },
     ),
-    ...(judge.capabilities?.structured_outputs === true ? { outputFormat: { type: 'json_object' as const } } : {}),
+    ...(judge.capabilities?.structured_outputs === true
+      ? { outputFormat: analysisFormat(shown.map(({ label }) => label)) }
+      : {}),
   }
 }
 

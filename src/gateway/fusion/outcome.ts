@@ -73,7 +73,8 @@ export function nobodyAnswered(run: FusionRun): ServiceError {
     const problem = 'parameters.max_cost_usd is too low for a single answer. Send a higher one, or a shorter request.'
     return new ServiceError('invalid_request', { param: 'parameters.max_cost_usd', words: { problem } })
   }
-  if (areAll('rejected_content')) return new ServiceError('content_rejected', { status: 400, words: { said: 400 } })
+  if (areAll('rejected_content') || areAll('not_capable'))
+    return new ServiceError('content_rejected', { status: 400, words: { said: 400 } })
   if (areAll('context_too_long')) return new ServiceError('context_length_exceeded', { words: { profile } })
   if (areAll('not_found')) return new ServiceError('upstream_misconfigured')
   if (areAll('rejected_credentials')) return new ServiceError('upstream_credentials_rejected')

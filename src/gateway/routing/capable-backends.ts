@@ -65,6 +65,17 @@ export function assertCapable(
   return capable
 }
 
+/** The same where a refusal would come too late: all backends where none can do it, for them to say so. */
+export function preferCapable(
+  backends: readonly Backend[],
+  conversation: Conversation,
+  learned: LearnedLimits,
+): readonly Backend[] {
+  if (!backends.some((backend) => isLimited(backend, learned))) return backends
+  const { capable } = capableBackends(backends, conversation, learned)
+  return capable.length === 0 ? backends : capable
+}
+
 /** Whether anything is known that a backend cannot do: of most nothing is, and requests need not be looked through. */
 function isLimited(backend: Backend, learned: LearnedLimits): boolean {
   return backend.capabilities !== undefined || backend.contextWindow !== undefined || learned.hasLessonsOf(backend)
