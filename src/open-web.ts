@@ -36,6 +36,7 @@ import type { ShownBackend, WebParts } from './web/web-parts.ts'
 const limiterWindowMs = 10 * 60_000
 const lettersPerWindow = 20
 const triesPerWindow = 60
+const downloadsPerWindow = 10
 /** When a key was last used is looked up among so many of the account's latest requests. */
 const lastUsesAmong = 2_000
 
@@ -81,6 +82,7 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
       limiters: {
         letters: new RateLimiter(lettersPerWindow, limiterWindowMs, clock),
         tries: new RateLimiter(triesPerWindow, limiterWindowMs, clock),
+        downloads: new RateLimiter(downloadsPerWindow, limiterWindowMs, clock),
       },
       async usageOf({ id, planId }) {
         const plan = config.plans.find((known) => known.id === planId)

@@ -26,11 +26,17 @@ export class FairShare {
     return this.#held.get(holder) ?? 0
   }
 
-  /** Takes so much on behalf of all of these holders, or nothing and gives false where it would be over the share of one of them. */
-  take(holders: readonly string[], amount = 1): boolean {
+  /** Whether so much could be taken now on behalf of all of these holders. */
+  has(holders: readonly string[], amount = 1): boolean {
     const free = this.limit - this.#used
     if (amount > free) return false
     for (const holder of holders) if (this.heldBy(holder) + amount > weight * free) return false
+    return true
+  }
+
+  /** Takes so much on behalf of all of these holders, or nothing and gives false where it would be over the share of one of them. */
+  take(holders: readonly string[], amount = 1): boolean {
+    if (!this.has(holders, amount)) return false
     for (const holder of holders) this.#held.set(holder, this.heldBy(holder) + amount)
     this.#used += amount
     return true

@@ -14,7 +14,10 @@ import type { ResponseStore } from './response-store.ts'
 import { rewriteRequest } from './rewrite-request.ts'
 import { readItems, readObject } from './sealed-texts.ts'
 import { giveWay } from './turns.ts'
+import type { RequestWork } from './unadmitted-work.ts'
 
+/** What a request refers to by items may stand in stored answers of so many of the largest bodies, sealed. */
+const openedBodies = 4
 /** Answers that one request may go on from, one behind the other. */
 const maxLinks = 1_000
 
@@ -82,6 +85,7 @@ export class StoredResponses {
     let links = 0
     if (previousResponseId !== undefined) {
       const chain = await this.#chain(accountId, previousResponseId)
+      for (const { sealedInput, sealedOutput } of chain) request.work?.spend(sealedInput.length + sealedOutput.length)
       bytes = chain.at(-1)!.chainBytes
       links = chain.length
       for (const turn of chain) {
@@ -92,7 +96,7 @@ export class StoredResponses {
         await giveWay(turn.sealedInput)
       }
     }
-    const found = await this.#items(accountId, references)
+    const found = await this.#items(accountId, references, request.work)
     const own: JsonObject[] = []
     for (const item of inputItems(request.body['input'])) {
       const { type, id } = item
@@ -110,18 +114,20 @@ export class StoredResponses {
     }
   }
 
-  /** The response object as its caller saw it. @throws ServiceError `response_not_found`, `store_unavailable` */
-  async find(accountId: string, id: string): Promise<JsonObject> {
+  /** The response object as its caller saw it. @throws ServiceError `response_not_found`, `store_unavailable`; what `work` throws */
+  async find(accountId: string, id: string, work?: RequestWork): Promise<JsonObject> {
     const stored = await this.#ask(() => this.#parts.store.find(accountId, id, this.#sinceMs()))
     if (stored === undefined) throw new ServiceError('response_not_found')
+    work?.spend(stored.sealedResponse.length + stored.sealedOutput.length)
     const response = await readObject(this.#parts, accountId, id, 'response', stored.sealedResponse)
     return { ...response, output: await readItems(this.#parts, accountId, id, 'output', stored.sealedOutput) }
   }
 
   /** What was asked for an answer, every item with an id. @throws ServiceError as `find` */
-  async inputOf(accountId: string, id: string): Promise<readonly JsonObject[]> {
+  async inputOf(accountId: string, id: string, work?: RequestWork): Promise<readonly JsonObject[]> {
     const stored = await this.#ask(() => this.#parts.store.find(accountId, id, this.#sinceMs()))
     if (stored === undefined) throw new ServiceError('response_not_found')
+    work?.spend(stored.sealedInput.length)
     return withIds(await readItems(this.#parts, accountId, id, 'input', stored.sealedInput), id)
   }
 
@@ -148,7 +154,11 @@ export class StoredResponses {
     return turns.toReversed()
   }
 
-  async #items(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, JsonObject>> {
+  async #items(
+    accountId: string,
+    ids: readonly string[],
+    work: RequestWork | undefined,
+  ): Promise<ReadonlyMap<string, JsonObject>> {
     if (ids.length === 0) return new Map()
     if (ids.length > maxReferences) {
       throw invalidRequest(
@@ -156,7 +166,8 @@ export class StoredResponses {
         `input has more than ${maxReferences} item_reference items. Send the items themselves.`,
       )
     }
-    const found = await this.#ask(() => findItems(this.#parts, accountId, new Set(ids), this.#sinceMs()))
+    const parts = { ...this.#parts, maxOpenedBytes: openedBodies * this.#parts.maxBytes }
+    const found = await this.#ask(() => findItems(parts, accountId, new Set(ids), this.#sinceMs(), work))
     const missing = ids.find((id) => !found.has(id))
     if (missing !== undefined) throw itemNotFound(missing)
     return found

@@ -23,10 +23,14 @@ interface Counted extends Told {
   holders: number
 }
 
-/** What all connections may hold together: where that is not enough, the connection that was idle longest forgets. */
+/**
+ * What all connections may hold together. Where that is not enough, the account that holds the most forgets, beginning with
+ * its connection that was idle longest: no account loses what it holds because another holds more (contract 9.9).
+ */
 export class MemoryBudget {
   readonly #maxChars: number
   readonly #owners = new Set<ConnectionMemory>()
+  readonly #ofAccount = new Map<string, number>()
   #chars = 0
 
   constructor(maxChars = maxTotalChars) {
@@ -41,12 +45,19 @@ export class MemoryBudget {
   /** Counts what one connection holds more, or less where `chars` is negative. */
   count(owner: ConnectionMemory, chars: number): void {
     this.#chars += chars
+    const held = (this.#ofAccount.get(owner.accountId) ?? 0) + chars
+    if (held > 0) this.#ofAccount.set(owner.accountId, held)
+    else this.#ofAccount.delete(owner.accountId)
     if (chars <= 0) return
     this.use(owner)
-    for (const idle of this.#owners) {
-      if (this.#chars <= this.#maxChars) return
-      idle.clear()
-    }
+    while (this.#chars > this.#maxChars) this.#forgetOne()
+  }
+
+  #forgetOne(): void {
+    let largest = ''
+    for (const [accountId, chars] of this.#ofAccount)
+      if (chars > (this.#ofAccount.get(largest) ?? 0)) largest = accountId
+    for (const idle of this.#owners) if (idle.accountId === largest) return idle.clear()
   }
 
   /** Says that a connection is in use. */
@@ -62,12 +73,15 @@ export class MemoryBudget {
 
 /** What was said on one connection and is kept nowhere else (wire 5): in memory, bounded, and gone with the connection. */
 export class ConnectionMemory {
+  /** Whose connection it is. */
+  readonly accountId: string
   readonly #budget: MemoryBudget
   readonly #maxChars: number
   readonly #answers = new Map<string, Counted>()
 
   /** `maxChars` bounds what one answer has behind it: more could not be asked again anyway. */
-  constructor(budget: MemoryBudget, maxChars: number) {
+  constructor(budget: MemoryBudget, maxChars: number, accountId: string) {
+    this.accountId = accountId
     this.#budget = budget
     this.#maxChars = maxChars
   }

@@ -6,6 +6,7 @@ import { countInput } from '../gateway/count-input.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { AnswerSink, ModelRequest, Principal } from '../gateway/ports.ts'
 import type { StoredResponses } from '../gateway/stored-responses.ts'
+import type { UnadmittedWork } from '../gateway/unadmitted-work.ts'
 import type { AttemptLimiter } from './attempt-limiter.ts'
 import type { Intake } from './intake.ts'
 import { sendJson } from './respond.ts'
@@ -26,6 +27,7 @@ export interface ResponsesApiParts {
   /** Counts the requests that the plan does not (contract 4.3). */
   readonly uncounted: AttemptLimiter
   readonly intake: Intake
+  readonly work: UnadmittedWork
   readonly signalsOf: (principal: Principal) => Promise<UsageSignals | undefined>
   readonly readRequest: (exchange: Exchange) => Promise<ModelRequest>
   readonly sinkFor: (exchange: Exchange) => AnswerSink
@@ -89,7 +91,7 @@ export class ResponsesApi {
     if (queryOf(request.url).get('stream') === 'true') {
       throw invalidRequest('stream', 'A stored response is not streamed again. Ask for it without stream.')
     }
-    return this.#parts.stored.find(accountId, known(id))
+    return this.#parts.stored.find(accountId, known(id), this.#parts.work.begin(accountId))
   }
 
   async #remove({ accountId }: Principal, id: string): Promise<JsonObject> {
@@ -98,7 +100,7 @@ export class ResponsesApi {
   }
 
   async #cancel({ accountId }: Principal, id: string): Promise<JsonObject> {
-    await this.#parts.stored.find(accountId, known(id))
+    await this.#parts.stored.find(accountId, known(id), this.#parts.work.begin(accountId))
     throw invalidRequest(
       'response_id',
       'Only responses that were created with background=true can be cancelled, and none are made in the background here.',
@@ -113,7 +115,7 @@ export class ResponsesApi {
     }
     const order = query.get('order') ?? 'desc'
     if (order !== 'asc' && order !== 'desc') throw invalidRequest('order', 'order must be asc or desc.')
-    const items = await this.#parts.stored.inputOf(accountId, known(id))
+    const items = await this.#parts.stored.inputOf(accountId, known(id), this.#parts.work.begin(accountId))
     const ordered = order === 'asc' ? items : items.toReversed()
     const after = query.get('after')
     const start = after === null ? 0 : ordered.findIndex((item) => item['id'] === after) + 1

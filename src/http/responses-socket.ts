@@ -3,6 +3,7 @@ import { WebSocket } from 'ws'
 import { describeBug } from '../domain/bugs.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
+import type { FairShare } from '../domain/fair-share.ts'
 import type { EventLog } from '../domain/events.ts'
 import { ConnectionMemory, type MemoryBudget } from './connection-memory.ts'
 import { noteEnding, type SocketTurns, type TurnOf } from './socket-turns.ts'
@@ -24,11 +25,14 @@ const controlFrameBytes = 6
 const goingAway = 1001
 const normal = 1000
 const policyViolation = 1008
+const tryAgainLater = 1013
 
 /** What connections use of the API that they are a part of. */
 export interface SocketParts {
   readonly turns: SocketTurns
   readonly budget: MemoryBudget
+  /** Bytes of messages that came and whose turn has not, of all connections, by account. */
+  readonly waitingBytes: FairShare
   readonly clock: Clock
   readonly limits: { readonly bodyBytes: number; readonly bodyMs: number }
   readonly nowMs: () => number
@@ -42,6 +46,9 @@ export class ResponsesSocket {
   readonly #end: SocketEnd
   readonly #request: IncomingMessage
   readonly #memory: ConnectionMemory
+  readonly #holders: readonly string[]
+  /** What it holds of the bytes that all connections share. */
+  #heldBytes = 0
   readonly #waiting: Buffer[] = []
   #waitingBytes = 0
   #turn: TurnOf | undefined
@@ -60,11 +67,12 @@ export class ResponsesSocket {
   #stuckLooks = 0
   #timer: Timer
 
-  constructor(parts: SocketParts, end: SocketEnd, request: IncomingMessage) {
+  constructor(parts: SocketParts, end: SocketEnd, request: IncomingMessage, accountId: string) {
     this.#parts = parts
     this.#end = end
     this.#request = request
-    this.#memory = new ConnectionMemory(parts.budget, parts.limits.bodyBytes)
+    this.#memory = new ConnectionMemory(parts.budget, parts.limits.bodyBytes, accountId)
+    this.#holders = [accountId]
     this.#openedMs = parts.clock.monotonicMs()
     this.#lastTurnMs = this.#openedMs
     this.#timer = parts.clock.after(lookMs, () => this.#look())
@@ -107,6 +115,21 @@ export class ResponsesSocket {
   #count(bytes: number): void {
     if (this.#partialBytes === 0) this.#partialSinceMs = this.#parts.clock.monotonicMs()
     this.#partialBytes += bytes
+    if (this.#isLeaving || this.#hold()) return
+    // Its account has its share of what all connections may hold.
+    this.#say('websocket_queue_full')
+    this.#close(tryAgainLater, 'websocket_queue_full')
+    this.#end.raw.pause()
+  }
+
+  /** Keeps the share in step with what waits here; false where that is more than the account may hold. */
+  #hold(): boolean {
+    const { waitingBytes } = this.#parts
+    const more = this.#partialBytes + this.#waitingBytes - this.#heldBytes
+    if (more > 0 && !waitingBytes.take(this.#holders, more)) return false
+    if (more < 0) waitingBytes.give(this.#holders, -more)
+    this.#heldBytes += more
+    return true
   }
 
   /** Also what cannot be read waits for its turn, so that no error stands between the events of an answer. */
@@ -124,6 +147,7 @@ export class ResponsesSocket {
     this.#waiting.push(bytes)
     this.#waitingBytes += bytes.length
     this.#goOn()
+    this.#hold()
   }
 
   /** Begins the next turn, or closes where no further one is to come. */
@@ -138,6 +162,7 @@ export class ResponsesSocket {
     const bytes = this.#waiting.shift()
     if (bytes !== undefined) {
       this.#waitingBytes -= bytes.length
+      this.#hold()
       this.#turn = this.#turnOf(bytes)
       this.#run(this.#turn).catch((error: unknown) => this.#giveUp(error))
     } else if (this.#isDraining) {
@@ -219,6 +244,9 @@ export class ResponsesSocket {
     this.#isLeaving = true
     this.#timer.cancel()
     this.#waiting.length = 0
+    this.#waitingBytes = 0
+    this.#partialBytes = 0
+    this.#hold()
     this.#turn?.sink.leave()
     this.#memory.clear()
   }

@@ -1,5 +1,6 @@
 import { WebSocketServer, type ServerOptions } from 'ws'
 import { invalidRequest, ServiceError } from '../domain/errors.ts'
+import { FairShare } from '../domain/fair-share.ts'
 import { MemoryBudget } from './connection-memory.ts'
 import type { EdgeGate } from './edge-gate.ts'
 import { checkHeaders } from './request-headers.ts'
@@ -9,9 +10,12 @@ import { usageHeaders } from './signals.ts'
 import { nothingAt } from './unserved.ts'
 import { SocketTurns, type TurnsParts } from './socket-turns.ts'
 
-/** Connections of one account at once, and of all together. */
+/** Connections of one account at once, and of all together, which accounts share fairly. */
 const maxOfAccount = 256
 const maxOpen = 4_000
+/** Bytes of messages that wait on all connections together: at least this many, and as many of the largest messages. */
+const minWaitingBytes = 64 * 1024 * 1024
+const minWaitingMessages = 12
 /** A message may be this much larger than the largest body: its sender then reads why it is refused, and is not cut off. */
 const maxExcessBytes = 1024 * 1024
 /** A caller that does not answer our closing is cut after this. */
@@ -21,7 +25,7 @@ const keyShape = /^[+/0-9A-Za-z]{22}==$/
 const versions = ['13', '8']
 
 /** What WebSockets use of the API that they are a part of. */
-export interface SocketsParts extends TurnsParts, Omit<SocketParts, 'turns' | 'budget' | 'limits'> {
+export interface SocketsParts extends TurnsParts, Omit<SocketParts, 'turns' | 'budget' | 'waitingBytes' | 'limits'> {
   readonly limits: TurnsParts['limits'] & SocketParts['limits']
   readonly baseUrl: string
   readonly edgeGate: EdgeGate | undefined
@@ -35,12 +39,13 @@ export class ResponsesSockets {
   readonly #socketParts: SocketParts
   readonly #server: WebSocketServer
   readonly #open = new Set<ResponsesSocket>()
-  readonly #ofAccount = new Map<string, number>()
+  readonly #share = new FairShare(maxOpen)
   #isDraining = false
 
   constructor(parts: SocketsParts) {
     this.#parts = parts
-    this.#socketParts = { ...parts, turns: new SocketTurns(parts), budget: new MemoryBudget() }
+    const waitingBytes = new FairShare(Math.max(minWaitingBytes, minWaitingMessages * parts.limits.bodyBytes))
+    this.#socketParts = { ...parts, turns: new SocketTurns(parts), budget: new MemoryBudget(), waitingBytes }
     // Its types do not know `closeTimeout` yet.
     const options: ServerOptions & { closeTimeout: number } = {
       noServer: true,
@@ -101,10 +106,12 @@ export class ResponsesSockets {
 
   #checkRoom(accountId: string): void {
     if (this.#isDraining) throw new ServiceError('restarting', { retryAfterSeconds: 1 })
-    if ((this.#ofAccount.get(accountId) ?? 0) >= maxOfAccount) {
+    if (this.#share.heldBy(accountId) >= maxOfAccount) {
       throw this.#useHttp(`This account has ${maxOfAccount} WebSockets open, as many as it may have.`)
     }
-    if (this.#open.size >= maxOpen) throw this.#useHttp('This server has as many WebSockets open as it can hold.')
+    if (!this.#share.has([accountId])) {
+      throw this.#useHttp('This server has as many WebSockets open as it can hold, or as it can hold for one account.')
+    }
   }
 
   /** With this status clients go on over HTTP at once (wire 0.12). */
@@ -119,19 +126,15 @@ export class ResponsesSockets {
       for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)
     })
     this.#server.handleUpgrade(request, raw, head, (socket) => {
-      const opened = new ResponsesSocket(this.#socketParts, { socket, raw }, request)
+      const opened = new ResponsesSocket(this.#socketParts, { socket, raw }, request, accountId)
+      const isCounted = this.#share.take([accountId])
       this.#open.add(opened)
-      this.#ofAccount.set(accountId, (this.#ofAccount.get(accountId) ?? 0) + 1)
-      raw.once('close', () => this.#forget(opened, accountId))
+      raw.once('close', () => {
+        this.#open.delete(opened)
+        if (isCounted) this.#share.give([accountId])
+      })
     })
     this.#server.removeAllListeners('headers')
-  }
-
-  #forget(closed: ResponsesSocket, accountId: string): void {
-    this.#open.delete(closed)
-    const left = (this.#ofAccount.get(accountId) ?? 1) - 1
-    if (left > 0) this.#ofAccount.set(accountId, left)
-    else this.#ofAccount.delete(accountId)
   }
 }
 

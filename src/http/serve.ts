@@ -14,7 +14,7 @@ const closeIdleMs = 50
 /** How often Node looks for connections that are too slow. */
 const checkMs = 2_000
 /** When a caller that has closed its side is asked again whether it is there. */
-const askAgainMs = [50, 250, 1_000]
+const askAgainMs = [20, 100, 500, 1_500]
 /** A caller that takes nothing of a complete answer for this long is given up. */
 const slowReaderMs = 60_000
 

@@ -52,7 +52,7 @@ const refusalPages = {
   too_many: {
     status: 429,
     title: 'That was too often',
-    text: 'Too many tries came from your address. Wait a minute, then try again.',
+    text: 'Too many tries came from your address or account. Wait ten minutes, then try again.',
   },
   unavailable: {
     status: 503,

@@ -29,6 +29,8 @@ interface Limiters {
   readonly letters: RateLimiter
   /** Codes, links and keys that are tried. */
   readonly tries: RateLimiter
+  /** Downloads of all that an account has, by account: they open every stored answer. */
+  readonly downloads: RateLimiter
 }
 
 /** A backend that belongs to no single account, as everybody may see it. */

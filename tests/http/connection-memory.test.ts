@@ -5,7 +5,7 @@ const budget = (): MemoryBudget => new MemoryBudget(1_000)
 
 describe('what was said on a connection', () => {
   test('is told from its beginning, whichever answer is gone on from', () => {
-    const memory = new ConnectionMemory(budget(), 1_000)
+    const memory = new ConnectionMemory(budget(), 1_000, 'acc')
     memory.keep('a', '1', { storedId: 'resp_stored' })
     memory.keep('b', '2', { before: memory.find('a') })
     memory.keep('c', '', { before: memory.find('b') })
@@ -16,7 +16,7 @@ describe('what was said on a connection', () => {
   })
 
   test('stays for those that went on from an answer which is forgotten itself', () => {
-    const memory = new ConnectionMemory(budget(), 1_000)
+    const memory = new ConnectionMemory(budget(), 1_000, 'acc')
     memory.keep('a', '1', {})
     memory.keep('b', '2', { before: memory.find('a') })
     memory.forget('a')
@@ -25,7 +25,7 @@ describe('what was said on a connection', () => {
   })
 
   test('is not kept where what came before was forgotten meanwhile', () => {
-    const memory = new ConnectionMemory(budget(), 1_000)
+    const memory = new ConnectionMemory(budget(), 1_000, 'acc')
     memory.keep('a', '1', {})
     const before = memory.find('a')
     memory.clear()
@@ -34,14 +34,14 @@ describe('what was said on a connection', () => {
   })
 
   test('is not kept beyond what one request can tell', () => {
-    const memory = new ConnectionMemory(budget(), 10)
+    const memory = new ConnectionMemory(budget(), 10, 'acc')
     memory.keep('a', 'x'.repeat(6), {})
     memory.keep('b', 'x'.repeat(6), { before: memory.find('a') })
     expect([memory.find('a'), memory.find('b')].map((found) => found?.chars)).toEqual([6, undefined])
   })
 
   test('is told again under an id that its backend gives twice', () => {
-    const memory = new ConnectionMemory(budget(), 1_000)
+    const memory = new ConnectionMemory(budget(), 1_000, 'acc')
     memory.keep('a', '1', {})
     memory.keep('a', '2', { before: memory.find('a') })
     expect(tellAll(memory.find('a')!).text).toBe('1,2')
@@ -50,14 +50,14 @@ describe('what was said on a connection', () => {
 
 describe('all that is kept is bounded', () => {
   test('one connection can go on from its last 32 answers', () => {
-    const memory = new ConnectionMemory(budget(), 1_000)
+    const memory = new ConnectionMemory(budget(), 1_000, 'acc')
     for (let index = 0; index < 100; index++) memory.keep(`${index}`, 'x', {})
     expect(memory.find('67')).toBeUndefined()
     expect(memory.find('68')).toBeDefined()
   })
 
   test('a chain of more than a thousand answers is not gone on from', () => {
-    const memory = new ConnectionMemory(new MemoryBudget(), 1_000_000)
+    const memory = new ConnectionMemory(new MemoryBudget(), 1_000_000, 'acc')
     memory.keep('0', 'x', {})
     for (let index = 1; index <= 1_000; index++) memory.keep(`${index}`, 'x', { before: memory.find(`${index - 1}`) })
     expect(memory.find('999')?.links).toBe(1_000)
@@ -66,7 +66,7 @@ describe('all that is kept is bounded', () => {
 
   test('the connection that was idle longest forgets for the others', () => {
     const all = budget()
-    const [idle, busy, last] = [0, 1, 2].map(() => new ConnectionMemory(all, 1_000)) as [
+    const [idle, busy, last] = [0, 1, 2].map(() => new ConnectionMemory(all, 1_000, 'acc')) as [
       ConnectionMemory,
       ConnectionMemory,
       ConnectionMemory,
@@ -81,7 +81,7 @@ describe('all that is kept is bounded', () => {
 
   test('nothing is counted any more once all connections are gone, whatever they kept and forgot', () => {
     const all = new MemoryBudget(5_000)
-    const memories = Array.from({ length: 5 }, () => new ConnectionMemory(all, 2_000))
+    const memories = Array.from({ length: 5 }, () => new ConnectionMemory(all, 2_000, 'acc'))
     let seed = 7
     const random = (below: number): number => {
       seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648

@@ -7,7 +7,7 @@ import { operatorActions } from '../../domain/operators.ts'
 import { codeField } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
 import { mailFailed, outboxHint, tooOften, wrongCode } from '../pages/proof-forms.ts'
-import { networkOf } from '../rate-limiter.ts'
+import { addressGroup } from '../../domain/networks.ts'
 import { redirect } from '../redirect.ts'
 import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
@@ -73,7 +73,7 @@ async function sendCode(visit: OperatorVisit): Promise<Response> {
     const started = await startConfirming(
       { ...identity, sendMail, appUrl },
       { operator, sessionId: session.id },
-      { network: networkOf(peer) },
+      { network: addressGroup(peer) },
     )
     if ('tooMany' in started) return await ask(visit, tooOften(started, clock.nowMs()))
     return redirect(`/operator/confirm/${started.proof.id}?next=${encodeURIComponent(nextOf(visit))}`)

@@ -7,7 +7,7 @@ import { describeBrowser } from '../browser-name.ts'
 import { codeField, emailField } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
 import { outboxHint, mailFailed, tooOften, wrongCode } from '../pages/proof-forms.ts'
-import { networkOf } from '../rate-limiter.ts'
+import { addressGroup } from '../../domain/networks.ts'
 import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
 import { endedSessionCookie, sessionCookie } from '../session-cookie.ts'
@@ -73,7 +73,7 @@ async function sendCode(visit: DoorVisit): Promise<Response> {
   if (address === undefined) return showDoor(visit, 'That is not an email address. It looks like name@example.com.')
   try {
     const started = await startProof({ ...identity, sendMail, appUrl }, address, 'operator_sign_in', {
-      network: networkOf(peer),
+      network: addressGroup(peer),
     })
     if ('tooMany' in started) return await showDoor(visit, tooOften(started, clock.nowMs()))
     return redirect(`/operator/sign-in/code/${started.proof.id}?next=${encodeURIComponent(nextOf(visit))}`)

@@ -23,6 +23,7 @@ export const dataRoutes: readonly Route[] = [
 ]
 
 function giveEverything(visit: AccountVisit): Response {
+  visit.parts.limiters.downloads.take(visit.signedIn.account.id)
   return download('svc-router-account.json', streamAccountData(visit))
 }
 

@@ -7,7 +7,7 @@ import { identityOf } from '../control.ts'
 import { codeField, emailField } from '../field.ts'
 import { csrfInput, page } from '../layout.ts'
 import { withNotice } from '../notices.ts'
-import { networkOf } from '../rate-limiter.ts'
+import { addressGroup } from '../../domain/networks.ts'
 import { redirect } from '../redirect.ts'
 import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
@@ -56,7 +56,7 @@ async function sendCode(visit: AccountVisit): Promise<Response> {
   if (address === undefined)
     return askForAddress(visit, 'That is not an email address. It looks like name@example.com.')
   try {
-    const asker = { network: networkOf(peer), accountId: signedIn.account.id }
+    const asker = { network: addressGroup(peer), accountId: signedIn.account.id }
     const started = await startProof({ ...identity, sendMail, appUrl }, address, 'add_email', asker)
     if ('tooMany' in started) return askForAddress(visit, tooOften(started, clock.nowMs()))
     return redirect(`/account/emails/${started.proof.id}`)

@@ -4,7 +4,7 @@ import { readEmailAddress, type AccountPurpose } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
 import { emailField } from '../field.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
-import { networkOf } from '../rate-limiter.ts'
+import { addressGroup } from '../../domain/networks.ts'
 import { ownPath, redirect } from '../redirect.ts'
 import { PageRefusal } from '../refusals.ts'
 import type { Visit } from '../visit.ts'
@@ -61,7 +61,7 @@ export async function sendCode(visit: Visit, it: AddressPage): Promise<Response>
   if (address === undefined)
     return showAddressPage(visit, it, 'That is not an email address. It looks like name@example.com.')
   try {
-    const asker = { network: networkOf(peer) }
+    const asker = { network: addressGroup(peer) }
     const started = await startProof({ ...identity, sendMail, appUrl }, address, it.purpose, asker)
     if ('tooMany' in started) return showAddressPage(visit, it, tooOften(started, clock.nowMs()))
     const next = ownPath(form.text('next'), '')
