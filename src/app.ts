@@ -28,6 +28,7 @@ import { openStatus } from './open-status.ts'
 import { openStorage, type Storage } from './open-storage.ts'
 import { openMail, openWeb } from './open-web.ts'
 import { startProviderErrorSweep } from './storage/provider-error-sweep.ts'
+import type { Store } from './storage/store.ts'
 import { startRequestSweep } from './storage/request-sweep.ts'
 import { startResponseSweep } from './storage/response-sweep.ts'
 import { listenForWeb } from './web/serve-web.ts'
@@ -102,6 +103,7 @@ export async function startApp(
   parts.defer(startProviderErrorSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
   const gatewayFor = (config: Config): Gateway =>
     buildGateway(config, {
+      findAccount: (id) => storage.store.findAccount(id),
       providerErrors,
       ledger: storage.ledger,
       keys,
@@ -146,6 +148,7 @@ export async function startApp(
 
 interface GatewayNeeds {
   readonly ledger: Ledger
+  readonly findAccount: Store['findAccount']
   readonly keys: KeyDirectory
   readonly providers: Awaited<ReturnType<typeof openProviders>>
   readonly breakers: CircuitBreakers
@@ -159,7 +162,7 @@ interface GatewayNeeds {
 
 function buildGateway(
   config: Config,
-  { ledger, keys, providers, breakers, stored, notes, providerErrors, clock, random, log }: GatewayNeeds,
+  { ledger, findAccount, keys, providers, breakers, stored, notes, providerErrors, clock, random, log }: GatewayNeeds,
 ): Gateway {
   const { pepper, previousPepper } = config.secrets
   const plans = new Map(config.plans.map((plan) => [plan.id, plan]))
@@ -174,6 +177,7 @@ function buildGateway(
       keys,
       digests: new DigestMemory(previousPepper === undefined ? [pepper] : [pepper, previousPepper]),
       planById: (id) => plans.get(id),
+      findAccount,
       nowMs: () => clock.nowMs(),
     },
     profiles: config.profiles,

@@ -11,6 +11,7 @@ import { formatById, relayById } from './formats/formats.ts'
 import type { AnswerContext } from './formats/format.ts'
 import { membersOf } from './gateway/fusion/members.ts'
 import type { SubCall } from './gateway/fusion/ports.ts'
+import { alwaysGranted } from './gateway/call-grant.ts'
 import { callMember } from './gateway/member-call.ts'
 import type { Backend } from './gateway/ports.ts'
 import { CircuitBreakers } from './gateway/routing/circuit-breakers.ts'
@@ -77,7 +78,10 @@ export async function openModels(
     callModel(member, call, signal) {
       const backend = backends.find(({ id }) => id === member.id)
       if (backend === undefined) throw new UpstreamError('unreachable')
-      return callMember({ parts, context: contextOf(call), accountId, backend, call, depth, record: () => {} }, signal)
+      return callMember(
+        { parts, context: contextOf(call), accountId, backend, call, depth, record: () => {}, grant: alwaysGranted },
+        signal,
+      )
     },
     close: () => owned.disposeAsync(),
   }

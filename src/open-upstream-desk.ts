@@ -1,8 +1,9 @@
 import { prepareUpstream, saveUpstream } from './accounts/upstreams.ts'
 import type { ControlPlane } from './accounts/control-plane.ts'
-import type { Config } from './config/config.ts'
+import type { Config, Mode } from './config/config.ts'
 import { findPreset, presetNames } from './config/presets.ts'
 import {
+  assertEncrypted,
   maxModelCharacters,
   readUpstream,
   UpstreamUnreadable,
@@ -27,7 +28,7 @@ export function openUpstreamDesk(config: Config, providers: Providers, random: R
     timeouts: timeoutSettings,
     async connect(control: ControlPlane, accountId: string, form: UpstreamForm) {
       try {
-        const upstream = await prepareUpstream(control, accountId, readDraft(form), (owner, of, secret) =>
+        const upstream = await prepareUpstream(control, accountId, readDraft(form, config.mode), (owner, of, secret) =>
           vault.seal(owner, of, secret),
         )
         const failed = form.isUntested ? undefined : await providers.test({ ...upstream, position: 0 })
@@ -49,7 +50,7 @@ function offered(id: string): OfferedProvider {
   return { id, name, exampleModel, needsBaseUrl: baseUrl === null, credential }
 }
 
-function readDraft(form: UpstreamForm) {
+function readDraft(form: UpstreamForm, mode: Mode) {
   const said = (text: string): string | undefined => (text === '' ? undefined : text)
   const checked = readUpstream({
     provider: form.provider,
@@ -65,7 +66,9 @@ function readDraft(form: UpstreamForm) {
       .filter((line) => line !== ''),
   })
   const { provider, model, format, authHeader, timeouts, headers } = checked
-  return { provider, model, format, authHeader, timeouts, headers, ...withCredential(checked, form.credential) }
+  const sealable = withCredential(checked, form.credential)
+  assertEncrypted(mode, checked.preset, sealable.baseUrl, sealable.credential)
+  return { provider, model, format, authHeader, timeouts, headers, ...sealable }
 }
 
 function faultOf({ problem, preset, detail }: UpstreamUnreadable): UpstreamFault {
@@ -82,6 +85,7 @@ function faultOf({ problem, preset, detail }: UpstreamUnreadable): UpstreamFault
       'base_url',
       'This holds something like a credential, and addresses are shown. Put it into its own field.',
     ],
+    base_url_plain: ['base_url', 'A credential is sent only to an address that begins with https.'],
     format_unknown: ['format', 'Choose a format of the list.'],
     auth_header_malformed: [
       'auth_header',

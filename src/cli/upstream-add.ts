@@ -2,6 +2,7 @@ import { prepareUpstream, saveUpstream } from '../accounts/upstreams.ts'
 import { suggest } from '../config/check-shape.ts'
 import { findPreset, presetNames } from '../config/presets.ts'
 import {
+  assertEncrypted,
   maxModelCharacters,
   readUpstream,
   UpstreamUnreadable,
@@ -77,6 +78,7 @@ export const upstreamAdd: Command = {
     const { baseUrl, credential } = read(() => withCredential(checked, given))
     const { model, format, authHeader, timeouts, headers } = checked
     return invocation.withStore(async ({ config, plane, account }) => {
+      read(() => assertEncrypted(config.mode, checked.preset, baseUrl, credential))
       const owner = await account()
       const draft = { provider, model, format, authHeader, baseUrl, credential, timeouts, headers }
       const upstream = await prepareUpstream(plane, owner.id, draft, ports.sealer(config))
@@ -146,6 +148,10 @@ function sentenceFor(
     base_url_secret: [
       '--base-url holds something that looks like a credential, and it is stored and shown as it is',
       'take it out of the URL and give it with --credential-env NAME',
+    ],
+    base_url_plain: [
+      'in production a credential is sent only to an address that begins with https',
+      '--base-url https://…',
     ],
     format_unknown: [`--format must be ${formatIds.join(' or ')}`, '--format openai-chat'],
     auth_header_malformed: [

@@ -112,6 +112,8 @@ export interface ProviderConfig {
   readonly authHeader: string | undefined
   /** Further headers of every request to it, by lower-case name. None of them is a credential. */
   readonly headers: Readonly<Record<string, string>> | undefined
+  /** Whether a credential may be sent unencrypted, in production too. */
+  readonly plainHttp: boolean
 }
 
 /** One provider, one model, one credential (contract 1). */

@@ -88,6 +88,7 @@ function plainBackend(backend: BackendConfig): Record<string, unknown> {
     format: provider.format,
     auth_header: provider.authHeader,
     headers: provider.headers,
+    plain_http: provider.plainHttp || undefined,
     model: backend.model,
     credential: backend.credentialEnv === undefined ? undefined : `${masked} (from ${backend.credentialEnv})`,
     account: backend.credential === undefined || backend.managed ? undefined : (backend.account ?? 'local'),

@@ -7,6 +7,7 @@ import {
   canCarryCredential,
   checkCredential,
   fillBaseUrl,
+  isPlainHttp,
   needsRegion,
   vendorUrl,
   type Place,
@@ -14,6 +15,7 @@ import {
 import { spokenBy, type Vendor } from '../providers/registry.ts'
 import { findPreset } from './presets.ts'
 import { holdsSecret } from '../domain/secret-shapes.ts'
+import type { Mode } from './config.ts'
 import { isProviderUrl } from './settings.ts'
 import { readHeaders, readTimeouts, type GivenTimeouts } from './upstream-extras.ts'
 
@@ -53,6 +55,7 @@ export type UpstreamProblem =
   | 'base_url_missing'
   | 'base_url_malformed'
   | 'base_url_secret'
+  | 'base_url_plain'
   | 'format_unknown'
   | 'auth_header_malformed'
   | 'region_malformed'
@@ -135,4 +138,13 @@ export function withCredential(
   if (template === null || !template.includes('{')) return { baseUrl, credential: kept }
   if (needsRegion(template) && place.region === undefined) throw new UpstreamUnreadable('region_missing', preset)
   return { baseUrl: fillBaseUrl(template, place), credential: kept }
+}
+
+/**
+ * In production a credential travels encrypted: an address that begins with http: would show it to every network on the
+ * way (contract 9.8). @throws UpstreamUnreadable
+ */
+export function assertEncrypted(mode: Mode, preset: Vendor, baseUrl: string | null, credential?: Secret): void {
+  if (mode === 'production' && credential !== undefined && baseUrl !== null && isPlainHttp(baseUrl))
+    throw new UpstreamUnreadable('base_url_plain', preset)
 }

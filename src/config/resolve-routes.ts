@@ -1,6 +1,7 @@
 import { withoutEndSlashes } from '../domain/end-slashes.ts'
 import { joinFacts, type Capabilities, type ModelFacts } from '../domain/model-facts.ts'
 import type { BackendTimeouts } from '../gateway/ports.ts'
+import { isPlainHttp } from '../providers/place.ts'
 import { defaultTimeouts } from '../providers/timeouts.ts'
 import type { BackendConfig, Mode, ProviderConfig } from './config.ts'
 import { suggest } from './check-shape.ts'
@@ -28,6 +29,7 @@ const unsaid = {
   format: undefined,
   authHeader: undefined,
   headers: undefined,
+  plainHttp: false,
 } as const
 
 /** The declared providers, and the presets that backends name directly. */
@@ -60,6 +62,7 @@ export function resolveProviders(file: ConfigFile, findings: Findings): Map<stri
       format: given.format,
       authHeader: given.auth_header?.toLowerCase(),
       headers: given.headers === undefined || typeof headers === 'string' ? undefined : headers,
+      plainHttp: given.plain_http ?? false,
     })
   }
   return providers
@@ -99,6 +102,7 @@ function resolveBackend(
 ): BackendConfig {
   checkCredential(id, provider, mode, given.managed ?? false, findings)
   const { credential_env: credentialEnv } = given
+  if (mode === 'production' && credentialEnv !== undefined) checkEncrypted(provider, findings)
   const facts = joinFacts(models.get(given.model), resolveFacts(given))
   return {
     id,
@@ -216,4 +220,17 @@ function simulatedBackend(id: string): BackendConfig {
     timeouts: defaultTimeouts(false),
     simulated: true,
   }
+}
+
+const ownHosts = ['localhost', '127.0.0.1', '[::1]']
+
+/** In production a credential leaves this machine encrypted, or by the operator's own word (contract 9.8). */
+function checkEncrypted({ name, baseUrl, plainHttp }: ProviderConfig, findings: Findings): void {
+  if (baseUrl === undefined || plainHttp || !isPlainHttp(baseUrl) || ownHosts.includes(new URL(baseUrl).hostname))
+    return
+  findings.add(
+    ['providers', name, 'base_url'],
+    'a credential would be sent unencrypted',
+    'use https, or add "plain_http: true" where the network is private and trusted',
+  )
 }

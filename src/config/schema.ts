@@ -195,6 +195,11 @@ export const configSchema = group({
       headers: map(headerShape, 'the name of a header', text('the value of a header', maxHeaderCharacters))
         .optional()
         .describe('Further headers of every request to it. They are shown as they are: no credentials.'),
+      plain_http: flag
+        .optional()
+        .describe(
+          'In production: sends a credential to a base_url that begins with http and is not of this machine. For private networks that you trust.',
+        ),
     }),
   )
     .optional()

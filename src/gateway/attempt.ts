@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../domain/clock.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { refusalFault } from '../formats/answer-faults.ts'
 import { TextPieces } from '../formats/text-pieces.ts'
+import type { CallGrant } from './call-grant.ts'
 import type { Lane } from './lane.ts'
 import type { ProviderErrors } from './provider-errors.ts'
 import type { Backend, UpstreamCall, UpstreamHead, UpstreamListener, UpstreamRequest } from './ports.ts'
@@ -80,9 +81,21 @@ export class AttemptRun implements UpstreamListener {
 
   /**
    * Calls the backend. Resolves when content is there (of a whole answer: all of it). A stream without headers after
-   * `headersMs` is given up where `mayLeave` says that another backend can be asked (contract 9.4). @throws UpstreamError
+   * `headersMs` is given up where `mayLeave` says that another backend can be asked (contract 9.4). Nothing is sent
+   * unless `grant` allows it. @throws UpstreamError, and what `grant` throws
    */
-  open(request: UpstreamRequest, mayLeave?: () => boolean): Promise<void> {
+  async open(request: UpstreamRequest, grant: CallGrant, mayLeave?: () => boolean): Promise<void> {
+    try {
+      const granted = grant(this.backend)
+      if (granted instanceof Promise) await granted
+    } catch (error) {
+      this.stop(asError(error))
+    }
+    if (this.#failure !== undefined) throw this.#failure
+    await this.#open(request, mayLeave)
+  }
+
+  #open(request: UpstreamRequest, mayLeave: (() => boolean) | undefined): Promise<void> {
     const { headersMs, firstContentMs, wholeAnswerMs } = this.backend.timeouts
     const ready = new Promise<void>((resolve, reject) => {
       this.#resolve = resolve

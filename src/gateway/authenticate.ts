@@ -15,6 +15,7 @@ export interface AuthenticationParts {
   readonly keys: KeyDirectory
   readonly digests: DigestMemory
   readonly planById: (id: string) => Plan | undefined
+  readonly findAccount: (id: string) => Promise<Account | undefined>
   readonly nowMs: () => number
 }
 
@@ -28,19 +29,29 @@ export function authenticate(
   apiKey: string | undefined,
   parts: AuthenticationParts,
 ): Principal | Promise<Principal> {
-  const key = apiKey === undefined ? readBearer(authorization) : readEither(authorization, apiKey)
+  return authenticateKey(apiKey === undefined ? readBearer(authorization) : readEither(authorization, apiKey), parts)
+}
+
+function authenticateKey(key: string, parts: AuthenticationParts): Principal | Promise<Principal> {
   const digests = parts.digests.recall(key)
   const found = digests === undefined ? discover(wellFormed(key), parts) : lookUp(digests, parts, 0)
-  if (found instanceof Promise) return found.then((entry) => admitEntry(entry, parts), unavailable)
-  return admitEntry(found, parts)
+  const recheck = (): Principal | Promise<Principal> => authenticateKey(key, parts)
+  if (found instanceof Promise) return found.then((entry) => admitEntry(entry, parts, recheck), unavailable)
+  return admitEntry(found, parts, recheck)
 }
 
 /**
  * Whoever is signed in to an account and asks from the app itself: no key is sent, and none is needed.
  * @throws ServiceError `key_inactive` where the account is suspended, `auth_unavailable`
  */
-export function principalOf(account: Account, parts: Pick<AuthenticationParts, 'planById'>): Principal {
-  return { accountId: account.id, keyId: playgroundKeyId, plan: planOf(account, parts), limits: undefined }
+export function principalOf(account: Account, parts: Pick<AuthenticationParts, 'planById' | 'findAccount'>): Principal {
+  const { id } = account
+  const recheck = async (): Promise<Principal> => {
+    const now = await parts.findAccount(id).catch(unavailable)
+    if (now === undefined) throw new ServiceError('key_inactive')
+    return principalOf(now, parts)
+  }
+  return { accountId: id, keyId: playgroundKeyId, plan: planOf(account, parts), limits: undefined, recheck }
 }
 
 /** One key may be sent in both ways; of two we cannot know which is meant, as with two `Authorization` headers. */
@@ -97,13 +108,13 @@ function lookUp(
   return found.then((entry) => entry ?? lookUp(digests, parts, index + 1))
 }
 
-function admitEntry(entry: KnownKey | undefined, parts: AuthenticationParts): Principal {
+function admitEntry(entry: KnownKey | undefined, parts: AuthenticationParts, recheck: Principal['recheck']): Principal {
   if (entry === undefined) throw new ServiceError('key_inactive')
   const { key, account, limits } = entry
   const hasEnded = key.endsAtMs !== null && key.endsAtMs <= parts.nowMs()
   if (key.state === 'revoked' || (key.state === 'retiring' && hasEnded)) throw new ServiceError('key_revoked')
   if (key.state === 'disabled' || hasEnded) throw new ServiceError('key_inactive')
-  return { accountId: account.id, keyId: key.id, plan: planOf(account, parts), limits }
+  return { accountId: account.id, keyId: key.id, plan: planOf(account, parts), limits, recheck }
 }
 
 function planOf({ suspended, planId }: Account, { planById }: Pick<AuthenticationParts, 'planById'>): Plan {

@@ -5,6 +5,7 @@ import { patchMembers } from '../formats/json-scan.ts'
 import { unsupported } from '../formats/translatable.ts'
 import { relayChanges, type RelayRules, type RequestChanges } from '../formats/relay.ts'
 import { mayBeSealed, unsealConversation, unsealMember } from '../formats/sealed.ts'
+import { assertManagedScope } from './operator-scope.ts'
 import type { Backend, ModelRequest } from './ports.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
 
@@ -92,6 +93,7 @@ export function writeBody(
   const { bytes, members, body, format } = request
   const relay = relayFor(backend, request, parts.relays)
   if (relay !== undefined) {
+    if (backend.isManaged) assertManagedScope(body)
     const target = {
       model: backend.model,
       stream: conversation.stream,
@@ -115,7 +117,9 @@ function writeTranslated(
 ): string {
   const { model, issuer, format } = backend
   const target = { model, stream: conversation.stream, dialect: dialectFor(backend, learned, without) }
-  return JSON.stringify(formats(format).writeRequest(unsealConversation(conversation, issuer), target))
+  const written = formats(format).writeRequest(unsealConversation(conversation, issuer), target)
+  if (backend.isManaged) assertManagedScope(written)
+  return JSON.stringify(written)
 }
 
 function dialectFor(backend: Backend, learned: LearnedLimits, without: readonly string[] = []): Dialect {
@@ -174,6 +178,7 @@ export function assertSayable(
   backends: readonly Backend[],
   parts: BodyParts,
 ): WrittenBody | undefined {
+  if (backends.every(({ isManaged }) => isManaged)) assertManagedScope(request.body)
   const { relays } = parts
   const isRelayed = (endpoint: Backend): boolean => relayFor(endpoint, request, relays) !== undefined
   if (backends.some((backend) => isRelayed(backend) || backend.otherEndpoints?.some(isRelayed) === true))

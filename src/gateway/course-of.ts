@@ -1,11 +1,11 @@
 import type { AnswerContext } from '../formats/format.ts'
 import type { FusedAnswer } from './fused-answer.ts'
 import type { Keeping } from './keeping.ts'
-import type { Admission, AnswerSink, Backend, ModelRequest } from './ports.ts'
+import type { Admission, AnswerSink, Backend, AllowedRequest } from './ports.ts'
 
 /** One admitted request and everything that it owns. */
 export interface CourseOf {
-  readonly request: ModelRequest
+  readonly request: AllowedRequest
   readonly accountId: string
   readonly context: AnswerContext
   readonly backends: readonly Backend[]

@@ -8,7 +8,7 @@ import { AttemptRun } from './attempt.ts'
 import { attemptOf, logConfigurationFault } from './attempt-end.ts'
 import { requestWriter, writeFor, type BodyParts, type RequestWriter, type WrittenBody } from './backend-body.ts'
 import type { Lane } from './lane.ts'
-import type { Backend, ModelRequest } from './ports.ts'
+import type { Backend, AllowedRequest } from './ports.ts'
 import type { ProviderErrors } from './provider-errors.ts'
 import { contentRejected, notCapable } from './refusal-errors.ts'
 import { Candidates, maxAttempts } from './routing/candidates.ts'
@@ -29,7 +29,7 @@ export interface FailoverParts extends BodyParts {
 }
 
 interface FailoverOf {
-  readonly request: ModelRequest
+  readonly request: AllowedRequest
   readonly accountId: string
   readonly conversation: Conversation
   readonly backends: readonly Backend[]
@@ -43,7 +43,7 @@ export class Failover {
   /** The attempt that is being waited for or has answered. */
   current: AttemptRun | undefined
   readonly #parts: FailoverParts
-  readonly #request: ModelRequest
+  readonly #request: AllowedRequest
   readonly #conversation: Conversation
   readonly #backends: readonly Backend[]
   readonly #asker: Asker
@@ -143,7 +143,7 @@ export class Failover {
       try {
         const { stream } = this.#conversation
         const headers = headersFor(endpoint, this.#request)
-        await run.open({ body, stream, requestId: this.#request.id, headers }, this.#mayLeave)
+        await run.open({ body, stream, requestId: this.#request.id, headers }, this.#request.grant, this.#mayLeave)
       } catch (error) {
         this.#end(run, error)
         if (again === undefined) {
@@ -252,7 +252,7 @@ export class Failover {
 /** What goes with the body: what says how to read it, and how many fusions it is part of, so that no further one begins. */
 function headersFor(
   backend: Backend,
-  { format, passedHeaders, fusionDepth }: ModelRequest,
+  { format, passedHeaders, fusionDepth }: AllowedRequest,
 ): readonly string[] | undefined {
   const passed = backend.format === format ? passedHeaders : undefined
   return fusionDepth === undefined ? passed : [...(passed ?? []), fusionDepthHeader, String(fusionDepth)]

@@ -1,3 +1,4 @@
+import { alwaysGranted } from './call-grant.ts'
 import { asError } from '../domain/bugs.ts'
 import type { AnswerEvent, Usage } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
@@ -11,7 +12,7 @@ import type { Failover, FailoverParts } from './failover.ts'
 import { FusedLane } from './fused-lane.ts'
 import type { FusionPort } from './fusion/ports.ts'
 import { callMember } from './member-call.ts'
-import type { Backend, ModelRequest, UpstreamCall } from './ports.ts'
+import type { Backend, AllowedRequest, UpstreamCall } from './ports.ts'
 
 /** What `X-Svc-Router-Upstream` says of an answer that no single backend gave. */
 const fusedUpstream = 'fusion'
@@ -35,7 +36,7 @@ export interface FusedEnd {
 
 /** All that the making of a fused answer has to do with the request that it is for. */
 export interface FusedSurface {
-  readonly request: ModelRequest
+  readonly request: AllowedRequest
   readonly context: AnswerContext
   readonly accountId: string
   readonly parts: FusedAnswerParts
@@ -54,7 +55,7 @@ export interface FusedSurface {
 }
 
 export interface FusedAnswerOf {
-  readonly request: ModelRequest
+  readonly request: AllowedRequest
   readonly context: AnswerContext
   readonly accountId: string
   /** Whoever may be asked; at least one. */
@@ -129,7 +130,7 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
     const { stream } = context.conversation
     const run = new AttemptRun(this.backend, this.lane, stream, this.#parts.clock)
     this.current = run
-    await run.open({ body: '', stream, requestId: request.id })
+    await run.open({ body: '', stream, requestId: request.id }, alwaysGranted)
     return run
   }
 
@@ -203,7 +204,10 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
         tell: (events) => void say(events, false),
         callModel: (member, call, callSignal) => {
           const backend = backends.find(({ id }) => id === member.id)!
-          return callMember({ parts, context, accountId, backend, call, depth, record }, callSignal)
+          return callMember(
+            { parts, context, accountId, backend, call, depth, record, grant: request.grant },
+            callSignal,
+          )
         },
       },
       answeredBy: (backend, retryCount) => {

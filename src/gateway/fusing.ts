@@ -14,11 +14,11 @@ import { FusionSlots } from './fusion-slots.ts'
 import { DeferredQuestions } from './fusion-tool/deferred-questions.ts'
 import { readFusionTool, type FusionTool } from './fusion-tool/read-tool.ts'
 import { answerWithTool } from './fusion-tool/tool-answer.ts'
-import type { Backend, ModelRequest, Principal } from './ports.ts'
+import type { Backend, AllowedRequest, ModelRequest, Principal } from './ports.ts'
 import { contentKindOf } from './routing/content-kind.ts'
 
 /** Makes the answer to a request once it is admitted. */
-type Fuser = (request: ModelRequest, context: AnswerContext, totalMs: number) => FusedAnswer
+type Fuser = (request: AllowedRequest, context: AnswerContext, totalMs: number) => FusedAnswer
 
 /** A request in which several models may have a part. */
 export interface FusableTurn {

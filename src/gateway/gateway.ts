@@ -17,6 +17,7 @@ import { allowedProfile, profilesWithin } from './allowed-profile.ts'
 import { authenticate, principalOf, type AuthenticationParts } from './authenticate.ts'
 import { assertSayable, assertServed, translatedOnly } from './backend-body.ts'
 import { estimateTokens } from './estimate-tokens.ts'
+import { callGrant } from './call-grant.ts'
 import { CommitWait } from './commit-wait.ts'
 import { Course, type CourseEnd, type CourseParts } from './course.ts'
 import { assertProfile } from './enforced-limits.ts'
@@ -184,7 +185,8 @@ export class Gateway {
   /** Admits a request that is known to be well and has it answered. */
   async #serve(principal: Principal, turn: ServedTurn, sink: AnswerSink, plan?: FusedPlan): Promise<void> {
     const { mintId, log } = this.#parts
-    const { profile, request, conversation, keeping, previousResponseId } = turn
+    const { profile, conversation, keeping, previousResponseId } = turn
+    const request = { ...turn.request, grant: callGrant(principal, this.#parts.backends) }
     const { accountId, keyId, limits } = principal
     const fuser = plan?.fuser
     // A fusion chooses its own members by what they can do.

@@ -6,6 +6,7 @@ import { AnswerEvents } from './answer-events.ts'
 import { AttemptRun } from './attempt.ts'
 import { attemptOf, logConfigurationFault } from './attempt-end.ts'
 import { translatedWriter, writeFor, type WrittenBody } from './backend-body.ts'
+import type { CallGrant } from './call-grant.ts'
 import type { FailoverParts } from './failover.ts'
 import type { ModelAnswer, SubCall } from './fusion/ports.ts'
 import type { Backend } from './ports.ts'
@@ -23,6 +24,7 @@ export interface MemberCallOf {
   /** How many fusions the call is inside of. */
   readonly depth: number
   readonly record: (attempt: Attempt) => void
+  readonly grant: CallGrant
 }
 
 /** Asks one backend for a part of a fusion, as `FusionPort.callModel` wants it: by an attempt like any other. */
@@ -105,7 +107,7 @@ class MemberCall implements Disposable {
     this.#run = run
     try {
       const headers = [fusionDepthHeader, String(depth)]
-      await run.open({ body: Buffer.from(body), stream, requestId: context.requestId, headers })
+      await run.open({ body: Buffer.from(body), stream, requestId: context.requestId, headers }, this.#of.grant)
     } catch (error) {
       this.#record(error)
       events.fail(error)

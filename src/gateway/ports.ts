@@ -1,3 +1,4 @@
+import type { CallGrant } from './call-grant.ts'
 import type { Account, StoredKey } from '../domain/accounts.ts'
 import type { JsonObject } from '../domain/conversation.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
@@ -17,6 +18,8 @@ export interface Principal {
   readonly plan: Plan
   /** Undefined where the key may do all that its account may. */
   readonly limits: EnforcedLimits | undefined
+  /** Who that is now, at once where nothing has changed. @throws ServiceError as `Gateway.authenticate` */
+  readonly recheck: () => Principal | Promise<Principal>
 }
 
 /** A key together with the account that it belongs to. */
@@ -90,6 +93,8 @@ export interface Backend extends ModelFacts {
   readonly simulated: boolean
   /** The account whose own upstream it is; absent for the operator's. It alone reads what the backend says (contract 9.6). */
   readonly owner?: string | undefined
+  /** Whether it is called with the operator's own credential for accounts with managed access. */
+  readonly isManaged?: boolean | undefined
   /**
    * Who seals reasoning there: the same for two backends only where one reads what the other sealed. A digest of the
    * endpoint and its credential, which callers may see.
@@ -160,6 +165,8 @@ export interface UpstreamCall {
 /** Which backends may serve an account, in the configured order. */
 export interface Backends {
   forProfile(profileId: string, accountId: string): readonly Backend[] | Promise<readonly Backend[]>
+  /** Whether a backend that `forProfile` gave still serves an account, with the same credential. */
+  stillServes(backend: Backend, accountId: string): boolean | Promise<boolean>
 }
 
 /** Whether the operator's own credentials may serve accounts (contract 7). Asked where backends are chosen. */
@@ -217,4 +224,10 @@ export interface ModelRequest {
   readonly isOwnQuestion?: true
   /** The answer that it says it goes on from, where `input` tells that already and the body names it no more. */
   readonly previousResponseId?: string | undefined
+}
+
+/** A request that the gateway has allowed. */
+export interface AllowedRequest extends ModelRequest {
+  /** Asked before each call that it causes. */
+  readonly grant: CallGrant
 }

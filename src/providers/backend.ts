@@ -26,6 +26,8 @@ export interface BackendSpec {
   readonly format: FormatId
   readonly model: string
   readonly simulated: boolean
+  /** @see Backend.isManaged */
+  readonly isManaged?: boolean | undefined
   /** @see Backend.owner */
   readonly owner?: string | undefined
   readonly facts?: ModelFacts | undefined
@@ -140,6 +142,7 @@ function describe(spec: DescribedBackend): Omit<Backend, 'call' | 'issuer'> {
     model: spec.model,
     simulated: spec.simulated,
     owner: spec.owner,
+    isManaged: spec.isManaged,
     ...spec.facts,
     timeouts: spec.timeouts,
     dialect: withoutReasoning(spec),

@@ -10,7 +10,7 @@ import type { FormatId } from '../domain/format-id.ts'
 import type { Backend, Backends, BackendTimeouts, ManagedAccess } from '../gateway/ports.ts'
 import { createBackend, createUnusableBackend } from './backend.ts'
 import type { DescribedBackend } from './backend.ts'
-import { fillBaseUrl, placeOf, vendorUrl } from './place.ts'
+import { fillBaseUrl, isPlainHttp, placeOf, vendorUrl } from './place.ts'
 import { endpointFormats, findVendor, spokenBy, vendors } from './registry.ts'
 import type { Vendor, VendorId } from './registry.ts'
 import { defaultTimeouts } from './timeouts.ts'
@@ -149,6 +149,18 @@ export function createBackends(options: BackendsOptions): CachedBackends {
       }
       return (cached?.loading ?? load(accountId)).then((access) => choose(profileId, accountId, access))
     },
+    stillServes(backend, accountId) {
+      const entry = configured.get(backend.id)?.entry
+      if (entry !== undefined && entry.managedBy === undefined)
+        return reasonAgainst(entry, accountId, false) === undefined
+      const serves = (access: OwnAccess): boolean =>
+        entry === undefined
+          ? access.backends.some((own) => [own, ...(own.otherEndpoints ?? [])].some((at) => isSameCall(at, backend)))
+          : reasonAgainst(entry, accountId, access.isApproved) === undefined
+      const cached = own.get(accountId)
+      if (cached?.access !== undefined) return serves(cached.access)
+      return (cached?.loading ?? load(accountId)).then(serves)
+    },
     forget: () => own.clear(),
     async leftOut(askedId, accountId) {
       const profileId = served(askedId)
@@ -160,6 +172,11 @@ export function createBackends(options: BackendsOptions): CachedBackends {
       })
     },
   }
+}
+
+/** Whether two backends are the same endpoint with the same credential. */
+function isSameCall(one: Backend, other: Backend): boolean {
+  return one.id === other.id && one.issuer === other.issuer
 }
 
 /** What one account has of its own: the backends that it brought, and whether it may use the operator's. */
@@ -192,6 +209,7 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
         format,
         model: entry.model,
         simulated: entry.provider === 'simulated',
+        isManaged: entry.managedBy !== undefined,
         facts: entry.facts,
         timeouts: entry.timeouts,
         dialect: spoken.dialect,
@@ -251,6 +269,9 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
         upstream.sealedCredential === null
           ? undefined
           : vault.open(upstream.accountId, upstream.id, upstream.sealedCredential)
+      // Also of one that was connected before the service was set to production.
+      if (publicOnly && credential !== undefined && isPlainHttp(baseUrl))
+        return createUnusableBackend(spec, 'unreachable')
       const { signing } = vendor
       const fixedHeaders = { ...upstream.headers, ...vendor.fixedHeaders }
       const authHeader = upstream.authHeader ?? spoken.authHeader

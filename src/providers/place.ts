@@ -85,3 +85,8 @@ const unsendable = new Set([
 export function canCarryCredential(name: string): boolean {
   return /^[a-z0-9][a-z0-9-]{0,63}$/.test(name) && !unsendable.has(name)
 }
+
+/** Whether requests to an address travel unencrypted. */
+export function isPlainHttp(url: string): boolean {
+  return new URL(url).protocol === 'http:'
+}

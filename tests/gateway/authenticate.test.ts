@@ -49,7 +49,13 @@ async function opened() {
   )
   await keys.start()
   const digests = new DigestMemory(peppers)
-  const parts: AuthenticationParts = { keys, digests, planById: () => plan, nowMs: () => clock.nowMs() }
+  const parts: AuthenticationParts = {
+    keys,
+    digests,
+    planById: () => plan,
+    findAccount: () => Promise.resolve(undefined),
+    nowMs: () => clock.nowMs(),
+  }
   return {
     key,
     digest,

@@ -14,6 +14,7 @@ import type {
   AnswerSink,
   Backend,
   Delivery,
+  Principal,
   UpstreamListener,
   UpstreamRequest,
 } from '../../src/gateway/ports.ts'
@@ -122,6 +123,9 @@ export class FakeGateway {
   admitted = 0
   /** What `durable` gives. */
   durable: Promise<void> | undefined
+  /** Who the caller is at a later look. */
+  recheck: (principal: Principal) => Principal = (principal) => principal
+  stillServes: (backend: Backend) => boolean = () => true
   /** What `deliver` does. */
   deliver: () => void = () => {}
   readonly #gateway: Gateway
@@ -142,10 +146,11 @@ export class FakeGateway {
         keys: new KeyDirectory(keys, clock, log, () => {}),
         digests: new DigestMemory([]),
         planById: () => plan,
+        findAccount: () => Promise.resolve(undefined),
         nowMs: () => clock.nowMs(),
       },
       profiles: [{ id: 'p', description: '', backends: [], premium: false, quotaUnits: 1 }],
-      backends: { forProfile: () => this.backends },
+      backends: { forProfile: () => this.backends, stillServes: (backend) => this.stillServes(backend) },
       ledger: { admit: () => this.#admit(), signals: () => signals },
       formats: formats as Formats,
       relays: relayById,
@@ -172,7 +177,14 @@ export class FakeGateway {
       body: JSON.parse(bytes.toString()) as JsonObject,
       timeoutMs,
     }
-    return this.#gateway.answer({ accountId: 'a', keyId: 'k', plan, limits: undefined }, request, this.sink)
+    const principal: Principal = {
+      accountId: 'a',
+      keyId: 'k',
+      plan,
+      limits: undefined,
+      recheck: () => this.recheck(principal),
+    }
+    return this.#gateway.answer(principal, request, this.sink)
   }
 
   #admit(): Admission {

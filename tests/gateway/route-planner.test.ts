@@ -12,7 +12,7 @@ import { DigestMemory } from '../../src/gateway/digest-memory.ts'
 import { estimateTokens } from '../../src/gateway/estimate-tokens.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
 import { KeyDirectory } from '../../src/gateway/key-directory.ts'
-import type { Backend } from '../../src/gateway/ports.ts'
+import type { Backend, Principal } from '../../src/gateway/ports.ts'
 import { planRoute } from '../../src/gateway/route-planner.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
@@ -120,7 +120,7 @@ class World {
   plan(asked: RouteQuestion, plan: Plan = premium, leftOut: readonly LeftOut[] = []) {
     const parts = {
       profiles: [profile, fusion],
-      backends: { forProfile: () => this.backends },
+      backends: { forProfile: () => this.backends, stillServes: () => true },
       leftOut: () => Promise.resolve(leftOut),
       breakers: this.breakers,
       learned: this.learned,
@@ -148,10 +148,11 @@ class World {
         keys: new KeyDirectory(keys, clock, log, () => {}),
         digests: new DigestMemory([]),
         planById: () => plan,
+        findAccount: () => Promise.resolve(undefined),
         nowMs: () => clock.nowMs(),
       },
       profiles: [profile, fusion],
-      backends: { forProfile: () => this.backends },
+      backends: { forProfile: () => this.backends, stillServes: () => true },
       ledger: {
         admit: () => ({ signals: () => signals, durable: () => undefined, deliver: () => {}, settle: () => {} }),
         signals: () => signals,
@@ -162,7 +163,14 @@ class World {
       keepAliveMs: 1e6,
     })
     try {
-      await gateway.answer({ accountId: 'acc_1', keyId: 'key_1', plan, limits: undefined }, request, new FakeSink())
+      const principal: Principal = {
+        accountId: 'acc_1',
+        keyId: 'key_1',
+        plan,
+        limits: undefined,
+        recheck: () => principal,
+      }
+      await gateway.answer(principal, request, new FakeSink())
       return 'answered'
     } catch (error) {
       if (error instanceof ServiceError) return error.code

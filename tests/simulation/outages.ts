@@ -7,7 +7,14 @@ import { DigestMemory } from '../../src/gateway/digest-memory.ts'
 import { seededRandom } from '../../src/gateway/fusion/seed.ts'
 import { Gateway } from '../../src/gateway/gateway.ts'
 import { KeyDirectory } from '../../src/gateway/key-directory.ts'
-import type { Admission, Backend, UpstreamCall, UpstreamListener, UpstreamRequest } from '../../src/gateway/ports.ts'
+import type {
+  Admission,
+  Backend,
+  Principal,
+  UpstreamCall,
+  UpstreamListener,
+  UpstreamRequest,
+} from '../../src/gateway/ports.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { LearnedLimits } from '../../src/gateway/routing/learned-limits.ts'
 import { FakeSink } from '../gateway/fake-gateway.ts'
@@ -93,13 +100,14 @@ export class Outage {
         ),
         digests: new DigestMemory([]),
         planById: () => plan,
+        findAccount: () => Promise.resolve(undefined),
         nowMs: () => clock.nowMs(),
       },
       profiles: [
         { id: 'p', ...profile },
         { id: fusionId, ...profile },
       ],
-      backends: { forProfile: () => this.#backends },
+      backends: { forProfile: () => this.#backends, stillServes: () => true },
       ledger: { admit: () => admission, signals: () => signals },
       formats: formatById,
       relays: relayById,
@@ -143,7 +151,8 @@ export class Outage {
       timeoutMs: undefined,
     }
     const accountId = `acc_${Math.floor(this.#random() * 3)}`
-    const ended = this.#gateway.answer({ accountId, keyId: 'k', plan, limits: undefined }, request, sink)
+    const principal: Principal = { accountId, keyId: 'k', plan, limits: undefined, recheck: () => principal }
+    const ended = this.#gateway.answer(principal, request, sink)
     const isRefused = await ended.then(
       () => false,
       () => true,

@@ -110,3 +110,39 @@ async function spoil(statement: string): Promise<void> {
   await sql.raw(statement).execute(db)
   await db.destroy()
 }
+
+describe('a request that is under way when the gate shuts (contract 9.8)', () => {
+  test.each([
+    ['its failover', 'svc-router/frontier'],
+    ['its fusion', 'svc-router/fusion'],
+  ])('makes no new call with the operator’s credential: %s', async (_what, model) => {
+    const timeouts = { first_content: '2s', whole_answer: '2s' }
+    await service.stop()
+    service = await Service.start({
+      formats: [],
+      env: { MADE_UP: credential },
+      settings: {
+        simulated: false,
+        providers: { vendor: { preset: 'custom', base_url: vendor.baseUrl, format: 'openai-chat' } },
+        backends: Object.fromEntries(
+          ['first', 'second', 'third'].map((id) => [
+            id,
+            { provider: 'vendor', model: id, credential_env: 'MADE_UP', managed: true, timeouts },
+          ]),
+        ),
+      },
+    })
+    plane = { ...service.plane, store: service.store }
+    await open()
+    const before = vendor.captured().length
+    vendor.script([{ do: 'silence', repeat: true }])
+    const answered = service.chat({ model })
+    await expect.poll(() => vendor.captured().length).toBeGreaterThan(before)
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    const begun = vendor.captured().length
+    await switchManagedAccess(plane, false)
+    // The calls that run time out now, and others would follow.
+    await (await answered).text()
+    expect(vendor.captured().length).toBe(begun)
+  })
+})

@@ -1,0 +1,51 @@
+import { invalidRequest, type ServiceError } from '../domain/errors.ts'
+import type { JsonObject } from '../domain/conversation.ts'
+
+/** Members that name something kept at the provider for the organization of whoever's credential is sent. */
+const references = new Set([
+  'file_id',
+  'file_ids',
+  'vector_store_id',
+  'vector_store_ids',
+  'container',
+  'container_id',
+  'connector_id',
+  'skill_id',
+  'previous_response_id',
+])
+/** Below these lies what the caller's own tools and schemas say: the names there mean nothing to the provider. */
+const callersOwn = new Set(['metadata', 'parameters', 'input_schema', 'schema', 'arguments', 'logit_bias'])
+
+/**
+ * Refuses what only the owner of a credential may ask, where that is the operator's (contract 7): what refers to items of
+ * the operator's organization or would leave some there, and what costs many times what is charged.
+ * @throws ServiceError `invalid_request`
+ */
+export function assertManagedScope(body: JsonObject): void {
+  const { prompt, n, store, messages } = body
+  if (typeof prompt === 'object' && prompt !== null) throw outOfScope('prompt')
+  // Of responses `store` is ours, and is never passed on as true.
+  if (store === true && messages !== undefined) throw outOfScope('store')
+  if (typeof n === 'number' && n > 1)
+    throw invalidRequest('n', 'With managed access one request is one answer: n can only be 1.')
+  for (const [name, value] of Object.entries(body)) look(name, value)
+}
+
+function look(name: string, value: unknown): void {
+  if (callersOwn.has(name)) return
+  if (Array.isArray(value)) {
+    if (references.has(name) && value.length > 0) throw outOfScope(name)
+    for (const entry of value) look('', entry)
+  } else if (typeof value === 'object' && value !== null) {
+    // The input of a tool call; that of a request is text or a list.
+    if (name === 'input') return
+    for (const [inner, its] of Object.entries(value)) look(inner, its)
+  } else if (references.has(name) && typeof value === 'string') throw outOfScope(name)
+}
+
+function outOfScope(name: string): ServiceError {
+  return invalidRequest(
+    name,
+    `${name} refers to what a provider keeps for one organization, which managed access does not share. Send the content itself.`,
+  )
+}
