@@ -1,3 +1,4 @@
+import { RecentTroubles } from './accounts/recent-troubles.ts'
 import { BackendWatch } from './accounts/backend-watch.ts'
 import { readVersion } from './cli/version.ts'
 import { withPorts, type Config } from './config/config.ts'
@@ -59,12 +60,17 @@ export async function startApp(
 ): Promise<App> {
   await using parts = new AsyncDisposableStack()
   const died = Promise.withResolvers<string>()
-  const storage = parts.use(await openStorage(given, { clock, log: givenLog, onDied: died.resolve }))
-  const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log: givenLog })
-  const status = parts.use(openStatus(given, { storage, clock, log: givenLog, breakers, readiness: () => readiness() }))
+  const troubles = new RecentTroubles(clock)
+  const notedLog: EventLog = (event) => {
+    troubles.note(event)
+    givenLog(event)
+  }
+  const storage = parts.use(await openStorage(given, { clock, log: notedLog, onDied: died.resolve }))
+  const breakers = new CircuitBreakers({ clock, random: () => random(1)[0]! / 256, log: notedLog })
+  const status = parts.use(openStatus(given, { storage, clock, log: notedLog, breakers, readiness: () => readiness() }))
   const log: EventLog = (event) => {
     status.note(event)
-    givenLog(event)
+    notedLog(event)
   }
   const guard = openGuard(given, { storage, clock, log })
   const providers = parts.use(await openProviders(given, { storage, managed: guard.managed, clock, random, log }))
@@ -122,7 +128,21 @@ export async function startApp(
   const { api } = listening
   const config = withPort(listening.port)
   const { managed } = guard
-  const webNeeds = { storage, stored, api, sales, providers, managed, mail, status, breakers, clock, random, log }
+  const webNeeds = {
+    storage,
+    stored,
+    api,
+    sales,
+    providers,
+    managed,
+    mail,
+    status,
+    troubles,
+    breakers,
+    clock,
+    random,
+    log,
+  }
   web.serve(parts.use(openWeb(config, webNeeds)).fetch)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 

@@ -1,5 +1,7 @@
+import { readdir, readFile } from 'node:fs/promises'
 import { AuditDesk } from './accounts/audit-desk.ts'
 import { checkpointFailure } from './accounts/checkpoints.ts'
+import type { RecentTroubles } from './accounts/recent-troubles.ts'
 import type { StatusBoard } from './accounts/status-board.ts'
 import type { BackendConfig, Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
@@ -19,6 +21,7 @@ export interface ConsoleNeeds {
   readonly status: Pick<StatusBoard, 'lastHour' | 'forget'>
   readonly breakers: CircuitBreakers
   readonly managed: ManagedAccess
+  readonly troubles: RecentTroubles
   readonly clock: Clock
   readonly log: EventLog
 }
@@ -35,6 +38,8 @@ export function openConsoleDesk(config: Config, needs: ConsoleNeeds): ConsoleDes
     backends: config.backends.map(consoleBackend),
     controls: store,
     condition: (id) => breakers.condition(id),
+    troubles: needs.troubles,
+    openFiles,
     lastHour: (id) => status.lastHour(id),
     planRoute: openRoutePlanner(config, providers, breakers),
     servesManaged: (provider) => managed.isOn(provider),
@@ -47,4 +52,16 @@ export function openConsoleDesk(config: Config, needs: ConsoleNeeds): ConsoleDes
 function consoleBackend({ id, provider, model, simulated, managed, credential }: BackendConfig): ConsoleBackend {
   const serves = managed ? 'managed' : credential === undefined ? 'everybody' : 'one account'
   return { id, provider: provider.name, model, format: provider.format, simulated, serves }
+}
+
+/** The files and sockets that this process has open, and how many it may have; undefined where the system does not say. */
+async function openFiles(): Promise<{ readonly open: number; readonly limit: number } | undefined> {
+  try {
+    const [open, limits] = await Promise.all([readdir('/proc/self/fd'), readFile('/proc/self/limits', 'utf8')])
+    const limit = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1])
+    return Number.isNaN(limit) ? undefined : { open: open.length, limit }
+  } catch {
+    // Not Linux, or no file left to open: what failed for that reason is among the failed requests.
+    return undefined
+  }
 }

@@ -2,6 +2,7 @@ import type { PlanSales } from './accounts/billing/billing-plane.ts'
 import { readVersion } from './cli/version.ts'
 import type { SendMail } from './accounts/ports.ts'
 import { recentReadiness } from './accounts/managed-readiness.ts'
+import type { RecentTroubles } from './accounts/recent-troubles.ts'
 import type { StatusBoard } from './accounts/status-board.ts'
 import { publicBackends, type Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
@@ -46,6 +47,7 @@ export interface WebNeeds {
   readonly api: Api
   readonly sales: PlanSales
   readonly status: StatusBoard
+  readonly troubles: RecentTroubles
   readonly breakers: CircuitBreakers
   readonly managed: ManagedAccess
   readonly mail: OpenedMail

@@ -38,7 +38,9 @@ export const doctor: Command = {
     const { subject, telling } = prepare(invocation, address)
     const seen = await look(subject)
     const isAsking = invocation.line.flag('ask') && !diagnose(subject, seen, telling).some(({ blocks }) => blocks)
-    const sight = isAsking ? { ...seen, asked: await askForReal(subject) } : seen
+    const asked = isAsking ? await askForReal(subject) : undefined
+    // How the providers do is looked at anew: one that failed before may have answered just now.
+    const sight = asked === undefined ? seen : { ...(await look(subject)), asked }
     const findings = diagnose(subject, sight, telling)
     const summary = findings.length === 0 ? writeSummary(subject, sight) : undefined
     return {
@@ -96,8 +98,9 @@ function writeSummary({ baseUrl, model }: Subject, sight: Sight): string {
   }
   const parts = [...left('ratelimit', 'this minute'), ...left('quota', 'this month')]
   if (standing !== undefined) {
-    const kind = standing.simulated === standing.connected ? 'simulated providers' : 'providers'
-    parts.push(`${standing.usable} of ${standing.connected} ${kind} of ${model} ready`)
+    const kind = `${standing.simulated === standing.connected ? 'simulated ' : ''}provider${standing.connected === 1 ? '' : 's'}`
+    const asked = sight.asked === undefined ? ', not asked now (--ask sends one request)' : ''
+    parts.push(`${standing.connected} ${kind} of ${model} without a recent failure${asked}`)
   }
   const { asked } = sight
   if (asked?.kind === 'answer')

@@ -80,7 +80,7 @@ describe('where all is well', () => {
     const { code, out, err } = await cli.say('doctor', '--url', service.baseUrl)
     expect([code, err]).toEqual([0, ''])
     expect(out).toMatch(
-      /^✓ all is well: http:\/\/127\.0\.0\.1:\d+\/v1 answered in \d+ ms, \d+ of 600 requests left this minute, \d+ of 100000 requests left this month, 1 of 1 providers of svc-router\/frontier ready$/,
+      /^✓ all is well: http:\/\/127\.0\.0\.1:\d+\/v1 answered in \d+ ms, \d+ of 600 requests left this minute, \d+ of 100000 requests left this month, 1 provider of svc-router\/frontier without a recent failure, not asked now \(--ask sends one request\)$/,
     )
   })
 
@@ -448,6 +448,26 @@ describe('what stands behind', () => {
     expect(await found(failing.baseUrl)).toEqual([])
     const findings = await found(failing.baseUrl, '--ask')
     expect(findings).toMatchObject([{ code, fix: expect.stringMatching(/the request id req_\w+$/) as string }])
+  })
+
+  test('failed the last request: all is not well until it answers again', async () => {
+    failing.providers[0]!.script([{ do: 'status', status: 503 }])
+    expect((await failing.chat()).status).toBe(503)
+    expect(await found(failing.baseUrl)).toMatchObject([
+      { code: 'failing', what: 'the only provider of svc-router/frontier failed the last request' },
+    ])
+    expect(await found(failing.baseUrl, '--ask')).toEqual([])
+    expect(await found(failing.baseUrl)).toEqual([])
+  })
+
+  test('partly fails', async () => {
+    await using several = { service: await Service.start(), [Symbol.asyncDispose]: () => several.service.stop() }
+    cli.env['SVC_ROUTER_API_KEY'] = several.service.key
+    several.service.providers[0]!.script([{ do: 'status', status: 500 }])
+    expect((await several.service.chat()).status).toBe(200)
+    expect(await found(several.service.baseUrl)).toMatchObject([
+      { code: 'failing', what: '1 of 3 providers of svc-router/frontier failed the last request' },
+    ])
   })
 })
 

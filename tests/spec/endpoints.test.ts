@@ -31,7 +31,7 @@ describe('GET /v1/models', () => {
 
   test('says what stands behind each profile for this account, having asked nobody', async () => {
     expect((await get('/v1/models')).headers.get('x-svc-router-backends')).toBe(
-      '"svc-router/frontier";connected=3;usable=3;rejected=0;simulated=0, "svc-router/fusion";connected=3;usable=3;rejected=0;simulated=0',
+      '"svc-router/frontier";connected=3;usable=3;rejected=0;simulated=0;failing=0, "svc-router/fusion";connected=3;usable=3;rejected=0;simulated=0;failing=0',
     )
   })
 

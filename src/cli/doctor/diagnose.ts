@@ -10,13 +10,17 @@ export function diagnose(subject: Subject, sight: Sight, telling: Telling): read
   const offline = findKeyOffline(subject, sight, telling)
   const reach = findReach(subject, sight, telling)
   if (reach !== undefined) return [reach, offline].filter((finding) => finding !== undefined)
+  const asked = findAsked(sight, telling)
   const found = [
     offline,
     findKeyOnline(subject, sight, telling),
     ...findAccount(subject, sight, telling),
     ...findPath(sight),
-    findAsked(sight, telling),
-  ].filter((finding) => finding !== undefined)
+    asked,
+  ]
+    .filter((finding) => finding !== undefined)
+    // The request that was sent failed for the same reason.
+    .filter(({ code }) => asked === undefined || code !== 'failing')
   const unique = found.filter(({ code }, index) => found.findIndex((other) => other.code === code) === index)
   return [...unique.filter(({ blocks }) => blocks), ...unique.filter(({ blocks }) => !blocks)]
 }

@@ -2,7 +2,7 @@ import { fusionId, nearest } from '../../domain/profiles.ts'
 import type { Answer } from './ask.ts'
 import type { Finding, Telling } from './finding.ts'
 import type { Sight, Subject } from './look.ts'
-import { jsonOf, listOf, numberOf, shown, standingOf } from './read-answer.ts'
+import { jsonOf, listOf, numberOf, shown, standingOf, type Standing } from './read-answer.ts'
 
 /** What the account may not have, has used up or has not connected, from the signals of `GET /v1/models`. */
 export function findAccount(subject: Subject, sight: Sight, telling: Telling): Finding[] {
@@ -76,7 +76,7 @@ function findUpstream({ model }: Subject, models: Answer, { command, isOwn }: Te
     : 'add your own provider on the account page'
   if (standing.connected === 0)
     return { code: 'no_provider', what: `no provider is connected for ${model}`, fix: connectOne, blocks: true }
-  if (standing.usable > 0) return undefined
+  if (standing.usable > 0) return findFailing(model, standing, { command, isOwn })
   const all = standing.connected === 1 ? 'the one provider' : `all ${standing.connected} providers`
   const test = isOwn ? command('upstream test') : 'see the status page of the service, and try again in a minute'
   if (standing.rejected === standing.connected)
@@ -86,6 +86,25 @@ function findUpstream({ model }: Subject, models: Answer, { command, isOwn }: Te
     what: `${all} of ${model} failed lately or ${standing.connected === 1 ? 'was' : 'were'} taken out by an operator, and ${standing.connected === 1 ? 'is' : 'are'} left alone for a while`,
     fix: test,
     blocks: true,
+  }
+}
+
+/** Providers that are connected and failed lately: what happened is known, whatever they would answer now. */
+function findFailing(
+  model: string,
+  { connected, usable, failing }: Standing,
+  { command, isOwn }: Pick<Telling, 'command' | 'isOwn'>,
+): Finding | undefined {
+  const broken = connected - usable + failing
+  if (broken === 0) return undefined
+  const who = connected === 1 ? 'the only provider' : `${broken} of ${connected} providers`
+  return {
+    code: 'failing',
+    what: `${who} of ${model} failed the last request${connected - usable > 0 ? ' or cannot be used now' : ''}`,
+    fix: isOwn
+      ? `see why: ${command('requests')}, and test them: ${command('upstream test')}`
+      : 'try again; if it goes on, see the status page of the service',
+    blocks: false,
   }
 }
 

@@ -62,6 +62,8 @@ export interface Standing {
   readonly usable: number
   readonly rejected: number
   readonly simulated: number
+  /** Usable, and failed the last request; 0 where an older service does not say. */
+  readonly failing: number
 }
 
 /** What stands behind one profile; undefined where the service does not say. */
@@ -70,12 +72,14 @@ export function standingOf(answer: Answer, profile: string): Standing | undefine
   const items = typeof header === 'string' ? header.split(', ') : []
   const item = items.find((one) => one.startsWith(`"${profile}";`))
   if (item === undefined) return undefined
-  const count = (name: string): number => Number(new RegExp(`;${name}=(\\d{1,9})(?:;|$)`).exec(item)?.[1] ?? NaN)
+  const count = (name: string, unsaid = NaN): number =>
+    Number(new RegExp(`;${name}=(\\d{1,9})(?:;|$)`).exec(item)?.[1] ?? unsaid)
   const standing = {
     connected: count('connected'),
     usable: count('usable'),
     rejected: count('rejected'),
     simulated: count('simulated'),
+    failing: count('failing', 0),
   }
   return Object.values(standing).some(Number.isNaN) ? undefined : standing
 }

@@ -11,6 +11,8 @@ export interface BackendCount {
   readonly rejected: number
   /** Only pretend to be models. */
   readonly simulated: number
+  /** Would be asked, and failed the last request that reached them. */
+  readonly failing: number
 }
 
 /** Counts without asking any backend: what is known already. */
@@ -22,5 +24,6 @@ export function countBackends(profile: string, backends: readonly Backend[], bre
     usable: known.filter(({ usable }) => usable).length,
     rejected: known.filter((one) => !one.usable && one.reason === 'credentials').length,
     simulated: backends.filter(({ simulated }) => simulated).length,
+    failing: backends.filter(({ id }, index) => known[index]!.usable && breakers.condition(id).failures > 0).length,
   }
 }

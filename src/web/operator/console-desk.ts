@@ -1,6 +1,7 @@
 import type { AuditDesk } from '../../accounts/audit-desk.ts'
 import type { BackendControlStore } from '../../accounts/backend-ports.ts'
 import type { AccountSearchStore } from '../../accounts/operator-ports.ts'
+import type { RecentTroubles } from '../../accounts/recent-troubles.ts'
 import type { StatusStore } from '../../accounts/status-ports.ts'
 import type { SupportStore } from '../../accounts/support-ports.ts'
 import type { BackendCondition, HourCount } from '../../domain/backend-condition.ts'
@@ -30,6 +31,10 @@ export interface ConsoleDesk {
   condition(backendId: string): BackendCondition
   /** How it answered in this process. */
   lastHour(backendId: string): HourCount
+  /** What went wrong within the last minutes. */
+  readonly troubles: Pick<RecentTroubles, 'requests' | 'failures' | 'down'>
+  /** Files and sockets that are open, and the limit; undefined where the system does not say. */
+  openFiles(): Promise<{ readonly open: number; readonly limit: number } | undefined>
   /** Where a request would go. */
   planRoute(asker: RouteAsker, question: RouteQuestion): Promise<RoutePlan>
   /** Whether managed backends of a provider serve at this moment. */

@@ -8,6 +8,7 @@ import type { WebParts } from '../web-parts.ts'
 import { reviewLine } from './audit-card.ts'
 import { auditRows } from './audit-row.ts'
 import { consolePage } from './console-page.ts'
+import { findTroubles, troublesCard, type Trouble } from './troubles.ts'
 import { operatorEmails } from './operator-emails.ts'
 
 /** What needs somebody's attention. */
@@ -33,21 +34,21 @@ interface Attention {
 const attentions: readonly Attention[] = [
   {
     name: 'Upgrade requests',
-    none: 'Nobody waits for another plan.',
+    none: 'No open requests.',
     path: '/operator/requests',
     count: async ({ sales }) =>
       (await sales.plane.store.listUpgradeRequests({ limit: maxCounted, onlyOpen: true })).length,
   },
   {
     name: 'Managed access',
-    none: 'Nobody waits for a review.',
+    none: 'No open requests.',
     path: '/operator/managed-access',
     count: async ({ managed }) =>
       (await managed.store.listManagedRequests({ limit: maxCounted, state: 'requested' })).length,
   },
   {
     name: 'Tickets',
-    none: 'Nobody waits for an answer.',
+    none: 'No open tickets.',
     path: '/operator/tickets',
     count: async ({ desk }) => (await desk.tickets.countTickets()).open,
   },
@@ -55,16 +56,18 @@ const attentions: readonly Attention[] = [
 
 async function showOverview(visit: OperatorVisit): Promise<Response> {
   const { parts } = visit
-  const [latest, emails, ...counted] = await Promise.all([
+  const [troubles, latest, emails, ...counted] = await Promise.all([
+    findTroubles(parts),
     parts.desk.audit.store.listAudit({ limit: shownLatest }),
     operatorEmails(parts),
     ...attentions.map(async (attention) => ({ ...attention, waiting: await attention.count(parts) })),
   ])
-  const isQuiet = counted.every(({ waiting }) => waiting === 0)
+  const isQuiet = troubles.length === 0 && counted.every(({ waiting }) => waiting === 0)
   return consolePage(visit, {
     title: 'Overview',
-    lead: isQuiet ? 'Nothing waits for you.' : 'Something waits for somebody.',
-    body: html`<div class="cards small">
+    lead: isQuiet ? 'Everything works, and nothing waits for you.' : leadOf(troubles),
+    body: html`${troubles.length === 0 ? '' : troublesCard(troubles, parts.clock.nowMs())}
+      <div class="cards small">
         ${counted.map(attentionCard)}
         <section class="card">
           <h2>Audit log</h2>
@@ -73,10 +76,15 @@ async function showOverview(visit: OperatorVisit): Promise<Response> {
         </section>
       </div>
       <section class="card">
-        <h2>Lately</h2>
+        <h2>Recent changes</h2>
         ${auditRows(latest, emails)}
       </section>`,
   })
+}
+
+function leadOf(troubles: readonly Trouble[]): string {
+  if (troubles.length === 0) return 'Everything works. Some requests wait for a decision.'
+  return troubles.length === 1 ? '1 thing is wrong now.' : `${troubles.length} things are wrong now.`
 }
 
 function attentionCard({ name, none, path, waiting }: Omit<Attention, 'count'> & { readonly waiting: number }): Html {

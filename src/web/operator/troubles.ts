@@ -1,0 +1,180 @@
+import { html } from 'hono/html'
+import type { RecentFailure } from '../../accounts/recent-troubles.ts'
+import type { BackendCondition } from '../../domain/backend-condition.ts'
+import { stateOf } from '../../domain/incidents.ts'
+import { isManagedOn } from '../../domain/managed-access.ts'
+import type { Html } from '../layout.ts'
+import { writeAgo, writeNumber } from '../time.ts'
+import type { WebParts } from '../web-parts.ts'
+import { standing } from './state-words.ts'
+
+/** Something that is wrong now, and the page where it is fixed. */
+export interface Trouble {
+  readonly tone: 'bad' | 'warn'
+  readonly what: string
+  /** Since when, or when it was seen last; epoch milliseconds. */
+  readonly atMs?: number | undefined
+  readonly path: string
+  readonly link: string
+}
+
+/** Below this share of failed requests nothing is said: single failures happen. */
+const leastFailedShare = 0.02
+/** From this share of the limit on, open files are a trouble. */
+const filesShare = 0.8
+/** Incidents that are looked through. */
+const maxIncidents = 50
+/** Backends of accounts that are named; the rest is counted. */
+const maxNamed = 5
+
+const parts: Readonly<Record<RecentFailure['part'], Omit<Trouble, 'tone'>>> = {
+  ledger_failing: { what: 'Requests cannot be recorded', path: '/status', link: 'See the status page' },
+  store_failing: { what: 'The database does not answer', path: '/status', link: 'See the status page' },
+  audit_failing: {
+    what: 'The audit log cannot be verified or signed',
+    path: '/operator/audit',
+    link: 'See the audit log',
+  },
+  mail_failing: { what: 'Email cannot be sent', path: '/operator/tickets', link: 'See tickets' },
+  billing_failing: {
+    what: 'The payment provider cannot be reached',
+    path: '/operator/requests',
+    link: 'See upgrade requests',
+  },
+}
+
+/** Everything that is wrong now, the worst first. */
+export async function findTroubles(web: WebParts): Promise<readonly Trouble[]> {
+  const { desk } = web
+  const [controls, incidents, files, managed] = await Promise.all([
+    desk.controls.listBackendControls(),
+    desk.incidents.listIncidents(0, maxIncidents),
+    desk.openFiles(),
+    findManaged(web),
+  ])
+  const conditions = desk.backends.map(({ id }) => standing(desk.condition(id), controls))
+  const found = [
+    findFailedRequests(web),
+    ...conditions.map((condition) => findBackend(condition)),
+    findAccountBackends(web),
+    ...desk.troubles.failures().map((failure) => findFailing(failure)),
+    findAudit(web),
+    ...incidents.map((incident): Trouble | undefined => {
+      if (stateOf(incident) === 'resolved') return undefined
+      const what = `Open incident: ${incident.title}`
+      return { tone: 'warn', what, path: '/operator/incidents', link: 'Update it' }
+    }),
+    managed,
+    findFiles(files),
+  ].filter((trouble) => trouble !== undefined)
+  return [...found.filter(({ tone }) => tone === 'bad'), ...found.filter(({ tone }) => tone === 'warn')]
+}
+
+/** The card with all of it. */
+export function troublesCard(troubles: readonly Trouble[], nowMs: number): Html {
+  return html`<section class="card">
+    <h2>Wrong now</h2>
+    <ul class="rows">
+      ${troubles.map(
+        ({ tone, what, atMs, path, link }) =>
+          html`<li>
+            <div>
+              <span class="tag ${tone}">${tone === 'bad' ? 'failing' : 'check'}</span> ${what}
+              ${atMs === undefined ? '' : html`<span class="faint">${writeAgo(atMs, nowMs)}</span>`}
+            </div>
+            <a href="${path}">${link}</a>
+          </li>`,
+      )}
+    </ul>
+  </section>`
+}
+
+function findFailedRequests({ desk }: WebParts): Trouble | undefined {
+  const { answered, failed } = desk.troubles.requests()
+  const all = answered + failed
+  if (failed === 0 || failed / all < leastFailedShare) return undefined
+  const share = Math.round((failed / all) * 100)
+  return {
+    tone: 'bad',
+    what: `${writeNumber(failed)} of ${writeNumber(all)} requests failed in the last 5 minutes (${share} %)`,
+    path: '/operator/backends',
+    link: 'See backends',
+  }
+}
+
+function findBackend(condition: BackendCondition): Trouble | undefined {
+  const { backendId, state, reason, sinceMs, lastFailure, isTroubled } = condition
+  const path = `/operator/backends/${backendId}`
+  const last = lastFailure === undefined ? '' : ` (${lastFailure.outcome.replaceAll('_', ' ')})`
+  if (reason === 'credentials')
+    return {
+      tone: 'bad',
+      atMs: sinceMs,
+      what: `${backendId}: the provider rejects the credential`,
+      path,
+      link: 'Fix it',
+    }
+  if (state === 'open' || state === 'half_open')
+    return {
+      tone: 'bad',
+      atMs: sinceMs,
+      what: `${backendId} is not asked because it ${reason === 'rate' ? 'is rate limited' : 'fails'}${last}`,
+      path,
+      link: 'See why',
+    }
+  if (state === 'drained' || state === 'quarantined')
+    return { tone: 'warn', atMs: sinceMs, what: `${backendId} is ${state} by an operator`, path, link: 'Put it back' }
+  if (isTroubled) return { tone: 'warn', what: `${backendId} often fails${last}`, path, link: 'See why' }
+  return undefined
+}
+
+/** Providers that accounts connected themselves are theirs to fix, but an operator who is asked about them knows. */
+function findAccountBackends({ desk }: WebParts): Trouble | undefined {
+  const configured = new Set(desk.backends.map(({ id }) => id))
+  const down = desk.troubles.down().filter((id) => !configured.has(id))
+  if (down.length === 0) return undefined
+  const more = down.length > maxNamed ? ` and ${writeNumber(down.length - maxNamed)} more` : ''
+  return {
+    tone: 'warn',
+    what: `Accounts' own providers that fail: ${down.slice(0, maxNamed).join(', ')}${more}`,
+    path: '/operator/accounts',
+    link: 'See accounts',
+  }
+}
+
+function findFailing({ part, atMs, reason }: RecentFailure): Trouble {
+  const { what, path, link } = parts[part]
+  return { tone: 'bad', what: `${what} (${reason})`, atMs, path, link }
+}
+
+function findAudit({ desk }: WebParts): Trouble | undefined {
+  const verdict = desk.audit.last?.verdict
+  if (verdict === undefined || verdict === 'failed' || verdict.state !== 'broken') return undefined
+  const what = `The audit log is broken at entry ${writeNumber(verdict.at.sequence)}`
+  return { tone: 'bad', what, path: '/operator/audit', link: 'See the audit log' }
+}
+
+async function findManaged({ desk, managed }: WebParts): Promise<Trouble | undefined> {
+  const providers = new Set(desk.backends.filter(({ serves }) => serves === 'managed').map(({ provider }) => provider))
+  if (providers.size === 0) return undefined
+  const at = { path: '/operator/managed-access', link: 'See managed access' }
+  try {
+    const readiness = await managed.readiness()
+    if (!readiness.switchedOn) return undefined
+    const shut = [...providers].filter((provider) => !isManagedOn(readiness, provider))
+    if (shut.length === 0) return undefined
+    return { tone: 'bad', what: `Managed access is on, but serves nobody through ${shut.join(', ')}`, ...at }
+  } catch {
+    return { tone: 'bad', what: 'The checks of managed access cannot be made: the database does not answer', ...at }
+  }
+}
+
+function findFiles(files: Awaited<ReturnType<WebParts['desk']['openFiles']>>): Trouble | undefined {
+  if (files === undefined || files.open < files.limit * filesShare) return undefined
+  return {
+    tone: 'bad',
+    what: `${writeNumber(files.open)} of ${writeNumber(files.limit)} files and connections are open: at the limit requests are refused. Raise the limit of open files and restart`,
+    path: '/status',
+    link: 'See the status page',
+  }
+}

@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
+import { RecentTroubles } from '../../src/accounts/recent-troubles.ts'
+import type { ServiceEvent } from '../../src/domain/events.ts'
+import { findTroubles } from '../../src/web/operator/troubles.ts'
+import type { WebParts } from '../../src/web/web-parts.ts'
+import type { Service } from '../service.ts'
+import { SkippingClock } from '../skipping-clock.ts'
+import { startWeb, type Visitor } from './browser-less.ts'
+import { enterAs } from './operator.ts'
+
+let service: Service
+let admin: Visitor
+beforeAll(async () => {
+  ;({ service } = await startWeb({ formats: ['openai-chat'] }))
+  admin = (await enterAs(service, 'admin')).visitor
+})
+afterAll(() => service.stop())
+
+const overview = async (): Promise<string> => (await (await admin.get('/operator')).text()).replaceAll(/\s+/g, ' ')
+
+describe('the overview', () => {
+  test('says that nothing is wrong only while nothing is', async () => {
+    expect(await overview()).toContain('Everything works, and nothing waits for you.')
+    expect(await overview()).not.toContain('Wrong now')
+    const plane = { ...service.plane, store: service.store }
+    const { id } = await openIncident(plane, { title: 'Slow answers', impact: 'minor', text: 'Looking.' })
+    const open = await overview()
+    expect(open).toContain('Open incident: Slow answers')
+    expect(open).not.toContain('nothing waits for you')
+    await updateIncident(plane, id, 'resolved', 'Done.')
+    expect(await overview()).toContain('Everything works')
+  })
+
+  test('names an outage of the only provider, a rejected credential, and where each is fixed', async () => {
+    service.providers[0]!.script([{ do: 'status', status: 500, repeat: true }])
+    for (let asked = 0; asked < 12; asked++) expect((await service.chat()).status).toBe(503)
+    const down = await overview()
+    expect(down).toContain('Wrong now')
+    expect(down).toMatch(/12 of 12 requests failed in the last 5 minutes \(100 %\)/)
+    expect(down).toMatch(/alpha (is not asked because it fails|often fails)/)
+    expect(down).toContain('href="/operator/backends/alpha"')
+    expect(down).not.toContain('nothing waits for you')
+    // The log says it too, once and not for each request.
+    expect(service.events.filter(({ event }) => event === 'backend_down').length).toBe(1)
+  })
+})
+
+describe('what is found', () => {
+  const usual = {
+    backends: [],
+    troubles: { requests: () => ({ answered: 100, failed: 1 }), failures: () => [], down: () => [] },
+    controls: { listBackendControls: () => Promise.resolve([]) },
+    incidents: { listIncidents: () => Promise.resolve([]) },
+    openFiles: () => Promise.resolve({ open: 30, limit: 1024 }),
+    audit: { last: undefined },
+  }
+  const find = async (desk: object, managed: object = {}): Promise<string> =>
+    JSON.stringify(
+      await findTroubles({
+        clock: new SkippingClock(),
+        desk: { ...usual, ...desk },
+        managed: { readiness: () => Promise.reject(new Error('down')), ...managed },
+      } as unknown as WebParts),
+    )
+  const condition = { isTroubled: false, failures: 0, lastFailure: undefined, sinceMs: 1, untilMs: undefined }
+
+  test('single failures are nothing', async () => {
+    expect(await find({})).toBe('[]')
+  })
+
+  test.each([
+    [{ openFiles: () => Promise.resolve({ open: 900, limit: 1024 }) }, '900 of 1,024 files'],
+    [{ audit: { last: { verdict: { state: 'broken', at: { sequence: 7, why: 'entry' } } } } }, 'broken at entry 7'],
+    [
+      {
+        backends: [{ id: 'a', serves: 'managed', provider: 'p' }],
+        condition: () => ({ ...condition, backendId: 'a', state: 'closed' }),
+      },
+      'checks of managed access',
+    ],
+    [
+      {
+        backends: [{ id: 'a' }],
+        condition: () => ({ ...condition, backendId: 'a', state: 'open', reason: 'credentials' }),
+      },
+      'a: the provider rejects the credential',
+    ],
+    [
+      {
+        backends: [{ id: 'a' }],
+        condition: () => ({ ...condition, backendId: 'a', state: 'closed', isTroubled: true }),
+      },
+      'a often fails',
+    ],
+    [{ troubles: { ...usual.troubles, down: () => ['ups_1'] } }, "Accounts' own providers that fail: ups_1"],
+    [
+      { troubles: { ...usual.troubles, failures: () => [{ part: 'ledger_failing', atMs: 0, reason: 'SQLITE_FULL' }] } },
+      'Requests cannot be recorded (SQLITE_FULL)',
+    ],
+  ])('%j', async (desk, words) => {
+    const found = await find(desk)
+    expect(found).toContain(words)
+    expect(found).toMatch(/"path":"\/[a-z/]+/)
+  })
+
+  test('managed access that is on and shut', async () => {
+    const readiness = { switchedOn: true, providers: ['p'], durableQuotas: true, durableAudit: false }
+    const desk = {
+      backends: [{ id: 'a', serves: 'managed', provider: 'p' }],
+      condition: () => ({ ...condition, backendId: 'a', state: 'closed' }),
+    }
+    expect(await find(desk, { readiness: () => Promise.resolve(readiness) })).toContain('serves nobody through p')
+    expect(await find(desk, { readiness: () => Promise.resolve({ ...readiness, durableAudit: true }) })).toBe('[]')
+  })
+})
+
+test('recent troubles are counted over five minutes, and forgotten', async () => {
+  const clock = new SkippingClock()
+  const troubles = new RecentTroubles(clock)
+  const request = (outcome: string): ServiceEvent => ({ event: 'request', outcome }) as ServiceEvent
+  for (const outcome of ['answered', 'server_is_overloaded', 'client_closed', 'rate_limit_exceeded', 'internal_error'])
+    troubles.note(request(outcome))
+  troubles.note({ event: 'backend_down', backend: 'a', contentKind: 'text', reason: 'failing' })
+  troubles.note({ event: 'backend_down', backend: 'a', contentKind: 'image', reason: 'failing' })
+  troubles.note({ event: 'backend_back', backend: 'a', contentKind: 'image', downMs: 1 })
+  troubles.note({ event: 'mail_failing', reason: 'ECONNREFUSED' })
+  expect(troubles.requests()).toEqual({ answered: 1, failed: 2 })
+  expect(troubles.down()).toEqual(['a'])
+  expect(troubles.failures()).toMatchObject([{ part: 'mail_failing', reason: 'ECONNREFUSED' }])
+  await clock.skip(6 * 60_000)
+  expect(troubles.requests()).toEqual({ answered: 0, failed: 0 })
+  await clock.skip(6 * 60_000)
+  expect(troubles.failures()).toEqual([])
+  troubles.note({ event: 'backend_back', backend: 'a', contentKind: 'text', downMs: 1 })
+  expect(troubles.down()).toEqual([])
+})
