@@ -10,6 +10,7 @@ import { idMinter, randomBase62 } from './domain/ids.ts'
 import { linksFor } from './domain/links.ts'
 import { systemRandom, type RandomBytes } from './domain/random.ts'
 import { createSealer } from './domain/sealing.ts'
+import { DescriptorWatch } from './providers/descriptor-watch.ts'
 import { formatById, relayById } from './formats/formats.ts'
 import { DigestMemory } from './gateway/digest-memory.ts'
 import { FusionNotes } from './gateway/fusion-notes.ts'
@@ -73,7 +74,11 @@ export async function startApp(
     notedLog(event)
   }
   const guard = openGuard(given, { storage, clock, log })
-  const providers = parts.use(await openProviders(given, { storage, managed: guard.managed, clock, random, log }))
+  const descriptors = parts.use(new DescriptorWatch({ clock, log, connections: given.limits.connections }))
+  const onShortage = (code: string): void => descriptors.report(code)
+  const providers = parts.use(
+    await openProviders(given, { storage, managed: guard.managed, clock, random, log, onShortage }),
+  )
   await guard.start(() => providers.backends.forget())
   parts.use(guard)
   const onFailed = (error: unknown): void => log({ event: 'store_failing', reason: failureName(error) })
@@ -144,6 +149,7 @@ export async function startApp(
     log,
   }
   web.serve(parts.use(openWeb(config, webNeeds)).fetch)
+  descriptors.start()
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })
 
   const owned = parts.move()

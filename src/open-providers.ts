@@ -43,6 +43,8 @@ export interface ProvidersNeeds {
   readonly clock: Clock
   readonly random: RandomBytes
   readonly log: EventLog
+  /** Told the system's code where this service had nothing left to connect with. */
+  readonly onShortage?: (code: string) => void
   /** What simulated providers say, by their names, to all that a request tells them; undefined leaves the usual. */
   readonly simulatedVoice?: (name: string, request: string) => string | undefined
 }
@@ -53,12 +55,13 @@ export interface ProvidersNeeds {
  */
 export async function openProviders(
   config: Config,
-  { storage, managed, clock, random, log, simulatedVoice }: ProvidersNeeds,
+  { storage, managed, clock, random, log, onShortage, simulatedVoice }: ProvidersNeeds,
 ): Promise<Providers> {
   await using opened = new AsyncDisposableStack()
   const pools = createUpstreamPools({
     clock,
     version: readVersion(),
+    ...(onShortage && { onShortage }),
     onBug: (error) => log({ event: 'internal_error', requestId: '', ...describeBug(error) }),
   })
   const configured: ConfiguredBackend[] = []

@@ -43,7 +43,9 @@ test('a service whose ledger is gone for good says so once in the log, is not re
   } finally {
     await app.stop()
   }
-  expect(events.map((event) => ('event' in event ? event.event : ''))).toEqual([
+  const names = events.map((event) => ('event' in event ? event.event : ''))
+  // How many files may be open is the machine's.
+  expect(names.filter((name) => name !== 'descriptor_limit_low')).toEqual([
     'started',
     'ledger_failing',
     'draining',

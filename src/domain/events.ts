@@ -29,6 +29,10 @@ export type ServiceEvent =
   | { readonly event: 'backend_down'; readonly backend: string; readonly contentKind: string; readonly reason: string }
   /** It has given a complete answer again. */
   | { readonly event: 'backend_back'; readonly backend: string; readonly contentKind: string; readonly downMs: number }
+  /** This process has no file descriptors or ports left: `code` is the system's. Once a minute at most. */
+  | { readonly event: 'out_of_descriptors'; readonly code: string }
+  /** The limit of open files (`ulimit -n`) is lower than the configured connections need. */
+  | { readonly event: 'descriptor_limit_low'; readonly limit: number; readonly wanted: number }
   /** A provider does not know the model or the path that a backend is configured with. */
   | { readonly event: 'upstream_not_found'; readonly requestId: string; readonly backend: string }
   /** A letter could not be sent: `reason` is the mail server's status or the system's code. */

@@ -85,7 +85,7 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
   const open = (request: UpstreamRequest, listener: UpstreamListener): UpstreamCall => {
     if (pool.retired) pool = pools.pool(key)
     const call = new Call(request.stream ? routes.streamed : routes.whole, pool, request, listener)
-    if (pool.retired) call.refuse('closed')
+    if (pool.retired) call.refuse()
     else {
       pools.touch(pool)
       pool.take(call)

@@ -6,7 +6,7 @@ import { UpstreamError } from '../domain/upstream.ts'
 import type { UpstreamCall, UpstreamListener, UpstreamRequest } from '../gateway/ports.ts'
 import { readHead, type UpstreamHeaders } from './head.ts'
 import type { Connection, Loss } from './connection.ts'
-import type { Pool, PooledCall, PoolRefusal } from './pool.ts'
+import type { Pool, PooledCall } from './pool.ts'
 
 /** A body up to this size is sent in one piece with its head: copying it costs less than a second write. */
 const maxCopiedBytes = 16 * 1024
@@ -57,8 +57,8 @@ export class Call implements UpstreamCall, PooledCall {
     connection.carry(this)
   }
 
-  refuse(reason: PoolRefusal): void {
-    queueMicrotask(() => this.#fail(new UpstreamError(reason === 'waited' ? 'timeout' : 'unreachable')))
+  refuse(): void {
+    queueMicrotask(() => this.#fail(new UpstreamError('not_sent')))
   }
 
   pause(): void {

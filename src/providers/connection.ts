@@ -9,8 +9,11 @@ const keepAliveMs = 55_000
 /** A peer that says when it closes an idle connection is left this much earlier. */
 const beforePeerMs = 1_000
 
-/** Why a call lost its connection: it was never there, it went away, or what came over it was not HTTP. */
-export type Loss = 'timeout' | 'unreachable' | 'reset' | 'broken'
+/**
+ * Why a call lost its connection: it was never there, it went away, what came over it was not HTTP, or this service had no
+ * descriptor, port, or place for it (`not_sent`).
+ */
+export type Loss = 'timeout' | 'unreachable' | 'reset' | 'broken' | 'not_sent'
 
 /** What a connection carries: one call at a time. Of `onLost` and `onAnswerEnd` one is called, once. */
 export interface CarriedCall extends AnswerListener {

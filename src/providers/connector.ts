@@ -5,6 +5,7 @@ import { connect as connectTls } from 'node:tls'
 import type { Clock } from '../domain/clock.ts'
 import type { Loss } from './connection.ts'
 import { isPublicAddress } from './public-address.ts'
+import { shortageOf } from './shortage.ts'
 
 /** When TCP starts to ask whether a silent peer still lives. */
 const tcpKeepAliveMs = 30_000
@@ -19,6 +20,8 @@ export interface ConnectorOptions {
   readonly ca: string | undefined
   /** Resolves names in the system's place. With `publicOnly` its answers are tried, and the connected address decides. */
   readonly lookup?: LookupFunction | undefined
+  /** Told the system's code where this service had nothing left to connect with. */
+  readonly onShortage?: ((code: string) => void) | undefined
 }
 
 /** The address that a name led to is not one that may be reached (research/reliability T1). */
@@ -66,8 +69,12 @@ export function createConnector(origin: string, options: ConnectorOptions): Conn
       timer.cancel()
       callback(opened)
     }
-    const failWith = (error: Error): void =>
-      fail('code' in error && error.code === 'ETIMEDOUT' ? 'timeout' : 'unreachable')
+    const failWith = (error: Error): void => {
+      const shortage = shortageOf(error)
+      if (shortage === undefined) return fail('code' in error && error.code === 'ETIMEDOUT' ? 'timeout' : 'unreachable')
+      options.onShortage?.(shortage)
+      fail('not_sent')
+    }
     const timer = clock.after(connectMs, () => fail('timeout'))
 
     if (publicOnly && isIP(hostname) !== 0 && !isPublicAddress(hostname)) {

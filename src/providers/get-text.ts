@@ -55,7 +55,7 @@ export function getText(url: string, pools: UpstreamPools, requestId: string): P
       call.abort()
       reject(error)
     }
-    if (pool.retired) return call.refuse('closed')
+    if (pool.retired) return call.refuse()
     pools.touch(pool)
     pool.take(call)
   })

@@ -14,13 +14,10 @@ export interface PoolLimits {
   readonly waitMs: number
 }
 
-/** Why a call got no connection. */
-export type PoolRefusal = 'full' | 'waited' | 'closed'
-
 /** A call as the pool sees it: `start` or `refuse` is called once, `start` once more for a replay. */
 export interface PooledCall extends CarriedCall {
   start(connection: Connection): void
-  refuse(reason: PoolRefusal): void
+  refuse(): void
 }
 
 /**
@@ -68,10 +65,10 @@ export class Pool implements ConnectionOwner {
   take(call: PooledCall): void {
     const connection = this.#takeIdle() ?? (this.#all.size < this.#limits.maxConnections ? this.#add() : undefined)
     if (connection !== undefined) call.start(connection)
-    else if (this.#waiting.size >= this.#limits.maxWaiting) call.refuse('full')
+    else if (this.#waiting.size >= this.#limits.maxWaiting) call.refuse()
     else {
       const timer = this.#clock.after(this.#limits.waitMs, () => {
-        if (this.#waiting.delete(call)) call.refuse('waited')
+        if (this.#waiting.delete(call)) call.refuse()
       })
       this.#waiting.set(call, timer)
     }
@@ -125,7 +122,7 @@ export class Pool implements ConnectionOwner {
     for (const [call, timer] of this.#waiting) {
       timer.cancel()
       this.#waiting.delete(call)
-      call.refuse('closed')
+      call.refuse()
     }
     for (const connection of this.#all) connection.destroy()
   }

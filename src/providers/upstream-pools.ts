@@ -23,6 +23,8 @@ export interface UpstreamPoolsOptions extends Partial<PoolLimits>, Authenticator
   readonly lookup?: LookupFunction
   /** Told what a listener threw: a bug of ours, never a provider's. */
   readonly onBug?: (error: unknown) => void
+  /** Told the system's code where this service had nothing left to connect with. */
+  readonly onShortage?: (code: string) => void
 }
 
 /** What decides that calls may share connections: never across credentials. */
@@ -53,7 +55,7 @@ export interface UpstreamPools {
 
 /** Opens nothing yet. Close it at the end. */
 export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPools {
-  const { clock, maxPools = defaultMaxPools, ca, lookup } = options
+  const { clock, maxPools = defaultMaxPools, ca, lookup, onShortage } = options
   const limits: PoolLimits = {
     maxConnections: options.maxConnections ?? defaultMaxConnections,
     maxWaiting: options.maxWaiting ?? defaultMaxWaiting,
@@ -95,7 +97,7 @@ export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPool
       const key = `${origin} ${connectMs} ${publicOnly} ${credential}`
       const known = pools.get(key)
       if (known !== undefined) return known
-      const connect = createConnector(origin, { clock, connectMs, publicOnly, ca, lookup })
+      const connect = createConnector(origin, { clock, connectMs, publicOnly, ca, lookup, onShortage })
       const pool = new Pool(connect, limits, clock, onBug, onEmpty)
       if (closed) {
         pool.retire()

@@ -254,3 +254,16 @@ describe('a deadline that ends dispatched work', () => {
     expect(gateway.settled).toMatchObject([{ outcome: { charged, errorCode: 'upstream_timeout' }, delivery: 'none' }])
   })
 })
+
+test('where this service could not call anybody it says that it is busy, and no backend is blamed', async () => {
+  const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
+  for (let count = 0; count < 20; count++) {
+    const { ended } = await ask(gateway)
+    for (const backend of gateway.backends) {
+      backend.listener.onError(new UpstreamError('not_sent'))
+      await settled()
+    }
+    expect(await ended).toMatchObject({ code: 'server_busy' })
+  }
+  expect(gateway.backends.map(({ requests }) => requests.length)).toEqual([20, 20])
+})

@@ -50,11 +50,11 @@ describe('the bound on connections', () => {
     const waits = record(backend)
     const leaves = record(backend)
     const refused = await run(backend)
-    expect(refused.error?.outcome).toBe('unreachable')
+    expect(refused.error).toMatchObject({ outcome: 'not_sent', blames: 'gateway' })
     expect(performance.now() - startedAtMs).toBeLessThan(100)
     leaves.call.abort()
     await waits.ended
-    expect(waits.error?.outcome).toBe('timeout')
+    expect(waits.error?.outcome).toBe('not_sent')
     expect(performance.now() - startedAtMs).toBeGreaterThan(110)
     expect([leaves.steps, running.steps, pools.counts().open]).toEqual([[], [], 1])
     provider.script([])
@@ -125,7 +125,7 @@ describe('closing', () => {
     await running.firstData()
     const closing = pools.close(5_000)
     const refused = await run(backend)
-    expect([refused.steps, refused.error?.outcome]).toEqual([['error'], 'unreachable'])
+    expect([refused.steps, refused.error?.outcome]).toEqual([['error'], 'not_sent'])
     await closing
     expect(running.steps).toEqual(['head', 'data', 'end'])
     expect(pools.counts()).toEqual({ pools: 0, connections: 0, open: 0 })
