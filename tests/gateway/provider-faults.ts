@@ -1,0 +1,117 @@
+import type { FormatId } from '../../src/domain/format-id.ts'
+
+/** What a provider said and nobody else may read. */
+export const providerText = 'PROVIDER TEXT at 10.0.0.7'
+
+/** One good answer of a format: as a stream in three parts, and whole; both end for `reason`. */
+interface GoodAnswer {
+  readonly opening: string
+  /** One event that says this; `text` is the inside of a JSON string. */
+  readonly delta: (text: string) => string
+  readonly ending: (reason: string) => string
+  readonly whole: (reason: string) => string
+  readonly success: string
+}
+
+const named = (json: string): string => `event: ${/"type":"([^"]+)"/.exec(json)![1]}\ndata: ${json}\n\n`
+
+export const goodAnswers: Readonly<Record<Exclude<FormatId, 'openai-embeddings'>, GoodAnswer>> = {
+  'openai-chat': {
+    opening: 'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n',
+    delta: (text) => `data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"${text}"}}]}\n\n`,
+    ending: (reason) =>
+      `data: {"id":"c","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"${reason}"}]}\n\ndata: [DONE]\n\n`,
+    whole: (reason) =>
+      `{"id":"c","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"${reason}"}]}`,
+    success: 'stop',
+  },
+  'openai-responses': {
+    opening:
+      named(
+        '{"type":"response.created","sequence_number":0,"response":{"id":"r","model":"m","status":"in_progress"}}',
+      ) +
+      named(
+        '{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"type":"message","id":"i"}}',
+      ),
+    delta: (text) =>
+      named(
+        `{"type":"response.output_text.delta","sequence_number":2,"output_index":0,"item_id":"i","delta":"${text}"}`,
+      ),
+    ending: (reason) =>
+      named(
+        reason === 'completed'
+          ? '{"type":"response.completed","sequence_number":9,"response":{"id":"r","model":"m","status":"completed","output":[]}}'
+          : `{"type":"response.incomplete","sequence_number":9,"response":{"id":"r","model":"m","status":"incomplete","incomplete_details":{"reason":"${reason}"},"output":[]}}`,
+      ),
+    whole: (reason) =>
+      `{"id":"r","model":"m",${reason === 'completed' ? '"status":"completed"' : `"status":"incomplete","incomplete_details":{"reason":"${reason}"}`},"output":[]}`,
+    success: 'completed',
+  },
+  'anthropic-messages': {
+    opening:
+      named('{"type":"message_start","message":{"id":"m","type":"message","model":"m","content":[]}}') +
+      named('{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}'),
+    delta: (text) => named(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"${text}"}}`),
+    ending: (reason) =>
+      named('{"type":"content_block_stop","index":0}') +
+      named(`{"type":"message_delta","delta":{"stop_reason":"${reason}"}}`) +
+      named('{"type":"message_stop"}'),
+    whole: (reason) =>
+      `{"id":"m","type":"message","model":"m","content":[{"type":"text","text":"x"}],"stop_reason":"${reason}"}`,
+    success: 'end_turn',
+  },
+  gemini: {
+    opening: 'data: {"responseId":"g","candidates":[{"content":{"parts":[{"text":""}]}}]}\n\n',
+    delta: (text) => `data: {"candidates":[{"content":{"parts":[{"text":"${text}"}]}}]}\n\n`,
+    ending: (reason) => `data: {"candidates":[{"finishReason":"${reason}"}]}\n\n`,
+    whole: (reason) => `{"candidates":[{"content":{"parts":[]},"finishReason":"${reason}"}]}`,
+    success: 'STOP',
+  },
+}
+
+const bodies: Readonly<Record<string, string>> = {
+  'an error': `{"error":{"message":"${providerText}"}}`,
+  'an error’s text': `{"error":"${providerText}"}`,
+  'a message': `{"message":"${providerText}"}`,
+  'a detail': `{"detail":"${providerText}"}`,
+  details: `{"detail":[{"msg":"${providerText}"}],"status":500}`,
+  'the object error': `{"object":"error","message":"${providerText}","code":500}`,
+  'the type error': `{"type":"error","error":{"type":"api_error","message":"${providerText}"}}`,
+  'an error beside choices': `{"choices":[],"candidates":[],"type":"response.x","error":{"message":"${providerText}"}}`,
+  text: providerText,
+  'a JSON string': `"${providerText}"`,
+  'a list': `[{"error":{"message":"${providerText}"}}]`,
+  HTML: `<html><body>${providerText}</body></html>`,
+  'a JSON that is cut': `{"choices":[{"index":0,"delta":{"content":"${providerText}`,
+  null: 'null',
+  'an empty object': '{}',
+}
+
+/** Events that no format has: none may be passed on, and nothing that follows makes the answer whole again. */
+export const faultyEvents: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(Object.entries(bodies).map(([what, data]) => [`data: ${what}`, `data: ${data}\n\n`])),
+  ...Object.fromEntries(
+    Object.entries(bodies).map(([what, data]) => [`event error: ${what}`, `event: error\ndata: ${data}\n\n`]),
+  ),
+  ...Object.fromEntries(Object.entries(bodies).map(([what, data]) => [`no event: ${what}`, `${data}\n\n`])),
+  'event error without data': 'event: error\n\n',
+  'the field error': `error: {"code":500,"message":"${providerText}"}\n\n`,
+}
+
+/** Bodies of whole answers that are none. */
+export const faultyBodies: Readonly<Record<string, string>> = {
+  ...bodies,
+  nothing: '',
+  'an error beside an answer': `{"choices":[{"index":0,"message":{"content":"x"},"finish_reason":"stop"}],"output":[],"content":[],"candidates":[{"finishReason":"STOP"}],"error":{"message":"${providerText}"}}`,
+}
+
+/** Words for why an answer ended that say that it failed, or that nobody here knows. */
+export const unknownReasons = [
+  'abort',
+  'error',
+  'ABORTED',
+  'network_error',
+  'insufficient_system_resource',
+  'toString',
+  'new_in_2027',
+]

@@ -1,0 +1,184 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { ConversationFormatId } from '../../src/domain/format-id.ts'
+import { formatById, relayById } from '../../src/formats/formats.ts'
+import type { Lane } from '../../src/gateway/lane.ts'
+import { openLane } from '../../src/gateway/open-lane.ts'
+import type { Backend } from '../../src/gateway/ports.ts'
+import { contextOf } from '../formats/exchange.ts'
+import { faultyBodies, faultyEvents, goodAnswers, providerText, unknownReasons } from './provider-faults.ts'
+
+type ProviderFormat = keyof typeof goodAnswers
+
+const clients = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
+const providers = Object.keys(goodAnswers) as ProviderFormat[]
+const pairs = clients.flatMap((client) => providers.map((provider) => [client, provider] as const))
+const relayed = clients.map((format) => [format, format] as const)
+
+function laneOf(client: ConversationFormatId, provider: ProviderFormat, stream: boolean, streamUsage = true): Lane {
+  const context = contextOf(
+    formatById(client).readRequest({ model: 'p', messages: [], input: 'x', max_tokens: 9, store: false, stream }),
+  )
+  return openLane({
+    context,
+    client: formatById(client),
+    backend: { issuer: 'someone', dialect: { streamUsage } } as Backend,
+    backendFormat: formatById(provider),
+    relay: client === provider ? relayById(client) : undefined,
+  })
+}
+
+interface Read {
+  /** What the caller got before the answer failed or ended. */
+  readonly text: string
+  readonly failed: boolean
+}
+
+/** Reads what comes in these reads, as an attempt does. */
+function readAll(lane: Lane, reads: readonly string[]): Read {
+  let text = ''
+  try {
+    for (const read of reads) {
+      text += lane.push(Buffer.from(read))
+      if (lane.fault !== undefined) return { text, failed: true }
+    }
+    return { text: text + lane.end().toString(), failed: false }
+  } catch {
+    return { text, failed: true }
+  }
+}
+
+/** What says in any convention that an answer is whole. */
+const cleanEnd =
+  /"finish_reason"\s*:\s*"|response\.(?:completed|incomplete)"|"stop_reason"\s*:\s*"|message_stop|\[DONE\]/
+
+function expectFailure({ text, failed }: Read, what: string): void {
+  expect(failed, what).toBe(true)
+  expect(text, what).not.toMatch(cleanEnd)
+  expect(text, what).not.toContain(providerText)
+}
+
+describe.each(pairs)('a %s caller of a %s provider', (client, provider) => {
+  const { opening, delta, ending, whole, success } = goodAnswers[provider]
+  const said = [opening, delta('one '), delta('two '), delta('three ')]
+
+  test('gets a good answer whole', () => {
+    for (const reads of [[...said, ending(success)], [said.join('') + ending(success)]]) {
+      const { text, failed } = readAll(laneOf(client, provider, true), reads)
+      expect([failed, cleanEnd.test(text)]).toEqual([false, true])
+    }
+    expect(readAll(laneOf(client, provider, false), [whole(success)]).failed).toBe(false)
+  })
+
+  test.each(Object.entries(faultyEvents))('gets no clean end behind %s', (_, fault) => {
+    expectFailure(
+      readAll(laneOf(client, provider, true), [opening, fault, ...said.slice(1), ending(success)]),
+      'before',
+    )
+    expectFailure(readAll(laneOf(client, provider, true), [...said, fault, delta('four'), ending(success)]), 'after')
+    expectFailure(readAll(laneOf(client, provider, true), [`${said.join('')}${fault}${ending(success)}`]), 'at once')
+    expectFailure(readAll(laneOf(client, provider, true), [...said, fault + ending(success)]), 'with the end')
+  })
+
+  test('is not hurt by a fault behind the end', () => {
+    for (const fault of Object.values(faultyEvents)) {
+      const { text, failed } = readAll(laneOf(client, provider, true), [...said, ending(success) + fault, fault])
+      expect([failed, cleanEnd.test(text), text.includes(providerText)]).toEqual([false, true, false])
+    }
+  })
+
+  test.each(unknownReasons)('gets no clean end from the reason %s', (reason) => {
+    expectFailure(readAll(laneOf(client, provider, true), [...said, ending(reason)]), 'stream')
+    expectFailure(readAll(laneOf(client, provider, true), [said.join('') + ending(reason)]), 'at once')
+    expectFailure(readAll(laneOf(client, provider, false), [whole(reason)]), 'whole')
+  })
+
+  test('gets no clean end where the end is missing', () => {
+    expectFailure(readAll(laneOf(client, provider, true), said), 'stream')
+    expectFailure(readAll(laneOf(client, provider, true), [opening]), 'nothing said')
+  })
+
+  test.each(Object.entries(faultyBodies))('gets no whole answer from %s', (_, body) => {
+    expectFailure(readAll(laneOf(client, provider, false), [body]), 'whole')
+  })
+
+  test('gets no clean end from an event that is no JSON any more', () => {
+    const event = delta('four')
+    const start = event.indexOf('{') + 1
+    const edit = fc.record({
+      at: fc.integer({ min: start, max: event.length - 4 }),
+      remove: fc.integer({ min: 0, max: 3 }),
+      insert: fc.constantFrom('', '"', '\\', '{', '}', ',', ':', '\u0001', '\t', 'x', '\\u12', '\\x'),
+    })
+    fc.assert(
+      fc.property(edit, ({ at, remove, insert }) => {
+        const edited = `${event.slice(0, at)}${insert}${event.slice(Math.min(at + remove, event.length - 3))}`
+        fc.pre(!isJson(edited.slice(edited.indexOf('data: ') + 6)))
+        expectFailure(readAll(laneOf(client, provider, true), [...said, edited, ending(success)]), edited)
+      }),
+      { numRuns: 150 },
+    )
+  })
+})
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe.each(relayed)('a %s stream that is relayed', (format) => {
+  const { opening, delta, ending, success } = goodAnswers[format]
+
+  test('is the same whether its events are read or have a shape that is known', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: 'grapheme' }), { maxLength: 12 }), fc.boolean(), (texts, atOnce) => {
+        const events = texts.map((text) => delta(JSON.stringify(text).slice(1, -1)))
+        const reads = [opening, delta('x'), ...(atOnce ? [events.join('')] : events), ending(success)]
+        // Where a backend does not count, every event is read.
+        const all = readAll(laneOf(format, format, true, false), reads)
+        expect(readAll(laneOf(format, format, true), reads)).toEqual(all)
+        expect(all.failed).toBe(false)
+      }),
+    )
+  })
+})
+
+test('of several choices one that failed breaks the answer', () => {
+  const { opening, delta } = goodAnswers['openai-chat']
+  const failed = 'data: {"choices":[{"index":1,"delta":{},"finish_reason":"abort"}]}\n\n'
+  for (const client of clients) {
+    expectFailure(readAll(laneOf(client, 'openai-chat', true), [opening, delta('x'), failed]), client)
+  }
+})
+
+test('usage behind the last reason is noted, and nothing behind [DONE] is passed on', () => {
+  const { opening, delta, ending } = goodAnswers['openai-chat']
+  const late = 'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":5}}\n\n'
+  const [end = '', done = ''] = ending('stop').split(/(?<=\n\n)/)
+  for (const reads of [
+    [opening, delta('x'), end, late, done],
+    [opening, delta('x'), end + done, late, delta('y')],
+  ]) {
+    for (const client of clients) {
+      const lane = laneOf(client, 'openai-chat', true)
+      const { text, failed } = readAll(lane, reads)
+      expect([failed, text.includes('"y"')]).toEqual([false, false])
+      expect(lane.usage).toMatchObject({ inputTokens: 3, outputTokens: 5, source: 'counted' })
+      if (client === 'openai-chat') expect(text.match(/\[DONE\]/g)).toHaveLength(1)
+    }
+  }
+})
+
+test('a whole call of Gemini is told although its answer ends for a reason nobody knows, and then breaks', () => {
+  const call =
+    'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"look_up","args":{"q":1}}}]},"finishReason":"NEW"}]}\n\n'
+  for (const client of clients) {
+    const read = readAll(laneOf(client, 'gemini', true), [call])
+    expect(read.text).toContain('look_up')
+    expectFailure(read, client)
+  }
+})
