@@ -275,4 +275,17 @@ export const migrations: readonly Migration[] = [
     statements: [`create index tickets_by_state on tickets (closed_at_ms, id)`],
   },
   providerErrorsMigration,
+  {
+    name: '015-token-counts',
+    // Providers' counts were stored as they came. One beyond what a double holds exactly made every page that read it fail.
+    statements: [
+      `update requests set
+        input_tokens = case when input_tokens > 100000000 then 100000000 else input_tokens end,
+        output_tokens = case when output_tokens > 100000000 then 100000000 else output_tokens end,
+        cached_tokens = case when cached_tokens > 100000000 then 100000000 else cached_tokens end,
+        reasoning_tokens = case when reasoning_tokens > 100000000 then 100000000 else reasoning_tokens end
+      where input_tokens > 100000000 or output_tokens > 100000000
+        or cached_tokens > 100000000 or reasoning_tokens > 100000000`,
+    ],
+  },
 ]

@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { boundRecord, type FusionRecord } from '../domain/fusion-record.ts'
 import { lowestIdAt } from '../domain/ids.ts'
 import type { RequestOutcome, RequestRecord, RequestState } from '../domain/requests.ts'
+import { maxTokenCount } from '../domain/token-counts.ts'
 import type { Attempt } from '../domain/upstream.ts'
 import type { RequestRow, Tables } from './schema.ts'
 
@@ -93,16 +94,21 @@ export function outcomeColumns(outcome: RequestOutcome) {
   return {
     charged: outcome.charged,
     attempts: outcome.attempts.length === 0 ? null : JSON.stringify(outcome.attempts),
-    input_tokens: usage?.inputTokens ?? null,
-    output_tokens: usage?.outputTokens ?? null,
-    cached_tokens: usage?.cachedTokens ?? null,
-    reasoning_tokens: usage?.reasoningTokens ?? null,
+    input_tokens: countColumn(usage?.inputTokens),
+    output_tokens: countColumn(usage?.outputTokens),
+    cached_tokens: countColumn(usage?.cachedTokens),
+    reasoning_tokens: countColumn(usage?.reasoningTokens),
     usage_source: usage?.source ?? null,
     error_code: outcome.errorCode ?? null,
     first_content_ms: outcome.firstContentMs === undefined ? null : Math.round(outcome.firstContentMs),
     total_ms: Math.round(outcome.totalMs),
     fusions: outcome.fusions === undefined ? null : writeFusions(outcome.fusions),
   }
+}
+
+/** Bounded, so that rows and their sums can always be read, whatever a provider or a fusion of many counted. */
+function countColumn(tokens: number | undefined): number | null {
+  return tokens === undefined ? null : Math.min(tokens, maxTokenCount)
 }
 
 /** Bounded, whatever a request did: its row is read whole wherever records are listed. */

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Account, StoredKey, Upstream } from '../../src/domain/accounts.ts'
 import { noLimits } from '../../src/domain/key-limits.ts'
@@ -432,6 +432,24 @@ describe.each(engines)('the store on %s', (_name, engine) => {
     await migrate(db, async () => {}, [...migrations, next])
     await migrate(db, async () => {}, [...migrations, next])
     expect(await store.findAccount('acc_1')).toEqual(account)
+  })
+
+  test('counts of tokens that no page could read are mended', async () => {
+    await store.addAccount(account, noted)
+    const absurd = { input_tokens: 2 ** 60, output_tokens: 2 ** 60, cached_tokens: 2 ** 60, reasoning_tokens: 2 ** 60 }
+    const rows = Array.from({ length: 9 }, (_, index) =>
+      requestRow(`req_${index}`, 1000, { usage_source: 'counted', ...absurd }),
+    )
+    await db.insertInto('requests').values(rows).execute()
+    const { statements } = migrations.find(({ name }) => name === '015-token-counts')!
+    for (const statement of statements) await sql.raw(statement).execute(db)
+    const { usage } = (await store.findRequest('req_1'))!
+    expect(usage).toMatchObject({ inputTokens: 100_000_000, reasoningTokens: 100_000_000 })
+    const sums = await db
+      .selectFrom('requests')
+      .select(({ fn }) => fn.sum('input_tokens').as('input'))
+      .execute()
+    expect(Number(sums[0]!.input)).toBe(900_000_000)
   })
 
   test('data of a newer version is not touched, and the error says so', async () => {

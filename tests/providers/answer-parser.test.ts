@@ -40,6 +40,23 @@ describe('an answer', () => {
     expect([parser.isDone, parser.keepAlive]).toEqual([true, true])
   })
 
+  test('may have some interim answers before it, but neither very many nor very long ones', () => {
+    const interim = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'
+    const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'
+    expect(read([interim.repeat(20), answer]).ends).toBe(1)
+    expect(read(Array.from(interim.repeat(3) + answer)).ends).toBe(1)
+    expect(() => read([interim.repeat(65)])).toThrow(HttpViolation)
+    expect(() => read(Array.from({ length: 65 }, () => interim))).toThrow(HttpViolation)
+    const long = `HTTP/1.1 103 Early Hints\r\nlink: ${'x'.repeat(15_000)}\r\n\r\n`
+    expect(() => read(Array.from({ length: 5 }, () => long))).toThrow(HttpViolation)
+  })
+
+  test('may pad the sizes of its chunks, but its extensions together are short', () => {
+    const end = '0\r\n\r\n'
+    expect(read([chunkedHead, '1       \r\nx\r\n'.repeat(20_000), end]).body).toHaveLength(20_000)
+    expect(() => read([chunkedHead, `1;${'e'.repeat(900)}\r\nx\r\n`.repeat(20), end])).toThrow(HttpViolation)
+  })
+
   test('in chunks is told without their framing, all chunks of one read in one piece', () => {
     const { body, pieces, ends, parser } = read([
       `${chunkedHead}5\r\nhello\r\n1;ext="x"\r\n \r\n00006 \r\nworld!\r\n0\r\nX-Trailer: 1\r\n\r\n`,

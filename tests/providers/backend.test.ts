@@ -321,6 +321,21 @@ describe('connections that fail', () => {
     expect([error?.outcome, steps, connections, requests]).toEqual(['reset', ['error'], 2, 3])
   })
 
+  test('a reused connection that is lost long after the request was sent is not replayed', async () => {
+    let requests = 0
+    const { baseUrl } = await serveTcp((socket) => {
+      socket.on('data', () => {
+        requests += 1
+        if (requests === 1) socket.write(answer)
+        else setTimeout(() => socket.resetAndDestroy(), 1_300)
+      })
+    })
+    const backend = openBackend(openPools(), baseUrl)
+    await run(backend)
+    const { error, steps } = await run(backend)
+    expect([error?.outcome, steps, requests]).toEqual(['reset', ['error'], 2])
+  })
+
   test('a reused connection that fails after a byte of the answer is not replayed', async () => {
     let requests = 0
     const { baseUrl } = await serveTcp((socket) => {
