@@ -57,14 +57,14 @@ test.each(readers)('%s: absurd counts are no usage, so that it is estimated', (_
   expect(read([5, 7, 1, 2])).toMatchObject({ source: 'counted', cachedTokens: 1, reasoningTokens: 2 })
   for (const count of absurd) {
     for (const place of [0, 1, 2, 3])
-      expect(read([5, 7, 1, 2].with(place, count as number)), `${count}`).toBeUndefined()
+      expect(read([5, 7, 1, 2].with(place, count as number)), JSON.stringify(count)).toBeUndefined()
   }
 })
 
 test.each(readers)('%s: whatever is counted, usage is whole, not negative, and can be added up', (_, read) => {
   const count = fc.oneof(fc.double(), fc.integer(), fc.maxSafeInteger(), fc.constantFrom(...absurd), fc.constant(null))
   fc.assert(
-    fc.property(fc.array(count as fc.Arbitrary<Json>, { minLength: 4, maxLength: 4 }), (counts) => {
+    fc.property(fc.array(count, { minLength: 4, maxLength: 4 }), (counts) => {
       const usage = read(counts)
       if (usage === undefined) return
       const { inputTokens, outputTokens, cachedTokens, reasoningTokens } = usage

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { UpstreamError } from '../../src/domain/upstream.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { AttemptRun } from '../../src/gateway/attempt.ts'
+import { alwaysGranted } from '../../src/gateway/call-grant.ts'
 import { openLane } from '../../src/gateway/open-lane.ts'
 import type { Backend } from '../../src/gateway/ports.ts'
 import { contextOf } from '../formats/exchange.ts'
@@ -42,7 +43,7 @@ function begin(bodyBytes = 0) {
   })
   const run = new AttemptRun(backend, lane, true, clock)
   const ended = { error: undefined as unknown, isReady: false }
-  run.open({ body: 'x'.repeat(bodyBytes), stream: true, requestId: 'req_1' }).then(
+  run.open({ body: 'x'.repeat(bodyBytes), stream: true, requestId: 'req_1' }, alwaysGranted).then(
     () => (ended.isReady = true),
     (error: unknown) => (ended.error = error),
   )
