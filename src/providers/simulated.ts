@@ -7,6 +7,7 @@ import { behave, sendStatus } from './simulated/behave.ts'
 import { hasForeignSeal } from './simulated/sealed.ts'
 import { chatErrorBody } from './simulated/chat.ts'
 import { unsignedStep, withPath } from './simulated/gemini.ts'
+import { hasOrphanedOutput } from './simulated/prompt.ts'
 import { readScript, Script } from './simulated/script.ts'
 import type { ScriptStep } from './simulated/script.ts'
 import { textsIn } from './simulated/texts-in.ts'
@@ -113,6 +114,11 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
     const body = withPath(given, request.url ?? '')
     if (hasForeignSeal(name, body)) {
       return sendStatus(response, 400, speaker.errorBody, {}, 'invalid_encrypted_content')
+    }
+    if (hasOrphanedOutput(body)) {
+      const message = 'No tool call found for function call output.'
+      const error = { message, type: 'invalid_request_error', param: 'input', code: null }
+      return sendStatus(response, 400, speaker.errorBody, { body: JSON.stringify({ error }) })
     }
     const step = withWords(unsignedStep(body) ?? script.next(), say?.(textsIn(body)))
     const stamp = {

@@ -316,3 +316,10 @@ test('nobody is asked for what it is declared not to do, and everybody else befo
     { numRuns: 150 },
   )
 })
+
+test('the output of a tool without its call is refused by every backend that the vendor’s rule holds for', async () => {
+  const course = new Course(['openai-responses'])
+  const body = { messages: [...messages, { role: 'tool', tool_call_id: 'x', content: 'y' }] }
+  const error = await course.ask(body, [])
+  expect(error).toMatchObject({ code: 'invalid_request', facts: { param: 'messages' } })
+})

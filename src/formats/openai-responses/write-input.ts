@@ -6,6 +6,7 @@ import type {
   Json,
   JsonObject,
 } from '../../domain/conversation.ts'
+import { invalidRequest, type ServiceError } from '../../domain/errors.ts'
 import type { Draft } from '../fields.ts'
 import { wrapInput } from '../custom-tools.ts'
 import type { WriteTarget } from '../format.ts'
@@ -29,10 +30,14 @@ export function writeInput(
     if (shown.length > 0) items.push({ type: 'message', role: 'user', content: writeContent(shown) })
     shown = []
   }
+  const called = new Set<string>()
   for (const turn of conversation.turns) {
     if (turn.role !== 'tool') show()
-    if (turn.role === 'assistant') writeAssistant(turn, target, names, items)
-    else if (turn.role === 'tool') {
+    if (turn.role === 'assistant') {
+      for (const part of turn.parts) if (part.type === 'call') called.add(part.id)
+      writeAssistant(turn, target, names, items)
+    } else if (turn.role === 'tool') {
+      if (!called.has(turn.callId)) throw orphanedOutput()
       if (names === undefined) {
         const type = turn.kind === 'custom' ? 'custom_tool_call_output' : 'function_call_output'
         items.push({ type, call_id: turn.callId, output: writeContent(turn.parts) })
@@ -47,6 +52,11 @@ export function writeInput(
   }
   show()
   return items
+}
+
+/** Providers of responses refuse an output whose call they were not sent. */
+function orphanedOutput(): ServiceError {
+  return invalidRequest('input', 'A tool output has no tool call with the same call_id before it. Send the call too.')
 }
 
 function writeAssistant(

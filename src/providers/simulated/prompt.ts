@@ -214,3 +214,16 @@ function textOf(value: Json | undefined): string {
 function positive(value: Json | undefined): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 1 ? Math.floor(value) : undefined
 }
+
+/** Whether the output of a tool stands in a body of `/responses` without its call before it: the vendor refuses that. */
+export function hasOrphanedOutput({ input, previous_response_id: previous }: JsonObject): boolean {
+  // Its call is in what is kept there.
+  if (typeof previous === 'string') return false
+  const called = new Set<unknown>()
+  for (const { type, call_id: id } of listOf(input)) {
+    if (type === 'item_reference') return false
+    if (type === 'function_call' || type === 'custom_tool_call') called.add(id)
+    else if ((type === 'function_call_output' || type === 'custom_tool_call_output') && !called.has(id)) return true
+  }
+  return false
+}
