@@ -41,6 +41,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
       backends: profile.backends,
       premium: profile.premium,
       quota_units: profile.quotaUnits,
+      reports_model: profile.reportsModel ?? false,
       price: profile.price,
       fusion: plainFusion(profile.fusion),
     })),

@@ -35,6 +35,7 @@ export function resolveProfiles(file: ConfigFile, backends: readonly BackendConf
       ...(id === fusionId && profile.backends === undefined ? { isLikeFrontier: true } : {}),
       premium: profile.premium ?? id === fusionId,
       quotaUnits: profile.quota_units ?? 1,
+      ...(profile.reports_model === true ? { reportsModel: true } : {}),
       ...(embeddings === undefined ? {} : { embeddings }),
       ...(profile.price === undefined ? {} : { price: resolvePrice(profile.price) }),
       ...(profile.fusion === undefined ? {} : { fusion: resolveFusion(id, profile.fusion, namesKnown, findings) }),

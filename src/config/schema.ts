@@ -249,6 +249,11 @@ export const configSchema = group({
         .describe('In the order in which they are tried. Left out or empty: only what accounts connect themselves.'),
       premium: flag.optional().describe('Whether a premium plan is needed. Default false.'),
       quota_units: whole(1, maxQuotaUnits).optional().describe('Units of the month for one answer. Default 1.'),
+      reports_model: flag
+        .optional()
+        .describe(
+          "Whether an answer's model is that of the backend that gave it, instead of the profile. Default false.",
+        ),
       price: price.optional().describe('What GET /v1/models tells callers; nothing is charged by it.'),
       fusion: fusion.optional().describe('How svc-router/fusion deliberates; for that profile alone.'),
     }),

@@ -47,12 +47,13 @@ const headers: Readonly<Record<string, object>> = {
   'X-Quota-Period': { description: 'A calendar month, UTC.', schema: { const: 'month' } },
   'X-Quota-Reset': integer('When the next month begins, in seconds since 1970.'),
   'X-Svc-Router-Upstream': text('The backend that answered.'),
+  'X-Svc-Router-Model': text('The model that this backend was asked for.'),
   'X-Svc-Router-Retry-Count': integer('How many backends failed before it.'),
   'X-Should-Retry': { description: 'Whether the same request may succeed later.', schema: { enum: ['true', 'false'] } },
   'Retry-After': { description: 'How long to wait, in seconds.', schema: { type: 'integer', minimum: 1, maximum: 60 } },
 }
 const usageNames = Object.keys(headers).filter((name) => /^X-(?:RateLimit|Quota)-/.test(name))
-const reliabilityNames = ['X-Svc-Router-Upstream', 'X-Svc-Router-Retry-Count']
+const reliabilityNames = ['X-Svc-Router-Upstream', 'X-Svc-Router-Model', 'X-Svc-Router-Retry-Count']
 
 /** The API as OpenAPI 3.1 has it, made of the tables of operations and of errors. */
 export function openApiDocument({ baseUrl, links, version }: OpenApiParts): object {

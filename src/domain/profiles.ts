@@ -11,6 +11,8 @@ export interface Profile {
   readonly premium: boolean
   /** Units of the month that one answered request takes, at least 1 (contract 4.3). */
   readonly quotaUnits: number
+  /** Whether answers name the model of their backend in `model` instead of this profile (contract 9.2). */
+  readonly reportsModel?: boolean
   /** The name of the vectors that its backends give; absent where it holds conversations. */
   readonly embeddings?: string
   /** What callers read as its price in money; nothing is charged by it. */

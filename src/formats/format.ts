@@ -92,6 +92,8 @@ export interface AnswerContext {
   readonly nowSeconds: () => number
   /** Whether the answer is kept, so that a later request may refer to it (contract 2.5). */
   readonly isStored: boolean
+  /** The name that the answer's `model` has where it is not the requested profile: the backend's model (contract 9.2). */
+  readonly servedModel?: string | undefined
   /** The stored answer that the request went on from, which its answer repeats. */
   readonly previousResponseId?: string | undefined
   /**
@@ -101,6 +103,11 @@ export interface AnswerContext {
   readonly report?: JsonObject | undefined
   /** Mints what follows an item's prefix: unique, letters and digits. */
   readonly mintId: () => string
+}
+
+/** What the answer's `model` says (contract 2.3, 9.2). */
+export function shownModel({ servedModel, conversation }: AnswerContext): string {
+  return servedModel ?? conversation.profile
 }
 
 export interface AnswerWriter {

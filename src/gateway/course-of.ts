@@ -16,6 +16,8 @@ export interface CourseOf {
   readonly totalMs: number
   /** What keeps the answer, where it is kept. */
   readonly keeping: Keeping | undefined
+  /** Whether the answer's `model` is that of its backend (contract 9.2). */
+  readonly reportsModel?: boolean | undefined
   /** What answers instead of one backend after the other, where the request is deliberated about. */
   readonly fused?: FusedAnswer | undefined
 }

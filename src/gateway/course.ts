@@ -165,6 +165,7 @@ export class Course {
     this.#of.sink.open({
       stream: this.#of.context.conversation.stream,
       upstream: backend?.id,
+      model: this.#of.fused === undefined ? backend?.model : undefined,
       simulated: backend?.simulated ?? false,
       retryCount: this.#failover.retryCount,
       signals: this.#of.admission.signals(),
@@ -215,7 +216,8 @@ export class Course {
   }
 
   #laneWith(backend: Backend, client: LaneChoice['client'], relay: LaneChoice['relay']): Lane {
-    const { context } = this.#of
+    const { reportsModel } = this.#of
+    const context = reportsModel === true ? { ...this.#of.context, servedModel: backend.model } : this.#of.context
     const backendFormat = this.#parts.formats(backend.format)
     return openLane({ context, backend, client, backendFormat, relay, refusesOurCalls: context.report !== undefined })
   }

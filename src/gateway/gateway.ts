@@ -215,7 +215,19 @@ export class Gateway {
     }
     const totalMs = totalMsOf(request, backends)
     const fused = fuser?.(request, context, totalMs)
-    const of = { request, accountId, context, backends, admission, units, sink, totalMs, keeping, fused }
+    const of = {
+      request,
+      accountId,
+      context,
+      backends,
+      admission,
+      units,
+      sink,
+      totalMs,
+      keeping,
+      reportsModel: profile.reportsModel,
+      fused,
+    }
     const course = new Course(this.#course, of, written)
     this.#running.add(course)
     let end: CourseEnd

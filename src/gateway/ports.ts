@@ -199,6 +199,8 @@ export interface AnswerHead {
   readonly stream: boolean
   /** The backend that answered; absent when a keep-alive had to be sent before any did. */
   readonly upstream: string | undefined
+  /** The model that its backend was asked for (contract 9.2); absent with `upstream`, and where several had a part. */
+  readonly model?: string | undefined
   readonly simulated: boolean
   readonly retryCount: number
   readonly signals: UsageSignals

@@ -2,7 +2,7 @@ import { asError } from '../domain/bugs.ts'
 import { isContent, type AnswerEvent, type Conversation, type JsonObject, type Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { isObject } from '../domain/json.ts'
-import type { AnswerContext, AnswerReader, StreamFailure } from '../formats/format.ts'
+import { shownModel, type AnswerContext, type AnswerReader, type StreamFailure } from '../formats/format.ts'
 import { readSse } from '../formats/error-event.ts'
 import { asBytes } from '../formats/json-scan.ts'
 import { sealText } from '../formats/sealed.ts'
@@ -59,7 +59,7 @@ export class RelayLane implements Lane {
     this.#reader = reader
     this.#context = context
     this.#conversation = context.conversation
-    this.#model = `"model":${JSON.stringify(context.conversation.profile)}`
+    this.#model = `"model":${JSON.stringify(shownModel(context))}`
     this.#shapes = new EventShapes(rules.stream.deltas, this.#model)
     this.#backendCounts = backendCounts
     this.#issuer = issuer

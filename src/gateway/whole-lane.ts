@@ -1,7 +1,7 @@
 import type { AnswerEvent, Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { parseAnswer } from '../formats/answer-faults.ts'
-import type { StreamFailure } from '../formats/format.ts'
+import { shownModel, type StreamFailure } from '../formats/format.ts'
 import { restate } from '../formats/restate.ts'
 import { mayBeSealed, sealEvent, sealText } from '../formats/sealed.ts'
 import type { Lane, LaneChoice } from './lane.ts'
@@ -48,7 +48,7 @@ export class WholeLane implements Lane {
     if (!this.finished) throw new UpstreamError('broken')
     this.hasContent = true
     if (relay !== undefined) {
-      const renamed = renameModel(bytes, context.conversation.profile)
+      const renamed = renameModel(bytes, shownModel(context))
       const restated = relay.restated?.(body, context)
       const { report } = context
       const changes = report === undefined ? restated : { ...restated, svc_router: JSON.stringify(report) }

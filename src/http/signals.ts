@@ -4,6 +4,10 @@ import type { UsageSignals } from '../domain/usage.ts'
 import type { LimiterState } from './attempt-limiter.ts'
 import type { BackendCount } from '../gateway/routing/count-backends.ts'
 
+/** What a header cannot have: a model's name is the operator's or an account's own text. */
+const notInHeader = /[^\x20-\x7e]/g
+const longestModel = 200
+
 /** Header names and values, one after the other: the form in which Node writes them fastest. */
 export type HeaderList = string[]
 
@@ -52,11 +56,13 @@ export function usageHeaders(signals: UsageSignals, nowMs: number, limiter?: Lim
 /** How the answer came about (spec 2 "Reliability", contract 2.3). */
 export function reliabilityHeaders({
   upstream,
+  model,
   retryCount,
   simulated,
 }: Omit<AnswerHead, 'signals' | 'stream'>): HeaderList {
   const headers = ['X-Svc-Router-Retry-Count', String(retryCount)]
   if (upstream !== undefined) headers.push('X-Svc-Router-Upstream', upstream)
+  if (model !== undefined) headers.push('X-Svc-Router-Model', model.replace(notInHeader, '?').slice(0, longestModel))
   if (simulated) headers.push('X-Svc-Router-Simulated', 'true')
   return headers
 }

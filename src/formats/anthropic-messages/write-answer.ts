@@ -1,7 +1,7 @@
 import type { AnswerEvent, FinishReason, JsonObject, Usage } from '../../domain/conversation.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { CallIds } from '../call-ids.ts'
-import type { AnswerContext, AnswerWriter, StreamFailure } from '../format.ts'
+import { shownModel, type AnswerContext, type AnswerWriter, type StreamFailure } from '../format.ts'
 import { ToolNames } from '../tool-names.ts'
 import { type AnswerBlock, RedactedBlock, TextBlock, ThinkingBlock, ToolUseBlock } from './answer-block.ts'
 import { failureFrame, frame, pingFrame } from './frames.ts'
@@ -82,7 +82,7 @@ export class MessagesWriter implements AnswerWriter {
       id: this.#id,
       type: 'message',
       role: 'assistant',
-      model: this.#context.conversation.profile,
+      model: shownModel(this.#context),
       content,
       stop_reason: reason,
       stop_sequence: null,

@@ -1,7 +1,7 @@
 import type { AnswerEvent, FinishReason, Json, JsonObject, Usage } from '../../domain/conversation.ts'
 import { unwrapInput } from '../custom-tools.ts'
 import { errorFields } from '../error-fields.ts'
-import type { AnswerContext, AnswerWriter, StreamFailure } from '../format.ts'
+import { shownModel, type AnswerContext, type AnswerWriter, type StreamFailure } from '../format.ts'
 import { CallIds } from '../call-ids.ts'
 import { ToolNames } from '../tool-names.ts'
 import { writeUsage } from './usage.ts'
@@ -36,7 +36,8 @@ export class ChatWriter implements AnswerWriter {
     const { conversation, createdAt } = context
     this.#context = context
     this.#id = `chatcmpl_${context.requestId.replace(/^req_/, '')}`
-    const { profile: model, streamUsage } = conversation
+    const { streamUsage } = conversation
+    const model = shownModel(context)
     const fields = JSON.stringify({ id: this.#id, created: createdAt, model, object: 'chat.completion.chunk' })
     this.#head = `data: ${fields.slice(0, -1)},"choices":[`
     this.#tail = streamUsage ? '],"usage":null}\n\n' : ']}\n\n'

@@ -1,7 +1,7 @@
 import type { AnswerEvent, FinishReason, Json, JsonObject, Usage } from '../../domain/conversation.ts'
 import { CallIds } from '../call-ids.ts'
 import { unwrapInput } from '../custom-tools.ts'
-import type { AnswerContext } from '../format.ts'
+import { shownModel, type AnswerContext } from '../format.ts'
 import { ToolNames } from '../tool-names.ts'
 import { writeUsage } from './usage.ts'
 
@@ -12,13 +12,13 @@ interface GatheredCall {
 
 /** A whole chat completion from all of its events: one choice that holds text and calls together (wire 7.3). */
 export function writeWhole(events: readonly AnswerEvent[], id: string, context: AnswerContext): JsonObject {
-  const { createdAt, conversation } = context
+  const { createdAt } = context
   const gathered = new GatheredAnswer(events)
   const { logprobs, reason, usage, report } = gathered
   return {
     id,
     created: createdAt,
-    model: conversation.profile,
+    model: shownModel(context),
     object: 'chat.completion',
     choices: [
       {

@@ -1,6 +1,6 @@
 import type { Conversation, Hints, Json, JsonObject, Sampling, Tool, Usage } from '../../domain/conversation.ts'
 import type { Draft } from '../fields.ts'
-import type { AnswerContext } from '../format.ts'
+import { shownModel, type AnswerContext } from '../format.ts'
 import { writeUsage } from './usage.ts'
 import { writeOutputFormat, writeToolChoice } from './write-request.ts'
 
@@ -33,7 +33,7 @@ export function responseObject(id: string, context: AnswerContext, state: Respon
     background: false,
     error: state.error === undefined ? null : { ...state.error },
     incomplete_details: state.incompleteReason === undefined ? null : { reason: state.incompleteReason },
-    model: conversation.profile,
+    model: shownModel(context),
     output: state.output,
     ...repeatHints(conversation.hints),
     previous_response_id: context.previousResponseId ?? null,
