@@ -60,17 +60,25 @@ export function writeLeakMail(to: string, keys: readonly LeakedKey[], keysUrl: s
   return { to, subject, text: `${lines.join('\n')}\n` }
 }
 
-/** The letter with a code, and with a link where the code alone would be less comfortable and no less safe. */
-export function writeProofMail(to: string, purpose: ProofPurpose, code: Secret, link: Secret | undefined): Mail {
+/** The email with a code, a link, or both. */
+export function writeProofMail(
+  to: string,
+  purpose: ProofPurpose,
+  code: Secret | undefined,
+  link: Secret | undefined,
+): Mail {
   const { subject, what } = purposes[purpose]
   const lines = [
-    `Your code to ${what}:`,
-    '',
-    `    ${code.reveal()}`,
-    '',
-    ...(link === undefined ? [] : ['Or open this link and press the button there:', '', `    ${link.reveal()}`, '']),
+    ...(code === undefined ? [] : [`Your code to ${what}:`, '', `    ${code.reveal()}`, '']),
+    ...(link === undefined ? [] : [linkIntroduction(what, code), '', `    ${link.reveal()}`, '']),
     'It works once, within 10 minutes. Nobody of svc-router ever asks you for it.',
-    'If this was not you, do nothing: without the code nothing happens.',
+    `If this was not you, do nothing: without the ${code === undefined ? 'link' : 'code'} nothing happens.`,
   ]
   return { to, subject, text: `${lines.join('\n')}\n` }
+}
+
+function linkIntroduction(what: string, code: Secret | undefined): string {
+  return code === undefined
+    ? `To ${what}, open this link and press the button there:`
+    : 'Or open this link and press the button there:'
 }

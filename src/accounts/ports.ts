@@ -172,10 +172,14 @@ export interface IdentityStore {
   addProof(proof: SignInProof, digests: ProofDigests, forgetBeforeMs: number): Promise<void>
   findProof(proofId: string): Promise<SignInProof | undefined>
   findProofByLink(linkDigest: string): Promise<SignInProof | undefined>
-  /** How many proofs were asked for an address, or by a network, since a moment, and when the first of them was. */
+  /**
+   * How many proofs were asked for an address, by a network, or both, since a moment, and when the first of them was. With
+   * `upTo` only that one and those that were kept before it.
+   */
   countProofs(
-    of: { readonly address: string } | { readonly network: string },
+    of: { readonly address?: string; readonly network?: string },
     sinceMs: number,
+    upTo?: Pick<SignInProof, 'id' | 'createdAtMs'>,
   ): Promise<{ readonly count: number; readonly firstAtMs: number | null }>
   /**
    * Counts one try against a proof and uses it up where the code is right: of any number of tries at once exactly one can

@@ -6,33 +6,15 @@ import { mintCode, mintToken, tokenDigest } from '../domain/tokens.ts'
 import type { IdentityPlane } from './identity.ts'
 import { writeProofMail } from './mails.ts'
 import type { SendMail } from './ports.ts'
+import { askedProof, findExceeded, hasLink, proofLifeMs, type Asker, type TooMany } from './proof-limits.ts'
 
 const minuteMs = 60_000
-const hourMs = 3_600_000
-/** How long a code and its link can be used. */
-const proofLifeMs = 10 * minuteMs
 /** How long a link can be used that is printed where the service runs. */
 const printedLinkLifeMs = 15 * minuteMs
 /** Wrong codes that a proof bears. */
 export const maxTries = 5
-const networkLimit = { of: 'network', windowMs: 10 * minuteMs, most: 20 } as const
-/**
- * Letters that one address gets, for addresses that nobody here knows just the same, and that one network asks for:
- * enough for an office, too little for flooding. They are counted in the store, so that all nodes know of them.
- */
-const limits = [
-  { of: 'address', windowMs: 15 * minuteMs, most: 5 },
-  { of: 'address', windowMs: 24 * hourMs, most: 20 },
-  networkLimit,
-] as const
-/** Whoever confirms is signed in, and may have to a few times an hour. */
-const confirmLimits = [
-  { of: 'address', windowMs: 15 * minuteMs, most: 8 },
-  { of: 'address', windowMs: 24 * hourMs, most: 80 },
-  networkLimit,
-] as const
 /** Ended proofs are kept so long, because they are what is counted. */
-const keptMs = 24 * hourMs
+const keptMs = 24 * 60 * minuteMs
 const codeShape = /^\d{6}$/
 const tokenShape = /^[A-Za-z0-9_-]{43}$/
 
@@ -43,15 +25,7 @@ export interface MailPlane extends IdentityPlane {
   readonly appUrl: string
 }
 
-/** Who asks for a letter. */
-interface Asker {
-  /** A name of the network; only a digest of it is kept. */
-  readonly network: string
-}
-
-export type StartedProof =
-  | { readonly proof: SignInProof }
-  | { readonly tooMany: 'address' | 'network'; readonly retryAtMs: number }
+export type StartedProof = { readonly proof: SignInProof } | TooMany
 
 /**
  * Sends a code to an address, and unless an email is to be added a link. The same is done and said for every address,
@@ -61,59 +35,38 @@ export function startProof(
   plane: MailPlane,
   address: string,
   purpose: AccountPurpose | 'operator_sign_in',
-  { network, accountId }: Asker & { readonly accountId?: string },
+  { accountId, ...asker }: Asker & { readonly accountId?: string },
 ): Promise<StartedProof> {
-  return sendProof(plane, { purpose, address, accountId: accountId ?? null }, network)
+  return sendProof(plane, { purpose, address, accountId: accountId ?? null }, asker)
 }
 
 /** Sends an operator who is signed in a code that this one session is confirmed with. @throws MailError */
 export function startConfirming(
   plane: MailPlane,
   { operator, sessionId }: { readonly operator: Operator; readonly sessionId: string },
-  { network }: Asker,
+  asker: Asker,
 ): Promise<StartedProof> {
   const forOperator = { operatorId: operator.id, sessionId }
   const of = { purpose: 'operator_confirm', address: operator.email, accountId: null, forOperator } as const
-  return sendProof(plane, of, network)
+  return sendProof(plane, of, asker)
 }
 
 async function sendProof(
   plane: MailPlane,
   of: Omit<SignInProof, 'id' | 'createdAtMs' | 'expiresAtMs'> & { readonly address: string },
-  askedFrom: string,
+  asker: Asker,
 ): Promise<StartedProof> {
   const { purpose, address } = of
-  const network = tokenDigest('network', askedFrom, plane.pepper)
-  const before = await findExceeded(plane, { purpose, address, network }, 1)
-  if (before !== undefined) return before
-  const code = mintCode(plane.random)
-  const { proof, token } = await addProof(plane, { ...of, code, network, lifeMs: proofLifeMs })
-  // Of many that were let through at once each counts the others now: too few letters rather than too many.
-  const after = await findExceeded(plane, { purpose, address, network }, 0)
-  if (after !== undefined) return after
-  // A link would be followed in any browser: these codes are for the one that asked.
-  const hasLink = purpose !== 'add_email' && purpose !== 'operator_confirm'
-  const link = hasLink ? linkFor(plane.appUrl, realmOf(purpose), token) : undefined
+  const asked = askedProof(plane, purpose, address, asker, of.forOperator?.sessionId ?? null)
+  const before = await findExceeded(plane, asked)
+  if (typeof before === 'object') return before
+  const code = before === 'link_only' ? undefined : mintCode(plane.random)
+  const { proof, token } = await addProof(plane, { ...of, code, network: asked.asker, lifeMs: proofLifeMs })
+  const after = await findExceeded(plane, asked, proof)
+  if (typeof after === 'object') return after
+  const link = hasLink(purpose) ? linkFor(plane.appUrl, realmOf(purpose), token) : undefined
   await plane.sendMail(writeProofMail(address, purpose, code, link))
   return { proof }
-}
-
-/** The first limit that `more` besides those that are kept would exceed. */
-async function findExceeded(
-  { store, clock }: IdentityPlane,
-  {
-    purpose,
-    address,
-    network,
-  }: { readonly purpose: SignInProof['purpose']; readonly address: string; readonly network: string },
-  more: 0 | 1,
-): Promise<Exclude<StartedProof, { proof: SignInProof }> | undefined> {
-  const nowMs = Math.floor(clock.nowMs())
-  for (const { of, windowMs, most } of purpose === 'operator_confirm' ? confirmLimits : limits) {
-    const { count, firstAtMs } = await store.countProofs(of === 'address' ? { address } : { network }, nowMs - windowMs)
-    if (count + more > most) return { tooMany: of, retryAtMs: (firstAtMs ?? nowMs) + windowMs }
-  }
-  return undefined
 }
 
 /** A link that signs in to an account once, for whoever runs the service to pass on. */

@@ -54,15 +54,23 @@ export async function findProofByLink(db: Kysely<Tables>, linkDigest: string): P
 /** How often an address was asked for, or a network asked, since a moment; see `IdentityStore.countProofs`. */
 export async function countProofs(
   db: Kysely<Tables>,
-  of: { readonly address: string } | { readonly network: string },
+  { address, network }: { readonly address?: string; readonly network?: string },
   sinceMs: number,
+  upTo?: Pick<SignInProof, 'id' | 'createdAtMs'>,
 ): Promise<{ count: number; firstAtMs: number | null }> {
-  const { count, first } = await db
+  let query = db
     .selectFrom('sign_in_proofs')
     .select((row) => [row.fn.countAll<number>().as('count'), row.fn.min<number | null>('created_at_ms').as('first')])
-    .where((row) => ('address' in of ? row('address', '=', of.address) : row('network', '=', of.network)))
     .where('created_at_ms', '>', Math.floor(sinceMs))
-    .executeTakeFirstOrThrow()
+  if (address !== undefined) query = query.where('address', '=', address)
+  if (network !== undefined) query = query.where('network', '=', network)
+  if (upTo !== undefined) {
+    const atMs = Math.floor(upTo.createdAtMs)
+    query = query.where(({ and, eb, or }) =>
+      or([eb('created_at_ms', '<', atMs), and([eb('created_at_ms', '=', atMs), eb('id', '<=', upTo.id)])]),
+    )
+  }
+  const { count, first } = await query.executeTakeFirstOrThrow()
   return { count, firstAtMs: first }
 }
 

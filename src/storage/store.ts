@@ -113,7 +113,7 @@ export function createStore(db: Kysely<Tables>): Store {
     addProof: (proof, digests, forgetBeforeMs) => addProof(db, proof, digests, forgetBeforeMs),
     findProof: (proofId) => findProof(db, proofId),
     findProofByLink: (linkDigest) => findProofByLink(db, linkDigest),
-    countProofs: (of, sinceMs) => countProofs(db, of, sinceMs),
+    countProofs: (of, sinceMs, upTo) => countProofs(db, of, sinceMs, upTo),
     tryCode: (proofId, codeDigest, maxTries, nowMs) => tryCode(db, proofId, codeDigest, maxTries, nowMs),
     useLink: (linkDigest, nowMs) => useLink(db, linkDigest, nowMs),
     addPasskey: (passkey, maxPasskeys, record) => addPasskey(db, passkey, maxPasskeys, record),

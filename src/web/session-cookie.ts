@@ -1,8 +1,11 @@
+import { knownLifeMs, mintKnownBrowser } from '../accounts/known-browser.ts'
 import { findOperatorSession, operatorLifeMs } from '../accounts/operator-sessions.ts'
+import type { Asker } from '../accounts/proof-limits.ts'
 import { findSession, sessionLifeMs } from '../accounts/sessions.ts'
+import { addressGroup } from '../domain/networks.ts'
 import { Secret } from '../domain/secret.ts'
 import { csrfTokenFor } from './csrf.ts'
-import type { EnteredOperator, SignedIn } from './visit.ts'
+import type { EnteredOperator, SignedIn, Visit } from './visit.ts'
 import type { WebParts } from './web-parts.ts'
 
 /**
@@ -13,6 +16,8 @@ const names = {
   account: { https: '__Host-svc_session', http: 'svc_session' },
   operator: { https: '__Host-svc_operator', http: 'svc_operator' },
 } as const
+/** Kept when somebody signed in by email, and after they signed out (see accounts/known-browser.ts). */
+const knownNames = { https: '__Host-svc_known', http: 'svc_known' } as const
 const livesMs = { account: sessionLifeMs, operator: operatorLifeMs } as const
 
 /** Whose session a cookie keeps. */
@@ -20,10 +25,15 @@ type Whose = keyof typeof names
 
 /** The session token of a request, if it carries one. */
 export function readSessionToken(headers: Headers, whose: Whose, isHttps: boolean): Secret | undefined {
-  const name = `${nameFor(whose, isHttps)}=`
+  const text = readCookie(headers, nameFor(whose, isHttps))
+  return text === undefined ? undefined : new Secret(text)
+}
+
+function readCookie(headers: Headers, named: string): string | undefined {
+  const name = `${named}=`
   const pairs = (headers.get('cookie') ?? '').split(';').map((pair) => pair.trim())
   const found = pairs.find((pair) => pair.startsWith(name))
-  return found === undefined ? undefined : new Secret(found.slice(name.length))
+  return found?.slice(name.length)
 }
 
 /** Who the session token of a request belongs to. */
@@ -42,17 +52,37 @@ export async function readEntered(parts: WebParts, token: Secret | undefined): P
 
 /** The `Set-Cookie` that keeps a session, out of reach of scripts and of requests that other sites make. */
 export function sessionCookie(token: Secret, whose: Whose, isHttps: boolean): string {
-  return cookie(token.reveal(), Math.floor(livesMs[whose] / 1000), whose, isHttps)
+  return cookie(nameFor(whose, isHttps), token.reveal(), livesMs[whose], isHttps)
 }
 
 /** The `Set-Cookie` that forgets it. */
 export function endedSessionCookie(whose: Whose, isHttps: boolean): string {
-  return cookie('', 0, whose, isHttps)
+  return cookie(nameFor(whose, isHttps), '', 0, isHttps)
 }
 
-function cookie(value: string, seconds: number, whose: Whose, isHttps: boolean): string {
-  const attributes = ['Path=/', `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Lax', ...(isHttps ? ['Secure'] : [])]
-  return [`${nameFor(whose, isHttps)}=${value}`, ...attributes].join('; ')
+/** The `Set-Cookie` by which this browser is known as one in which an address was proven; none where none was. */
+export function knownBrowserCookies({ identity, appUrl }: WebParts, address: string | null): readonly string[] {
+  if (address === null) return []
+  const isHttps = appUrl.startsWith('https:')
+  const text = mintKnownBrowser(address, identity.random, identity.pepper)
+  return [cookie(knownNames[isHttps ? 'https' : 'http'], text, knownLifeMs, isHttps)]
+}
+
+/** Who asks for an email: where the browser is, and what it kept of an earlier sign-in. */
+export function askerOf({ parts, headers, address }: Visit): Asker {
+  const name = knownNames[parts.appUrl.startsWith('https:') ? 'https' : 'http']
+  return { network: addressGroup(address), knownBrowser: readCookie(headers, name) }
+}
+
+function cookie(name: string, value: string, lifeMs: number, isHttps: boolean): string {
+  const attributes = [
+    'Path=/',
+    `Max-Age=${Math.floor(lifeMs / 1000)}`,
+    'HttpOnly',
+    'SameSite=Lax',
+    ...(isHttps ? ['Secure'] : []),
+  ]
+  return [`${name}=${value}`, ...attributes].join('; ')
 }
 
 function nameFor(whose: Whose, isHttps: boolean): string {

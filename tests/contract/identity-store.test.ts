@@ -117,6 +117,11 @@ describe.each(enginesFor('Who holds which address and session'))('on %s', (_, en
       expect(await store.countProofs({ network: 'n2' }, 0)).toEqual({ count: 0, firstAtMs: null })
       expect(await store.countProofs({ address: 'a@example.com' }, 1_000)).toEqual({ count: 2, firstAtMs: 1_100 })
       expect(await store.countProofs({ address: 'b@example.com' }, 0)).toEqual({ count: 0, firstAtMs: null })
+      const both = { address: 'a@example.com', network: 'n1' }
+      expect(await store.countProofs(both, 0)).toEqual({ count: 3, firstAtMs: 1_000 })
+      expect(await store.countProofs({ ...both, network: 'n2' }, 0)).toEqual({ count: 0, firstAtMs: null })
+      expect(await store.countProofs(both, 0, { id: 'prf_1', createdAtMs: 1_100 })).toMatchObject({ count: 2 })
+      expect(await store.countProofs(both, 0, { id: 'prf_0', createdAtMs: 1_100 })).toMatchObject({ count: 1 })
       await store.addProof(proof('prf_9', { createdAtMs: 9_000 }), { code: 'c', link: 'l9' }, 2_150)
       expect(await store.findProof('prf_1')).toBeUndefined()
       expect(await store.findProof('prf_2')).toBeDefined()

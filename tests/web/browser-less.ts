@@ -7,6 +7,8 @@ export class Visitor {
   /** Where the forms of this session are seen. */
   readonly #tokenPage: string
   cookie = ''
+  /** The cookie by which this browser is known as one in which an address was proven. */
+  known = ''
 
   constructor(origin: string, tokenPage = '/account') {
     this.#tokenPage = tokenPage
@@ -48,14 +50,19 @@ export class Visitor {
   }
 
   async #fetch(path: string, init: RequestInit): Promise<Response> {
+    const cookies = [this.cookie, this.known].filter((cookie) => cookie !== '')
     const response = await fetch(`${this.#origin}${path}`, {
       ...init,
       redirect: 'manual',
-      headers: { ...(init.headers as Record<string, string>), ...(this.cookie === '' ? {} : { cookie: this.cookie }) },
+      headers: {
+        ...(init.headers as Record<string, string>),
+        ...(cookies.length > 0 && { cookie: cookies.join('; ') }),
+      },
     })
     for (const line of response.headers.getSetCookie()) {
       const [pair = ''] = line.split(';')
-      this.cookie = pair.endsWith('=') ? '' : pair
+      if (pair.startsWith('svc_known=')) this.known = pair
+      else this.cookie = pair.endsWith('=') ? '' : pair
     }
     return response
   }

@@ -1,3 +1,4 @@
+import { judgeAs } from './judge.ts'
 import { countTokens, cutToTokens } from './prompt.ts'
 import type { Prompt, PromptTool } from './prompt.ts'
 import { sampleOf } from './sample.ts'
@@ -72,6 +73,8 @@ export function answerAs(
 }
 
 function sayText(name: string, prompt: Prompt): string {
+  const judgement = judgeAs(name, prompt.lastUserText)
+  if (judgement !== undefined) return judgement
   const echo = shorten(prompt.lastUserText)
   if (prompt.output === 'json')
     return JSON.stringify({ simulated: true, answer: `This is a simulated answer from ${name}.` })

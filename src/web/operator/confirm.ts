@@ -7,7 +7,7 @@ import { operatorActions } from '../../domain/operators.ts'
 import { codeField } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
 import { mailFailed, outboxHint, tooOften, wrongCode } from '../pages/proof-forms.ts'
-import { addressGroup } from '../../domain/networks.ts'
+import { askerOf } from '../session-cookie.ts'
 import { redirect } from '../redirect.ts'
 import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
@@ -66,14 +66,14 @@ function ask(visit: OperatorVisit, problem?: string): Promise<Response> {
 }
 
 async function sendCode(visit: OperatorVisit): Promise<Response> {
-  const { parts, operator, session, address: peer } = visit
+  const { parts, operator, session } = visit
   const { sendMail, identity, appUrl, clock } = parts
   if (sendMail === undefined) return ask(visit)
   try {
     const started = await startConfirming(
       { ...identity, sendMail, appUrl },
       { operator, sessionId: session.id },
-      { network: addressGroup(peer) },
+      askerOf(visit),
     )
     if ('tooMany' in started) return await ask(visit, tooOften(started, clock.nowMs()))
     return redirect(`/operator/confirm/${started.proof.id}?next=${encodeURIComponent(nextOf(visit))}`)

@@ -7,10 +7,9 @@ import { describeBrowser } from '../browser-name.ts'
 import { codeField, emailField } from '../field.ts'
 import { csrfInput, type Html } from '../layout.ts'
 import { outboxHint, mailFailed, tooOften, wrongCode } from '../pages/proof-forms.ts'
-import { addressGroup } from '../../domain/networks.ts'
 import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
-import { endedSessionCookie, sessionCookie } from '../session-cookie.ts'
+import { askerOf, endedSessionCookie, knownBrowserCookies, sessionCookie } from '../session-cookie.ts'
 import type { DoorVisit, OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
 import { consolePath, consolePathWith } from './ways-in.ts'
@@ -66,15 +65,14 @@ function showFirstSteps(visit: DoorVisit): Promise<Response> {
 }
 
 async function sendCode(visit: DoorVisit): Promise<Response> {
-  const { parts, form, address: peer } = visit
+  const { parts, form } = visit
   const { sendMail, identity, appUrl, clock } = parts
   if (sendMail === undefined) return showDoor(visit)
   const address = readEmailAddress(form.text('email'))
   if (address === undefined) return showDoor(visit, 'That is not an email address. It looks like name@example.com.')
   try {
-    const started = await startProof({ ...identity, sendMail, appUrl }, address, 'operator_sign_in', {
-      network: addressGroup(peer),
-    })
+    const asker = askerOf(visit)
+    const started = await startProof({ ...identity, sendMail, appUrl }, address, 'operator_sign_in', asker)
     if ('tooMany' in started) return await showDoor(visit, tooOften(started, clock.nowMs()))
     return redirect(`/operator/sign-in/code/${started.proof.id}?next=${encodeURIComponent(nextOf(visit))}`)
   } catch (error) {
@@ -168,7 +166,7 @@ async function enter(visit: DoorVisit, { forOperator, address }: SignInProof): P
     })
   if (before !== undefined) await endOperatorSession(parts.operators, before.session)
   const cookie = sessionCookie(opened.token, 'operator', parts.appUrl.startsWith('https:'))
-  return redirect(consolePathWith(nextOf(visit), 'operator-in'), [cookie])
+  return redirect(consolePathWith(nextOf(visit), 'operator-in'), [cookie, ...knownBrowserCookies(parts, address)])
 }
 
 async function leave({ parts, session }: OperatorVisit): Promise<Response> {

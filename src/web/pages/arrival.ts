@@ -13,7 +13,7 @@ import { csrfInput, page } from '../layout.ts'
 import { withNotice } from '../notices.ts'
 import { redirect } from '../redirect.ts'
 import { showKeyOnce } from '../key-once.ts'
-import { sessionCookie } from '../session-cookie.ts'
+import { knownBrowserCookies, sessionCookie } from '../session-cookie.ts'
 import { controlOf } from '../control.ts'
 import type { AccountVisit, Visit } from '../visit.ts'
 
@@ -28,7 +28,13 @@ interface Wishes {
 }
 
 /** What becomes of somebody whose code or link was right. */
-export async function arrive(visit: Visit, proof: SignInProof, { next, revokeOld }: Wishes): Promise<Response> {
+export async function arrive(visit: Visit, proof: SignInProof, wishes: Wishes): Promise<Response> {
+  const response = await lead(visit, proof, wishes)
+  for (const cookie of knownBrowserCookies(visit.parts, proof.address)) response.headers.append('Set-Cookie', cookie)
+  return response
+}
+
+async function lead(visit: Visit, proof: SignInProof, { next, revokeOld }: Wishes): Promise<Response> {
   const { parts } = visit
   if (proof.purpose === 'set_up' && proof.address !== null) {
     const { account, isNew } = await setUpAccount(parts.identity, proof.address, parts.defaultPlan)

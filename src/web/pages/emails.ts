@@ -7,7 +7,7 @@ import { identityOf } from '../control.ts'
 import { codeField, emailField } from '../field.ts'
 import { csrfInput, page } from '../layout.ts'
 import { withNotice } from '../notices.ts'
-import { addressGroup } from '../../domain/networks.ts'
+import { askerOf } from '../session-cookie.ts'
 import { redirect } from '../redirect.ts'
 import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
@@ -49,14 +49,14 @@ function askForAddress(visit: AccountVisit, problem?: string): Promise<Response>
 }
 
 async function sendCode(visit: AccountVisit): Promise<Response> {
-  const { parts, form, signedIn, address: peer } = visit
+  const { parts, form, signedIn } = visit
   const { sendMail, identity, appUrl, clock } = parts
   if (sendMail === undefined) return askForAddress(visit)
   const address = readEmailAddress(form.text('email'))
   if (address === undefined)
     return askForAddress(visit, 'That is not an email address. It looks like name@example.com.')
   try {
-    const asker = { network: addressGroup(peer), accountId: signedIn.account.id }
+    const asker = { ...askerOf(visit), accountId: signedIn.account.id }
     const started = await startProof({ ...identity, sendMail, appUrl }, address, 'add_email', asker)
     if ('tooMany' in started) return askForAddress(visit, tooOften(started, clock.nowMs()))
     return redirect(`/account/emails/${started.proof.id}`)

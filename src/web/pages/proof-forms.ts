@@ -4,9 +4,9 @@ import { readEmailAddress, type AccountPurpose } from '../../domain/identity.ts'
 import { MailError } from '../../domain/mail-error.ts'
 import { emailField } from '../field.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
-import { addressGroup } from '../../domain/networks.ts'
 import { ownPath, redirect } from '../redirect.ts'
 import { PageRefusal } from '../refusals.ts'
+import { askerOf } from '../session-cookie.ts'
 import type { Visit } from '../visit.ts'
 import { passkeySignIn } from './passkeys.ts'
 
@@ -54,15 +54,14 @@ export function showAddressPage(visit: Visit, it: AddressPage, problem?: string)
 
 /** Sends the code and goes on to where it is typed in; the same for every address. */
 export async function sendCode(visit: Visit, it: AddressPage): Promise<Response> {
-  const { parts, form, address: peer } = visit
+  const { parts, form } = visit
   const { sendMail, identity, appUrl, clock } = parts
   if (sendMail === undefined) return showAddressPage(visit, it)
   const address = readEmailAddress(form.text('email'))
   if (address === undefined)
     return showAddressPage(visit, it, 'That is not an email address. It looks like name@example.com.')
   try {
-    const asker = { network: addressGroup(peer) }
-    const started = await startProof({ ...identity, sendMail, appUrl }, address, it.purpose, asker)
+    const started = await startProof({ ...identity, sendMail, appUrl }, address, it.purpose, askerOf(visit))
     if ('tooMany' in started) return showAddressPage(visit, it, tooOften(started, clock.nowMs()))
     const next = ownPath(form.text('next'), '')
     return redirect(`/sign-in/code/${started.proof.id}${next === '' ? '' : `?next=${encodeURIComponent(next)}`}`)
@@ -86,7 +85,7 @@ export function tooOften({ tooMany, retryAtMs }: Exclude<StartedProof, { proof: 
   if (tooMany === 'network') throw new PageRefusal('too_many')
   const minutes = Math.max(1, Math.ceil((retryAtMs - nowMs) / 60_000))
   const wait = minutes > 90 ? `${Math.ceil(minutes / 60)} hours` : `${minutes} minute${minutes === 1 ? '' : 's'}`
-  return `Too many codes were asked for this address. Try again in ${wait}.`
+  return `Several codes were already sent to this address. Use the newest email, or try again in ${wait}.`
 }
 
 /** Where the letters are that were not sent. */
