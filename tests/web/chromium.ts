@@ -24,9 +24,17 @@ export function hasChromium(suite: string): boolean {
   return false
 }
 
-/** Starts it, with flags besides. @throws where it cannot be started */
-export function startChromium(more: readonly string[] = []): Promise<Browser> {
+/** Starts it, with flags and variables besides. @throws where it cannot be started */
+export function startChromium(
+  more: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Browser> {
   const executablePath = findChromium()
   if (executablePath === undefined) throw new Error('there is no Chromium')
-  return chromium.launch({ executablePath, args: [...flags, ...more], timeout: launchMs })
+  return chromium.launch({
+    executablePath,
+    args: [...flags, ...more],
+    env: { ...process.env, ...env },
+    timeout: launchMs,
+  })
 }

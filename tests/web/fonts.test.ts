@@ -1,0 +1,50 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import { Service } from '../service.ts'
+import { hasChromium, startChromium } from './chromium.ts'
+import { byName, everyPage, signInAs } from './every-page.ts'
+import { fillAccount } from './fill-account.ts'
+import { fontSets } from './font-sets.ts'
+import { beholders } from './page-state.ts'
+
+const suite = hasChromium('The layout under other fonts') ? describe : describe.skip
+const { sets, remove } = fontSets()
+
+/** Runs in the page: what is wider than the page, and by how much. */
+const tooWide = `(() => {
+  const over = document.documentElement.scrollWidth - innerWidth
+  if (over <= 0) return []
+  return [...document.querySelectorAll('body *')]
+    .filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5)
+    .slice(0, 5).map((element) => over + ' px: ' + element.outerHTML.slice(0, 100))
+})()`
+
+suite('the layout does not depend on the fonts of the machine', () => {
+  afterAll(remove)
+
+  test.each(sets)(
+    'every page fits into 320 pixels with $name',
+    async ({ configPath }) => {
+      const service = await Service.start()
+      await fillAccount(service)
+      const browser = await startChromium([], { FONTCONFIG_FILE: configPath })
+      const found: string[] = []
+      for (const as of beholders) {
+        const context = await browser.newContext({ viewport: { width: 320, height: 640 } })
+        context.setDefaultTimeout(10_000)
+        const page = await context.newPage()
+        const origin = byName(service)
+        await signInAs(as, page, service, origin)
+        for (const state of everyPage.filter((each) => each.as === as)) {
+          await state.show(page, origin)
+          const wide = await page.evaluate<string[]>(tooWide)
+          found.push(...wide.map((each) => `${state.name}: ${each}`))
+        }
+        await context.close()
+      }
+      await browser.close()
+      await service.stop()
+      expect(found).toEqual([])
+    },
+    240_000,
+  )
+})
