@@ -66,8 +66,8 @@ export async function countProofs(
   if (network !== undefined) query = query.where('network', '=', network)
   if (upTo !== undefined) {
     const atMs = Math.floor(upTo.createdAtMs)
-    query = query.where(({ and, eb, or }) =>
-      or([eb('created_at_ms', '<', atMs), and([eb('created_at_ms', '=', atMs), eb('id', '<=', upTo.id)])]),
+    query = query.where((row) =>
+      row.or([row('created_at_ms', '<', atMs), row.and([row('created_at_ms', '=', atMs), row('id', '<=', upTo.id)])]),
     )
   }
   const { count, first } = await query.executeTakeFirstOrThrow()

@@ -88,7 +88,9 @@ function ratioFor(pattern: RegExp, input: readonly [string, string, string]): nu
   const firstMs = spentMs(pattern, text)
   if (firstMs > certainMs) return Infinity
   if (firstMs < suspiciousMs || leastMs(pattern, text) < suspiciousMs) return 1
-  return spentMs(pattern, build(input, characters * growth)) / leastMs(pattern, text)
+  const longer = build(input, characters * growth)
+  const ms = leastMs(pattern, text)
+  return Math.min(spentMs(pattern, longer), spentMs(pattern, longer)) / ms
 }
 
 const literals = (readdirSync(src, { recursive: true }) as string[])

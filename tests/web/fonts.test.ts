@@ -7,7 +7,7 @@ import { fontSets } from './font-sets.ts'
 import { beholders } from './page-state.ts'
 
 const suite = hasChromium('The layout under other fonts') ? describe : describe.skip
-const { sets, remove } = fontSets()
+const fonts = fontSets()
 
 /** Runs in the page: what is wider than the page, and by how much. */
 const tooWide = `(() => {
@@ -19,9 +19,9 @@ const tooWide = `(() => {
 })()`
 
 suite('the layout does not depend on the fonts of the machine', () => {
-  afterAll(remove)
+  afterAll(() => fonts.remove())
 
-  test.each(sets)(
+  test.each(fonts.sets)(
     'every page fits into 320 pixels with $name',
     async ({ configPath }) => {
       const service = await Service.start()
