@@ -45,7 +45,8 @@ function questionCase(
     name,
     run: (world) =>
       inEveryWay(async (convention, streamed) => {
-        const asked = await ask(direct, world.direct, question, { streamed })
+        // A server that refuses the wish for reasoning is asked without it.
+        const asked = await ask(direct, world.direct, { ...question, hasEffort: false }, { streamed })
         const routed = await ask(convention, world.routed(profile), question, { streamed })
         return compare(asked, routed, isFailure(asked) ? failed(routed) : isDeepStrictEqual(asked, routed))
       }),
@@ -184,6 +185,7 @@ export const cases: readonly Case[] = [
   questionCase('text', hello),
   questionCase('tools', { prompt: 'How is the weather in Oslo?', maxTokens: 200, hasTool: true }),
   questionCase('schema', { prompt: 'The weather, as JSON.', maxTokens: 200, hasSchema: true }),
+  questionCase('effort', { ...hello, hasEffort: true }),
   questionCase('length', { prompt: 'Count forever.', maxTokens: 20 }),
   questionCase('too long', tooLong, isContextLength),
   questionCase('too long, a larger one behind', tooLong, answeredByOther, 'test/first'),

@@ -5,7 +5,7 @@ import { BrokenOff, readArguments, unknownEnd, type Answer, type Convention, typ
 
 type Request = OpenAI.ChatCompletionCreateParamsNonStreaming
 
-function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage }: Question): Request {
+function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage, hasEffort }: Question): Request {
   const content = [
     { type: 'text' as const, text: prompt },
     { type: 'image_url' as const, image_url: { url: pixel } },
@@ -17,7 +17,10 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage 
     messages: [{ role: 'user', content: hasImage ? content : prompt }],
     // `transformers serve` streams unless it is told not to.
     stream: false,
-    ...(hasTool && { tools: [{ type: 'function', function: { ...weatherTool, parameters: toolParameters } }] }),
+    ...(hasEffort && { reasoning_effort: 'high' }),
+    ...(hasTool && {
+      tools: [{ type: 'function', function: { ...weatherTool, parameters: toolParameters, strict: false } }],
+    }),
     ...(hasSchema && {
       response_format: { type: 'json_schema', json_schema: { name: 'weather', strict: true, schema: answerSchema } },
     }),

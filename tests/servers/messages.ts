@@ -8,7 +8,7 @@ const greedy = { temperature: 0 }
 
 type Request = Anthropic.MessageCreateParamsNonStreaming
 
-function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage }: Question): Request {
+function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage, hasEffort }: Question): Request {
   const data = pixel.slice(pixel.indexOf(',') + 1)
   const image = { type: 'image' as const, source: { type: 'base64' as const, media_type: 'image/png' as const, data } }
   return {
@@ -16,8 +16,12 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage 
     ...greedy,
     max_tokens: maxTokens,
     messages: [{ role: 'user', content: [{ type: 'text', text: prompt }, ...(hasImage ? [image] : [])] }],
-    ...(hasTool && { tools: [{ ...weatherTool, input_schema: toolParameters }] }),
-    ...(hasSchema && { output_config: { format: { type: 'json_schema', schema: answerSchema } } }),
+    ...(hasEffort && { thinking: { type: 'adaptive' } }),
+    ...(hasTool && { tools: [{ ...weatherTool, input_schema: toolParameters, strict: false }] }),
+    output_config: {
+      ...(hasEffort && { effort: 'high' }),
+      ...(hasSchema && { format: { type: 'json_schema', schema: answerSchema } }),
+    },
   }
 }
 

@@ -23,6 +23,8 @@ export interface Question {
   readonly hasTool?: boolean
   readonly hasSchema?: boolean
   readonly hasImage?: boolean
+  /** Asks for much reasoning, which the model does not have. */
+  readonly hasEffort?: boolean
 }
 
 /** Who is asked: a server or svc-router. */

@@ -5,7 +5,7 @@ import { BrokenOff, readArguments, unknownEnd, type Answer, type Convention, typ
 
 type Request = OpenAI.Responses.ResponseCreateParamsNonStreaming
 
-function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage }: Question): Request {
+function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage, hasEffort }: Question): Request {
   const content = [
     { type: 'input_text' as const, text: prompt },
     { type: 'input_image' as const, image_url: pixel, detail: 'auto' as const },
@@ -16,6 +16,7 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage 
     max_output_tokens: maxTokens,
     store: false,
     input: hasImage ? [{ role: 'user', content }] : prompt,
+    ...(hasEffort && { reasoning: { effort: 'high' } }),
     ...(hasTool && { tools: [{ type: 'function', ...weatherTool, parameters: toolParameters, strict: false }] }),
     ...(hasSchema && {
       text: { format: { type: 'json_schema', name: 'weather', strict: true, schema: answerSchema } },
