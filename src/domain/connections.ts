@@ -166,8 +166,6 @@ export const connections: readonly Connection[] = [
         `    apiKey: \${{ secrets.${keyVariable} }}`,
         '    roles: [chat, edit, apply, summarize]',
         '    capabilities: [tool_use, image_input]',
-        '    requestOptions:',
-        '      headers: { User-Agent: continue }',
       ),
     place:
       'Belongs into ~/.continue/config.yaml; the key, as NAME=value, into ~/.continue/.env, where Continue looks for secrets.',

@@ -1,33 +1,28 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { AgentHome } from './agent-home.ts'
 import { ClaudeHome, claudeQuiet } from './claude-home.ts'
 import { CodexHome } from './codex-home.ts'
+import { CommandFolder } from './command-folder.ts'
 import { OpencodeHome, opencodeQuiet } from './opencode-home.ts'
 import type { Finished } from './programme.ts'
 import { RunningService } from './running-service.ts'
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 
-let bin: string
+let commands: CommandFolder
 let service: RunningService
 beforeAll(async () => {
-  bin = mkdtempSync(join(tmpdir(), 'svc-router-bin-'))
-  const commands = {
-    codex: `'${process.execPath}' '${CodexHome.install()}'`,
-    claude: `'${process.execPath}' '${ClaudeHome.install()}'`,
-    opencode: `'${OpencodeHome.install()}'`,
-  }
-  for (const [name, command] of Object.entries(commands)) {
-    writeFileSync(join(bin, name), `#!/bin/sh\nexec ${command} "$@"\n`, { mode: 0o755 })
-  }
+  commands = new CommandFolder()
+  commands.add('codex', process.execPath, CodexHome.install())
+  commands.add('claude', process.execPath, ClaudeHome.install())
+  commands.add('opencode', OpencodeHome.install())
   service = await RunningService.start()
 })
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
-  rmSync(bin, { recursive: true, force: true })
+  commands[Symbol.dispose]()
 })
 
 let home: AgentHome
@@ -37,12 +32,11 @@ beforeEach(() => {
 afterEach(() => home[Symbol.dispose]())
 
 /** Runs a program in a new home with the agents on PATH. */
-function inNewHome(command: string, args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+function inNewHome(command: string, args: readonly string[]): Promise<Finished> {
   return home.start(command, args, {
-    PATH: `${bin}:${process.env['PATH']}`,
+    PATH: commands.path,
     ...opencodeQuiet,
     ...claudeQuiet,
-    ...env,
   })
 }
 
@@ -110,18 +104,4 @@ describe('svc-router run', () => {
     const after = (await service.requests()).slice(before.length)
     expect(after.map(({ fusions }) => fusions?.length)).toEqual([1])
   })
-})
-
-test('what "connect codex" prints works as a profile of its own', async () => {
-  const { configuration } = (await service.command('connect', 'codex')) as { configuration: string }
-  const folder = join(home.folder, 'home', '.codex')
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'svc-router.config.toml'), configuration)
-  const { code, stdout, stderr } = await inNewHome(
-    join(bin, 'codex'),
-    ['--profile', 'svc-router', ...codexArgs, 'Say hello.'],
-    { SVC_ROUTER_API_KEY: service.key },
-  )
-  expect(code, stderr).toBe(0)
-  expect(stdout).toContain('You said: "Say hello.".')
 })

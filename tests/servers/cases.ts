@@ -30,7 +30,13 @@ async function inEveryWay(compare: Ask): Promise<Cell[]> {
 
 const show = (outcome: Outcome): string => JSON.stringify(outcome).slice(0, 300)
 
-function compare(asked: Outcome, routed: Outcome, isRight = isDeepStrictEqual(asked, routed)): string | undefined {
+/** Whether a routed answer is the direct one. Where the server counts no tokens, ours are an estimate. */
+function isEqual(asked: Outcome, routed: Outcome): boolean {
+  if (isFailure(asked) || isFailure(routed) || asked.tokens.input !== undefined) return isDeepStrictEqual(asked, routed)
+  return isDeepStrictEqual(asked, { ...routed, tokens: asked.tokens })
+}
+
+function compare(asked: Outcome, routed: Outcome, isRight = isEqual(asked, routed)): string | undefined {
   return isRight ? undefined : `direct ${show(asked)}, routed ${show(routed)}`
 }
 
@@ -48,7 +54,7 @@ function questionCase(
         // A server that refuses the wish for reasoning is asked without it.
         const asked = await ask(direct, world.direct, { ...question, hasEffort: false }, { streamed })
         const routed = await ask(convention, world.routed(profile), question, { streamed })
-        return compare(asked, routed, isFailure(asked) ? failed(routed) : isDeepStrictEqual(asked, routed))
+        return compare(asked, routed, isFailure(asked) ? failed(routed) : isEqual(asked, routed))
       }),
   }
 }
@@ -85,7 +91,7 @@ const queueing: Case = {
       const all = await Promise.all(
         Array.from({ length: atOnce }, () => ask(convention, world.routed(), hello, { streamed })),
       )
-      const other = all.find((routed) => !isDeepStrictEqual(routed, asked))
+      const other = all.find((routed) => !isEqual(asked, routed))
       return other === undefined ? undefined : compare(asked, other)
     }),
 }
@@ -156,7 +162,7 @@ async function cutOff(world: World, process: ServerProcess, end: () => Promise<v
     if (cut !== undefined) return cut
     for (;;) {
       const routedAfter = await ask(convention, world.routed(), hello, { streamed })
-      if (isDeepStrictEqual(after, routedAfter)) return undefined
+      if (isEqual(after, routedAfter)) return undefined
       if (performance.now() > ready + backWithinMs)
         return `not back within ${backWithinMs / 1_000} s: ${compare(after, routedAfter)}`
       await sleep(askAgainMs)
@@ -184,7 +190,7 @@ const crash: Case = {
 export const cases: readonly Case[] = [
   questionCase('text', hello),
   questionCase('tools', { prompt: 'How is the weather in Oslo?', maxTokens: 200, hasTool: true }),
-  questionCase('schema', { prompt: 'The weather, as JSON.', maxTokens: 200, hasSchema: true }),
+  questionCase('schema', { prompt: 'The weather, as JSON.', maxTokens: 200, hasSchema: true }, isFailure),
   questionCase('effort', { ...hello, hasEffort: true }),
   questionCase('length', { prompt: 'Count forever.', maxTokens: 20 }),
   questionCase('too long', tooLong, isContextLength),

@@ -19,7 +19,7 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage,
     stream: false,
     ...(hasEffort && { reasoning_effort: 'high' }),
     ...(hasTool && {
-      tools: [{ type: 'function', function: { ...weatherTool, parameters: toolParameters, strict: false } }],
+      tools: [{ type: 'function', function: { ...weatherTool, parameters: toolParameters } }],
     }),
     ...(hasSchema && {
       response_format: { type: 'json_schema', json_schema: { name: 'weather', strict: true, schema: answerSchema } },
@@ -63,7 +63,7 @@ class Parts {
       text,
       calls: calls.map((call) => ({ name: call.name, arguments: readArguments(call.arguments) })),
       end: ends[end] ?? unknownEnd(end),
-      tokens: { input: usage?.prompt_tokens ?? -1, output: usage?.completion_tokens ?? -1 },
+      tokens: { input: usage?.prompt_tokens, output: usage?.completion_tokens },
     }
   }
 }

@@ -1,45 +1,14 @@
-import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { install, pythonEnvironment } from '../installing.ts'
 
 /** Where everything that the tests of servers install lives. Delete it to install anew. */
 export const cache = join(import.meta.dirname, '..', '..', '.cache', 'servers')
 
-const withinMs = 3_600_000
-
-/** A server that cannot be had on this machine, and why: a row of the report, not a failure. */
-export class Unavailable extends Error {}
-
-/**
- * Runs a command of an installation to its end, at low priority.
- * @throws Unavailable with the last words of the command where it fails
- */
-export function install(command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): void {
-  const { status, stdout, stderr, error } = spawnSync('nice', ['-n', '19', command, ...args], {
-    encoding: 'utf8',
-    timeout: withinMs,
-    maxBuffer: 100_000_000,
-    env: { ...process.env, ...env },
-  })
-  if (status === 0) return
-  const said = `${stdout}\n${stderr}`.trim().split('\n').slice(-3).join(' ')
-  throw new Unavailable(`"${command} ${args.join(' ')}" failed: ${error?.message ?? said}`)
-}
-
-/**
- * The folder of a Python environment with the packages of requirements/NAME.txt, installed once.
- * @throws Unavailable
- */
-export function pythonEnvironment(name: string, env: Readonly<Record<string, string>> = {}): string {
-  const wanted = join(import.meta.dirname, 'requirements', `${name}.txt`)
+/** The folder of a Python environment with the packages of requirements/NAME.txt, installed once. @throws Unavailable */
+export function serverEnvironment(name: string, env: Readonly<Record<string, string>> = {}): string {
   const folder = join(cache, name)
-  const installed = join(folder, 'installed.txt')
-  if (existsSync(installed) && readFileSync(installed, 'utf8') === readFileSync(wanted, 'utf8')) return folder
-  process.stderr.write(`installing ${name} into .cache/servers, once …\n`)
-  mkdirSync(cache, { recursive: true })
-  install('python3', ['-m', 'venv', folder])
-  install(join(folder, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', '-r', wanted], env)
-  copyFileSync(wanted, installed)
+  pythonEnvironment(folder, join(import.meta.dirname, 'requirements', `${name}.txt`), env)
   return folder
 }
 

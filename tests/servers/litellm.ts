@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pythonEnvironment } from './installing.ts'
+import { serverEnvironment } from './installing.ts'
 import { llamaServer, startLlamaServer } from './llama-server.ts'
 import type { ModelServer } from './model-server.ts'
 import { freePort, options, ServerProcess } from './server-process.ts'
@@ -11,30 +12,33 @@ export const litellm: ModelServer = {
   preset: 'custom',
   install() {
     llamaServer.install()
-    pythonEnvironment('litellm')
+    serverEnvironment('litellm')
   },
   async start(model, folder) {
     const engine = await startLlamaServer(model, folder)
     const port = await freePort()
+    const key = `sk-${randomUUID()}`
     const config = join(folder, 'litellm.yaml')
     const parameters = { model: 'openai/tiny', api_base: engine.baseUrl, api_key: 'none' }
     writeFileSync(
       config,
       JSON.stringify({
         model_list: [{ model_name: 'tiny', litellm_params: parameters }],
+        // Without one it does not start.
+        general_settings: { master_key: key },
         // Retries of its own would hide what is tested here.
         litellm_settings: { num_retries: 0, drop_params: true },
         router_settings: { num_retries: 0, disable_cooldowns: true },
       }),
     )
     const proxy = await ServerProcess.start({
-      command: join(pythonEnvironment('litellm'), 'bin', 'litellm'),
+      command: join(serverEnvironment('litellm'), 'bin', 'litellm'),
       args: options({ config, host: '127.0.0.1', port, telemetry: 'False' }),
       // It fetches its list of prices otherwise.
       env: { LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
       folder,
       readyUrl: `http://127.0.0.1:${port}/health/liveliness`,
     })
-    return { baseUrl: `http://127.0.0.1:${port}/v1`, model: 'tiny', processes: [engine, proxy] }
+    return { baseUrl: `http://127.0.0.1:${port}/v1`, key, model: 'tiny', processes: [engine, proxy] }
   },
 }

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
-import { pythonEnvironment } from './installing.ts'
+import { serverEnvironment } from './installing.ts'
 import type { ModelServer } from './model-server.ts'
 import { freePort, options, ServerProcess } from './server-process.ts'
 
 /** It is compiled for any machine: an instruction that this one lacks would end it. */
 const environment = (): string =>
-  pythonEnvironment('llama-cpp-python', {
+  serverEnvironment('llama-cpp-python', {
     CMAKE_ARGS: '-DGGML_NATIVE=OFF -DLLAVA_BUILD=OFF',
     CMAKE_BUILD_PARALLEL_LEVEL: '2',
     CFLAGS: '-O1',

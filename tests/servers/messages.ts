@@ -17,7 +17,7 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage,
     max_tokens: maxTokens,
     messages: [{ role: 'user', content: [{ type: 'text', text: prompt }, ...(hasImage ? [image] : [])] }],
     ...(hasEffort && { thinking: { type: 'adaptive' } }),
-    ...(hasTool && { tools: [{ ...weatherTool, input_schema: toolParameters, strict: false }] }),
+    ...(hasTool && { tools: [{ ...weatherTool, input_schema: toolParameters }] }),
     output_config: {
       ...(hasEffort && { effort: 'high' }),
       ...(hasSchema && { format: { type: 'json_schema', schema: answerSchema } }),

@@ -24,6 +24,8 @@ export interface ModelServer {
 export interface RunningServer {
   /** With `/v1`. */
   readonly baseUrl: string
+  /** Its credential, where it wants one. */
+  readonly key?: string
   /** What it calls the model. */
   readonly model: string
   /** In the order in which they start; the first one holds the model. */

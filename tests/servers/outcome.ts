@@ -5,7 +5,8 @@ export interface Answer {
   readonly text: string
   readonly calls: readonly { readonly name: string; readonly arguments: unknown }[]
   readonly end: 'stop' | 'length' | 'tools'
-  readonly tokens: { readonly input: number; readonly output: number }
+  /** What it says was counted. */
+  readonly tokens: { readonly input: number | undefined; readonly output: number | undefined }
 }
 
 export interface Failure {

@@ -5,6 +5,9 @@ import { BrokenOff, readArguments, unknownEnd, type Answer, type Convention, typ
 
 type Request = OpenAI.Responses.ResponseCreateParamsNonStreaming
 
+// Its type wants `strict`, which would become part of the prompt.
+const laxParameters = { parameters: toolParameters } as { parameters: typeof toolParameters; strict: null }
+
 function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage, hasEffort }: Question): Request {
   const content = [
     { type: 'input_text' as const, text: prompt },
@@ -17,7 +20,7 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage,
     store: false,
     input: hasImage ? [{ role: 'user', content }] : prompt,
     ...(hasEffort && { reasoning: { effort: 'high' } }),
-    ...(hasTool && { tools: [{ type: 'function', ...weatherTool, parameters: toolParameters, strict: false }] }),
+    ...(hasTool && { tools: [{ type: 'function', ...weatherTool, ...laxParameters }] }),
     ...(hasSchema && {
       text: { format: { type: 'json_schema', name: 'weather', strict: true, schema: answerSchema } },
     }),
@@ -33,7 +36,7 @@ function read({ status, incomplete_details: details, output, usage }: OpenAI.Res
     text: parts.map((part) => (part.type === 'output_text' ? part.text : '')).join(''),
     calls: calls.map((call) => ({ name: call.name, arguments: readArguments(call.arguments) })),
     end: isCut ? 'length' : calls.length > 0 ? 'tools' : 'stop',
-    tokens: { input: usage?.input_tokens ?? -1, output: usage?.output_tokens ?? -1 },
+    tokens: { input: usage?.input_tokens, output: usage?.output_tokens },
   }
 }
 

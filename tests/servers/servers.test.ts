@@ -27,15 +27,15 @@ describe.each(servers)('$name', (server) => {
     return
   }
 
-  let world: World
+  let world: World | undefined
   beforeAll(async () => {
     world = await World.start(server, inject('model'))
   })
-  afterAll(() => world[Symbol.asyncDispose]())
+  afterAll(() => world?.[Symbol.asyncDispose]())
 
   test.each(cases)('$name', async (given) => {
     const { name } = given
-    const cells = await given.run(world)
+    const cells = await given.run(world!)
     const unexplained: string[] = []
     const write = (cell: Cell): string => {
       if (cell.difference === undefined) return 'equal'

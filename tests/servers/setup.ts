@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { cache, install, pythonEnvironment, Unavailable } from './installing.ts'
+import { install, Unavailable } from '../installing.ts'
+import { cache, serverEnvironment } from './installing.ts'
 import type { Model } from './model-server.ts'
 import { servers } from './servers.ts'
 
@@ -14,7 +15,7 @@ declare module 'vitest' {
 
 /** Makes the model and installs every server that can be had: slow once, quick ever after. */
 export function setup(project: TestProject): void {
-  const python = join(pythonEnvironment('models'), 'bin', 'python')
+  const python = join(serverEnvironment('models'), 'bin', 'python')
   const folder = join(cache, 'model')
   install(python, [join(import.meta.dirname, 'make-tiny-model.py'), folder])
   const unavailable: Record<string, string> = {}

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { pythonEnvironment } from './installing.ts'
+import { serverEnvironment } from './installing.ts'
 import type { ModelServer } from './model-server.ts'
 import { freePort, options, ServerProcess } from './server-process.ts'
 
@@ -7,11 +7,11 @@ import { freePort, options, ServerProcess } from './server-process.ts'
 export const transformers: ModelServer = {
   name: 'transformers',
   preset: 'vllm',
-  install: () => void pythonEnvironment('transformers'),
+  install: () => void serverEnvironment('transformers'),
   async start(model, folder) {
     const port = await freePort()
     const process = await ServerProcess.start({
-      command: join(pythonEnvironment('transformers'), 'bin', 'transformers'),
+      command: join(serverEnvironment('transformers'), 'bin', 'transformers'),
       args: ['serve', model.hf, ...options({ host: '127.0.0.1', port, device: 'cpu', dtype: 'float32' })],
       env: { OMP_NUM_THREADS: '1', HF_HUB_OFFLINE: '1', HF_HOME: join(folder, 'hub') },
       folder,

@@ -34,23 +34,25 @@ export class World implements AsyncDisposable {
     mkdirSync(join(folder, 'server'))
     const running = await server.start(model, join(folder, 'server'))
     const other = await startSimulatedProvider({ name: 'other' })
-    const service = await RunningService.start(`
+    const config = `
 providers:
   server: { preset: ${server.preset}, base_url: '${running.baseUrl}' }
   other: { preset: custom, base_url: '${other.baseUrl}' }
 backends:
-  tiny: { provider: server, model: '${running.model}' }
+  tiny: { provider: server, model: '${running.model}'${running.key === undefined ? '' : ', credential_env: SERVER_KEY'} }
   other: { provider: other, model: other, context_window: 100000, capabilities: { image_input: true } }
 profiles:
   test/alone: { backends: [tiny] }
   test/first: { backends: [tiny, other] }
-`)
+`
+    const variables = running.key === undefined ? {} : { SERVER_KEY: running.key }
+    const service = await RunningService.start(config, variables)
     return new World(server, running, { service, other, folder })
   }
 
   /** The server itself. */
   get direct(): Place {
-    return { baseUrl: this.running.baseUrl, key: 'none', model: this.running.model }
+    return { baseUrl: this.running.baseUrl, key: this.running.key ?? 'none', model: this.running.model }
   }
 
   /** svc-router with the server as its only backend, or with the other one behind it. */

@@ -1,0 +1,28 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { quoteForShell } from '../../src/domain/quote-for-shell.ts'
+
+/** A folder for PATH, with commands under the names that people type. */
+export class CommandFolder implements Disposable {
+  readonly folder: string
+
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), 'svc-router-bin-'))
+  }
+
+  /** `program` is a program and the arguments that come before those that are typed. */
+  add(name: string, ...program: readonly string[]): void {
+    const text = `#!/bin/sh\nexec ${program.map(quoteForShell).join(' ')} "$@"\n`
+    writeFileSync(join(this.folder, name), text, { mode: 0o755 })
+  }
+
+  /** PATH with this folder first. */
+  get path(): string {
+    return `${this.folder}${delimiter}${process.env['PATH']}`
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}

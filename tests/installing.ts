@@ -1,0 +1,41 @@
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const withinMs = 3_600_000
+
+/** Something that cannot be installed on this machine, and why. */
+export class Unavailable extends Error {}
+
+/**
+ * Runs a command of an installation to its end, at low priority.
+ * @throws Unavailable with the last words of the command where it fails
+ */
+export function install(command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): void {
+  const { status, stdout, stderr, error } = spawnSync('nice', ['-n', '19', command, ...args], {
+    encoding: 'utf8',
+    timeout: withinMs,
+    maxBuffer: 100_000_000,
+    env: { ...process.env, ...env },
+  })
+  if (status === 0) return
+  const said = `${stdout}\n${stderr}`.trim().split('\n').slice(-3).join(' ')
+  throw new Unavailable(`"${command} ${args.join(' ')}" failed: ${error?.message ?? said}`)
+}
+
+/**
+ * Makes a Python environment with exactly the packages of a requirements file in that folder, unless it is there already.
+ * @throws Unavailable
+ */
+export function pythonEnvironment(
+  folder: string,
+  requirements: string,
+  env: Readonly<Record<string, string>> = {},
+): void {
+  const installed = join(folder, 'installed.txt')
+  if (existsSync(installed) && readFileSync(installed, 'utf8') === readFileSync(requirements, 'utf8')) return
+  process.stderr.write(`installing ${requirements} into ${folder}, once …\n`)
+  install('python3', ['-m', 'venv', '--clear', folder])
+  install(join(folder, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', '-r', requirements], env)
+  copyFileSync(requirements, installed)
+}
