@@ -2,16 +2,27 @@ import type { ApiOperation } from './api-operation.ts'
 
 const profile = 'svc-router/frontier'
 const model = { type: 'string', description: 'A profile, such as `svc-router/frontier`.' }
-const stream = { type: 'boolean', default: false, description: 'Whether the answer comes as server-sent events.' }
-const tools = {
-  type: 'array',
-  items: { type: 'object' },
-  description: 'Tools that the model may call. `{"type": "svc-router:fusion"}` is premium.',
+const stream = {
+  type: ['boolean', 'null'],
+  default: false,
+  description: 'Whether the answer comes as server-sent events.',
 }
-const textOrParts = { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'object' } }] }
-const messages = { type: 'array', items: { type: 'object' }, description: 'The conversation, oldest first.' }
-const input = { ...textOrParts, description: 'A text, or the items of the conversation.' }
-const previous = { type: 'string', description: 'Goes on from a stored answer.' }
+const toolsDescription = 'Tools that the model may call. `{"type": "svc-router:fusion"}` is premium.'
+const tools = { type: ['array', 'null'], items: { type: 'object' }, description: toolsDescription }
+const namedTools = {
+  ...tools,
+  items: { type: 'object', anyOf: [{ required: ['name'] }, { required: ['type'] }] },
+}
+const messages = {
+  type: 'array',
+  items: { type: 'object', required: ['role'], properties: { role: { type: 'string' } } },
+  description: 'The conversation, oldest first.',
+}
+const items = { type: 'array', items: { type: 'object', anyOf: [{ required: ['type'] }, { required: ['role'] }] } }
+const inputDescription = 'A text, or the items of the conversation.'
+const input = { anyOf: [{ type: 'string' }, items, { type: 'null' }], description: inputDescription }
+const filledInput = { anyOf: [{ type: 'string' }, { ...items, minItems: 1 }], description: inputDescription }
+const previous = { type: ['string', 'null'], description: 'Goes on from a stored answer.' }
 const attachedTools = {
   name: 'X-Svc-Router-Tools',
   in: 'header',
@@ -58,14 +69,14 @@ export const apiOperations: readonly ApiOperation[] = [
       'Answers a conversation, as OpenAI’s responses do. Answers are stored unless `store` is false. With `Upgrade: websocket` a GET here opens a connection for many answers.',
     parameters: [attachedTools],
     body: {
-      required: ['model', 'input'],
+      required: ['model'],
       fields: {
         model,
         input,
         tools,
         stream,
         store: {
-          type: 'boolean',
+          type: ['boolean', 'null'],
           default: true,
           description: 'Whether the answer is kept, to be read and gone on from.',
         },
@@ -85,12 +96,12 @@ export const apiOperations: readonly ApiOperation[] = [
     description: 'Answers a conversation, as Anthropic’s messages do. The key may come as `x-api-key`.',
     parameters: [attachedTools],
     body: {
-      required: ['model', 'max_tokens', 'messages'],
+      required: ['model', 'messages'],
       fields: {
         model,
-        max_tokens: { type: 'integer', minimum: 1, description: 'The longest answer, in tokens.' },
+        max_tokens: { type: ['number', 'null'], description: 'The longest answer, in tokens.' },
         messages,
-        tools,
+        tools: namedTools,
         stream,
       },
       example: { model: profile, max_tokens: 1024, messages: [{ role: 'user', content: 'Hello!' }] },
@@ -108,7 +119,7 @@ export const apiOperations: readonly ApiOperation[] = [
     parameters: [attachedTools],
     body: {
       required: ['model', 'messages'],
-      fields: { model, messages, tools },
+      fields: { model, messages, tools: namedTools },
       example: { model: profile, messages: [{ role: 'user', content: 'Hello!' }] },
     },
     answer: '`input_tokens`, an estimate.',
@@ -124,7 +135,10 @@ export const apiOperations: readonly ApiOperation[] = [
       required: ['model', 'input'],
       fields: {
         model,
-        input: { anyOf: [{ type: 'string' }, { type: 'array' }], description: 'One text or several, or tokens.' },
+        input: {
+          anyOf: [{ type: 'string' }, { type: 'array', minItems: 1 }],
+          description: 'One text or several, or tokens.',
+        },
       },
       example: { model: 'svc-router/embeddings', input: ['The cat sleeps.'] },
     },
@@ -219,7 +233,7 @@ export const apiOperations: readonly ApiOperation[] = [
     summary: 'Tokens of an input',
     description: 'Estimates how long a request is. It takes nothing of the plan and asks no provider.',
     body: {
-      required: ['model', 'input'],
+      required: [],
       fields: { model, input, tools, previous_response_id: previous },
       example: { model: profile, input: 'Hello!' },
     },
@@ -234,7 +248,7 @@ export const apiOperations: readonly ApiOperation[] = [
     description: 'Has a model sum a conversation up, so that it goes on in fewer tokens. It counts like an answer.',
     body: {
       required: ['model', 'input'],
-      fields: { model, input, previous_response_id: previous },
+      fields: { model, input: filledInput, previous_response_id: previous },
       example: { model: profile, input: 'Hello!' },
     },
     answer: 'The shortened conversation, to be sent back as input.',

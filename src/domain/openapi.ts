@@ -1,4 +1,5 @@
 import type { ApiOperation, Schema } from './api-operation.ts'
+import { apiAnswers } from './api-answers.ts'
 import { apiOperations } from './api-operations.ts'
 import { errorCatalog, type ErrorCode } from './errors.ts'
 import { errorCodes } from './error-text.ts'
@@ -118,7 +119,7 @@ function operationObject(operation: ApiOperation): object {
         headers: Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
         ...(operation.method !== 'head' && {
           content: {
-            'application/json': { schema: { type: 'object' } },
+            'application/json': { schema: apiAnswers[id] ?? { type: 'object' } },
             ...(streams === true && { 'text/event-stream': { schema: { type: 'string' } } }),
           },
         }),
@@ -161,12 +162,30 @@ function errorResponse(status: number, { docsUrl }: Links): object {
   }
 }
 
+/** How errors are called below `/v1/messages`, where Anthropic's clients read them. */
+const messagesTypes = [
+  'invalid_request_error',
+  'authentication_error',
+  'billing_error',
+  'permission_error',
+  'not_found_error',
+  'request_too_large',
+  'rate_limit_error',
+  'timeout_error',
+  'api_error',
+  'overloaded_error',
+]
+
 const errorSchema = objectSchema(
   {
     error: objectSchema(
       {
         message: { type: 'string', maxLength: 240, description: 'What happened, what to do, and the one right link.' },
-        type: { type: 'string', enum: [...new Set(errorCodes.map((code) => errorCatalog[code].type))] },
+        type: {
+          type: 'string',
+          enum: [...new Set([...errorCodes.map((code) => errorCatalog[code].type), ...messagesTypes])],
+          description: 'Below /v1/messages as Anthropic names it.',
+        },
         param: { type: ['string', 'null'], description: 'The field at fault.' },
         code: { type: 'string', enum: errorCodes },
         source: { enum: ['client', 'gateway', 'provider', 'edge'], description: 'Who is at fault.' },

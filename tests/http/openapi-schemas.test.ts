@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { apiOperations } from '../../src/domain/api-operations.ts'
+import { misfits, type Schema } from '../json-schema.ts'
+import { startEmbeddingsService } from '../embeddings-service.ts'
+import type { Service } from '../service.ts'
+
+interface Content {
+  readonly 'application/json'?: { readonly schema: Schema; readonly example?: Record<string, unknown> }
+}
+interface Answer {
+  readonly $ref?: string
+  readonly content?: Content
+}
+interface Operation {
+  readonly requestBody?: { readonly content: Content }
+  readonly responses: Readonly<Record<string, Answer>>
+}
+interface Document {
+  readonly components: { readonly responses: Readonly<Record<string, Answer>> }
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
+
+let service: Service
+let document: Document
+beforeAll(async () => {
+  service = await startEmbeddingsService({
+    plans: { max: { name: 'Max', requests_per_minute: 100_000, requests_per_month: 1_000_000, premium: true } },
+  })
+  document = (await (await fetch(`${service.config.appUrl}/openapi.json`)).json()) as Document
+})
+afterAll(() => service.stop())
+
+const find = (ref: string): Schema =>
+  ref
+    .slice(2)
+    .split('/')
+    .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], document) as Schema
+
+describe('what is asked', () => {
+  const values = [
+    null,
+    true,
+    0,
+    -1,
+    1,
+    1.5,
+    '',
+    'text',
+    [],
+    ['text'],
+    [1],
+    [null],
+    [[]],
+    {},
+    [{}],
+    [{ role: 'user', content: 'Hello' }],
+  ]
+  const named = values.map((value) => JSON.stringify(value))
+
+  test.each(apiOperations.filter(({ body }) => body !== undefined).map((one) => [one.path, one] as const))(
+    '%s: its schema takes what the service takes, and nothing else',
+    async (path, operation) => {
+      const { body } = operation
+      const schema = operationAt(operation.method, path).requestBody!.content['application/json']!.schema
+      const bodies: [string, Record<string, unknown>][] = Object.keys(body!.fields).flatMap((field) => {
+        const example = body!.example as Record<string, unknown>
+        const { [field]: _, ...without } = example
+        return [
+          [`${field} left out`, without],
+          ...values.map(
+            (value, at) =>
+              [`${field}: ${named[at]}`, { ...example, [field]: value }] as [string, Record<string, unknown>],
+          ),
+        ]
+      })
+      const wrong: string[] = []
+      for (const [what, asked] of bodies) {
+        const answer = await post(path, asked)
+        const code = await codeOf(answer)
+        const isTaken = code === undefined || !['invalid_request', 'unsupported_parameter'].includes(code)
+        const fits = misfits(schema, asked, find).length === 0
+        if (isTaken !== fits) wrong.push(`${what}: ${isTaken ? 'taken' : 'refused'} by the service (${code})`)
+      }
+      expect(wrong).toEqual([])
+    },
+    60_000,
+  )
+})
+
+describe('what is answered', () => {
+  test('every operation: its 200 is as the document says', async () => {
+    const stored = (await (await service.responses()).json()) as { id: string }
+    const id = stored.id
+    const seen = new Set<string>()
+    for (const { method, path, body, id: name } of apiOperations) {
+      // Never given, and deleted last.
+      if (name === 'cancelResponse' || name === 'deleteResponse' || method === 'head') continue
+      await expectFit(method, path, id, body?.example)
+      seen.add(name)
+    }
+    await expectFit('delete', '/v1/responses/{response_id}', id)
+    expect(seen.size).toBe(apiOperations.length - 3)
+  }, 30_000)
+
+  test.each(apiOperations.filter(({ method }) => method !== 'head').map((one) => [one.id, one] as const))(
+    '%s: every refusal that is provoked is as the document says',
+    async (_, { method, path, access }) => {
+      const url = `${service.origin}${path.replace('{model}', 'none').replace('{response_id}', 'resp_0123456789')}`
+      const keyed = { authorization: `Bearer ${service.key}` }
+      const asked: readonly (readonly [string, Record<string, string>, string])[] = [
+        [method, { 'user-agent': '-' }, '{}'],
+        [method, {}, '{}'],
+        [method, { authorization: 'Bearer wrong' }, '{}'],
+        [method, keyed, '{}'],
+        [method, keyed, '{"model":'],
+        [method, { ...keyed, 'content-type': 'text/plain' }, 'x'],
+        [method, keyed, JSON.stringify({ model: 'none', messages: [], input: 'x' })],
+        ['put', keyed, '{}'],
+      ]
+      let refused = 0
+      for (const [verb, headers, body] of asked) {
+        const answer = await fetch(url, {
+          method: verb.toUpperCase(),
+          headers: { 'user-agent': 't/1', 'content-type': 'application/json', ...headers },
+          ...(verb !== 'get' && { body }),
+        })
+        const said: unknown = await answer.json()
+        if (answer.ok) continue
+        refused += 1
+        const { responses } = operationAt(method, path)
+        expect(Object.keys(responses), `${answer.status}`).toContain(String(answer.status))
+        const { schema } = answerOf(responses[String(answer.status)]!).content!['application/json']!
+        expect(misfits(schema, said, find), JSON.stringify(said)).toEqual([])
+      }
+      expect(refused).toBeGreaterThan(access === 'key' ? 3 : 0)
+    },
+  )
+
+  test('the schemas refuse what is wrong', () => {
+    const { schema } = operationAt('get', '/v1/models').responses['200']!.content!['application/json']!
+    expect(misfits(schema, { object: 'list', data: [{ id: 1 }] }, find)).not.toEqual([])
+    expect(misfits({ $ref: '#/components/schemas/Error' }, { error: { type: 'x' } }, find)).not.toEqual([])
+  })
+})
+
+async function expectFit(method: string, path: string, id: string, example?: object): Promise<void> {
+  const url = `${service.origin}${path.replace('{model}', 'svc-router/frontier').replace('{response_id}', id)}`
+  const answer = await fetch(url, {
+    method: method.toUpperCase(),
+    headers: { 'user-agent': 't/1', 'content-type': 'application/json', authorization: `Bearer ${service.key}` },
+    ...(example !== undefined && { body: JSON.stringify(example) }),
+  })
+  const said: unknown = await answer.json()
+  expect(answer.status, `${method} ${path} ${JSON.stringify(said)}`).toBe(200)
+  const { schema } = operationAt(method, path).responses['200']!.content!['application/json']!
+  expect(misfits(schema, said, find), `${method} ${path}`).toEqual([])
+}
+
+function answerOf(answer: Answer): Answer {
+  if (answer.$ref === undefined) return answer
+  const name = answer.$ref.slice(answer.$ref.lastIndexOf('/') + 1)
+  return document.components.responses[name]!
+}
+
+function operationAt(method: string, path: string): Operation {
+  return document.paths[path]![method]!
+}
+
+function post(path: string, body: unknown): Promise<Response> {
+  return service.post(path.replace('/v1', ''), body)
+}
+
+async function codeOf(answer: Response): Promise<string | undefined> {
+  const text = await answer.text()
+  return answer.ok ? undefined : (JSON.parse(text) as { error: { code: string } }).error.code
+}
