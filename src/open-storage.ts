@@ -45,7 +45,7 @@ export async function openStorage(config: Config, { clock, log, onDied }: Storag
   await using opened = new AsyncDisposableStack()
   const store = await openStore(config)
   opened.defer(() => store.close())
-  const responses = createResponseStore(openSqliteForResponses(config.dataDir))
+  const responses = createResponseStore(openSqliteForResponses(config.dataDir), config.limits.storedBytes)
   opened.defer(() => responses.close())
   const onFailing = (reason: string): void => log({ event: 'ledger_failing', reason })
   const ledger = await openSqliteLedger(config.dataDir, clock, { onFailing, onDied })

@@ -150,6 +150,8 @@ export interface Limits {
   readonly connections: number
   /** Answers that may be under way at once. */
   readonly streams: number
+  /** Sealed text of stored answers that one account may have. */
+  readonly storedBytes: number
 }
 
 /** The same configuration once the system has chosen the ports: the URLs that follow from them are derived again. */

@@ -52,6 +52,7 @@ export function plainConfig(config: Config): Record<string, unknown> {
       body_time: writeDuration(config.limits.bodyMs),
       connections: config.limits.connections,
       streams: config.limits.streams,
+      stored_responses: writeSize(config.limits.storedBytes),
     },
     retention: {
       requests: writeDuration(config.requestRetentionMs),

@@ -36,6 +36,7 @@ const defaultLimits: Limits = {
   bodyMs: 60_000,
   connections: 20_000,
   streams: 4000,
+  storedBytes: 1024 ** 3,
 }
 const defaultRequestRetentionMs = 90 * 86_400_000
 const defaultResponseRetentionMs = 30 * 86_400_000
@@ -258,6 +259,7 @@ function resolveLimits(given: ConfigFile['limits']): Limits {
     bodyMs: durationMs(given?.body_time, defaultLimits.bodyMs),
     connections: given?.connections ?? defaultLimits.connections,
     streams: given?.streams ?? defaultLimits.streams,
+    storedBytes: sizeBytes(given?.stored_responses, defaultLimits.storedBytes),
   }
 }
 

@@ -286,6 +286,9 @@ export const configSchema = group({
       .describe(
         'Requests answered at once, and bodies read at once; one account may have four fifths of them. Default 4000.',
       ),
+    stored_responses: size(1024 * 1024)
+      .optional()
+      .describe('Stored answers of one account, sealed: beyond it the oldest go. Default 1GiB.'),
   })
     .optional()
     .describe('Bounds on what callers can hold.'),

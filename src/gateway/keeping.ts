@@ -65,10 +65,7 @@ export class Keeping {
       sealedOutput,
     }
     const digests = [...idsOf(items), ...idsOf(from.own)].map((itemId) => itemDigest(accountId, itemId))
-    const saved = store.save(stored, digests).then(
-      () => true,
-      (error: unknown) => this.#fail(failureName(error)),
-    )
+    const saved = store.save(stored, digests).catch((error: unknown) => this.#fail(failureName(error)))
     return this.#within(saved, id)
   }
 

@@ -5,8 +5,11 @@ import type { ItemPlace, StoredResponse, StoredTurn } from '../domain/stored-res
  * what has expired is gone even before it is swept. A throw means that the store cannot answer.
  */
 export interface ResponseStore {
-  /** Resolves when the answer survives the end of the process. `itemDigests` are the items by which it may be found. */
-  save(response: StoredResponse, itemDigests: readonly string[]): Promise<void>
+  /**
+   * Resolves when the answer survives the end of the process, with true, or with false where its account has no room for it.
+   * Older answers of the account may go to make room. `itemDigests` are the items by which it may be found.
+   */
+  save(response: StoredResponse, itemDigests: readonly string[]): Promise<boolean>
   find(accountId: string, id: string, sinceMs: number): Promise<StoredResponse | undefined>
   /** The answer and those that it went on from, newest first, at most `maxLinks`; it ends where one is missing. */
   chain(accountId: string, id: string, sinceMs: number, maxLinks: number): Promise<readonly StoredTurn[]>

@@ -3,6 +3,7 @@ import { backendControlsMigration } from './migration-backend-controls.ts'
 import { incidentsMigration } from './migration-incidents.ts'
 import { operatorsMigration } from './migration-operators.ts'
 import { providerErrorsMigration } from './migration-provider-errors.ts'
+import { storedBytesMigration } from './migration-stored-bytes.ts'
 
 /** One step of the schema. Never changed once it is released: what was applied is checked by its checksum. */
 export interface Migration {
@@ -288,4 +289,5 @@ export const migrations: readonly Migration[] = [
         or cached_tokens > 100000000 or reasoning_tokens > 100000000`,
     ],
   },
+  storedBytesMigration,
 ]

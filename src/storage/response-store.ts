@@ -42,9 +42,12 @@ export class TooManySaves extends Error {
   override readonly name = 'TooManySaves'
 }
 
-/** Joins the queries of one open database to the port. What is to be saved meanwhile goes into one transaction. */
-export function createResponseStore(db: Kysely<Tables>): RetainedResponses {
-  const saves = new GroupedSaves(db)
+/**
+ * Joins the queries of one open database to the port. What is to be saved meanwhile goes into one transaction.
+ * `maxBytesOfAccount`: sealed text that one account may have stored.
+ */
+export function createResponseStore(db: Kysely<Tables>, maxBytesOfAccount = Infinity): RetainedResponses {
+  const saves = new GroupedSaves(db, maxBytesOfAccount)
   return {
     save: (response, itemDigests) => saves.add({ response, itemDigests }),
     find: (accountId, id, sinceMs) => findResponse(db, accountId, id, sinceMs),
@@ -72,25 +75,27 @@ async function deleteInSteps(db: Kysely<Tables>, timeMs: number, limit: number):
 interface Waiting {
   readonly save: ResponseToSave
   readonly bytes: number
-  readonly resolve: () => void
+  readonly resolve: (isSaved: boolean) => void
   readonly reject: (error: unknown) => void
 }
 
 /** One transaction after the other: another writer's lock is waited for once for all that have gathered. */
 class GroupedSaves {
   readonly #db: Kysely<Tables>
+  readonly #maxBytesOfAccount: number
   readonly #waiting: Waiting[] = []
   #waitingBytes = 0
   #isWriting = false
 
-  constructor(db: Kysely<Tables>) {
+  constructor(db: Kysely<Tables>, maxBytesOfAccount: number) {
     this.#db = db
+    this.#maxBytesOfAccount = maxBytesOfAccount
   }
 
-  add(save: ResponseToSave): Promise<void> {
+  add(save: ResponseToSave): Promise<boolean> {
     const bytes = bytesOf(save.response)
     if (this.#waitingBytes + bytes > maxWaitingBytes) return Promise.reject(new TooManySaves())
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>()
     this.#waiting.push({ save, bytes, resolve, reject })
     this.#waitingBytes += bytes
     if (!this.#isWriting) void this.#write()
@@ -102,11 +107,9 @@ class GroupedSaves {
     while (this.#waiting.length > 0) {
       const batch = this.#take()
       try {
-        await addResponses(
-          this.#db,
-          batch.map(({ save }) => save),
-        )
-        for (const { resolve } of batch) resolve()
+        const saves = batch.map(({ save }) => save)
+        const saved = await addResponses(this.#db, saves, this.#maxBytesOfAccount)
+        for (const [at, { resolve }] of batch.entries()) resolve(saved[at]!)
       } catch (error) {
         for (const { reject } of batch) reject(error)
       }

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import type { ItemPlace, StoredResponse, StoredTurn } from '../domain/stored-responses.ts'
 import type { StoredResponseRow, Tables } from './schema.ts'
 
@@ -11,10 +11,25 @@ export interface ResponseToSave {
   readonly itemDigests: readonly string[]
 }
 
-/** Saves several answers in one transaction. */
-export async function addResponses(db: Kysely<Tables>, saves: readonly ResponseToSave[]): Promise<void> {
-  await db.transaction().execute(async (transaction) => {
+/** Of the oldest answers so many are deleted at once to make room, and so many times for one answer. */
+const rowsPerStep = 5
+const maxSteps = 40
+
+/**
+ * Saves several answers in one transaction; `maxBytes` is how much sealed text an account may have. To make room its oldest
+ * answers go first. Gives for each whether it was saved: not where even so there is no room.
+ */
+export async function addResponses(
+  db: Kysely<Tables>,
+  saves: readonly ResponseToSave[],
+  maxBytes: number,
+): Promise<readonly boolean[]> {
+  return await db.transaction().execute(async (transaction) => {
+    const saved: boolean[] = []
     for (const { response, itemDigests } of saves) {
+      const hasRoom = await makeRoom(transaction, response, maxBytes)
+      saved.push(hasRoom)
+      if (!hasRoom) continue
       await transaction.insertInto('stored_responses').values(rowOf(response)).execute()
       const items = [...new Set(itemDigests)].map((digest) => ({ digest, response_id: response.id }))
       for (let from = 0; from < items.length; from += rowsPerInsert) {
@@ -24,7 +39,35 @@ export async function addResponses(db: Kysely<Tables>, saves: readonly ResponseT
           .execute()
       }
     }
+    return saved
   })
+}
+
+/** Whether an answer has room in its account, after the oldest ones have gone as far as needed. */
+async function makeRoom(db: Transaction<Tables>, response: StoredResponse, maxBytes: number): Promise<boolean> {
+  const { accountId, sealedResponse, sealedInput, sealedOutput } = response
+  const room = maxBytes - (sealedResponse.length + sealedInput.length + sealedOutput.length)
+  if (room < 0) return false
+  for (let step = 0; step <= maxSteps; step += 1) {
+    const stored = await db
+      .selectFrom('stored_bytes')
+      .select('bytes')
+      .where('account_id', '=', accountId)
+      .executeTakeFirst()
+    if ((stored?.bytes ?? 0) <= room) return true
+    const oldest = await db
+      .selectFrom('stored_responses')
+      .select('id')
+      .where('account_id', '=', accountId)
+      .orderBy('created_at_ms')
+      .limit(rowsPerStep)
+      .execute()
+    const ids = oldest.map(({ id }) => id)
+    if (ids.length === 0) return false
+    await db.deleteFrom('stored_items').where('response_id', 'in', ids).execute()
+    await db.deleteFrom('stored_responses').where('id', 'in', ids).execute()
+  }
+  return false
 }
 
 /** One answer of an account that was made after `sinceMs`. */

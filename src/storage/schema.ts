@@ -15,6 +15,7 @@ export interface Tables extends IdentityTables {
   ledger: LedgerRow
   stored_responses: StoredResponseRow
   stored_items: StoredItemRow
+  stored_bytes: StoredBytesRow
   audit_log: AuditRow
   audit_head: AuditHeadRow
   audit_checkpoints: CheckpointRow
@@ -144,6 +145,12 @@ export interface StoredResponseRow {
   sealed_response: string
   sealed_input: string
   sealed_output: string
+}
+
+/** Sealed text that an account has stored; written by triggers alone. */
+interface StoredBytesRow {
+  account_id: string
+  bytes: number
 }
 
 /** Finds the answer of an item by its id, of which only a digest is kept. */

@@ -148,6 +148,39 @@ describe.each(enginesFor('stored responses'))('stored responses on %s', (_name, 
     expect(await other.find('acc_1', 'resp_2', 0)).toBeDefined()
   })
 
+  test('what one account has stored is bounded: its oldest answers go, and nobody else’s', async () => {
+    const bounded = createResponseStore(db, 1_000)
+    const sized = (id: string, n: number, bytes: number, accountId = 'acc_1'): StoredResponse =>
+      responseOf(id, {
+        accountId,
+        createdAtMs: n,
+        sealedResponse: '',
+        sealedInput: '',
+        sealedOutput: 'x'.repeat(bytes),
+      })
+    const bytesOf = async (): Promise<unknown> =>
+      db.selectFrom('stored_bytes').select(['account_id', 'bytes']).orderBy('account_id').execute()
+    await bounded.save(sized('resp_other', 1, 900, 'acc_2'), ['other'])
+    for (const n of [1, 2, 3, 4, 5, 6, 7, 8])
+      expect(await bounded.save(sized(`resp_${n}`, n, 100), [`d${n}`])).toBe(true)
+    expect(await bounded.save(sized('resp_big', 9, 500), [])).toBe(true)
+    // Five of a hundred bytes went at once: four were too few.
+    expect(await Promise.all([5, 6].map(async (n) => (await other.find('acc_1', `resp_${n}`, 0))?.id))).toEqual([
+      undefined,
+      'resp_6',
+    ])
+    expect(await bytesOf()).toEqual([
+      { account_id: 'acc_1', bytes: 800 },
+      { account_id: 'acc_2', bytes: 900 },
+    ])
+    expect(await other.places('acc_1', ['d1', 'd6'], 0, 10)).toHaveLength(1)
+    expect(await bounded.save(sized('resp_too_big', 10, 1_001), [])).toBe(false)
+    expect(await other.find('acc_1', 'resp_too_big', 0)).toBeUndefined()
+    await other.remove('acc_1', 'resp_big', 0)
+    await other.deleteUntil(5, 100)
+    expect(await bytesOf()).toEqual([{ account_id: 'acc_1', bytes: 300 }])
+  })
+
   test('what waits to be saved is bounded', async () => {
     const sealedInput = 'x'.repeat(30 * 1024 * 1024)
     const saves = [1, 2, 3, 4].map((n) => store.save(responseOf(`resp_${n}`, { sealedInput }), []))
