@@ -151,7 +151,8 @@ describe.each(formats)('%s, relayed', (format, path, body, whole, blocks) => {
   test('fields of the request that nobody here knows reach the backend, in their own writing', async () => {
     await start(format)
     upstream.answer = (_request, response) => sendJson(response, whole)
-    const text = `{"vendor_option" : {"deep":[1.50, "ü"]},"model":"${profile}",${JSON.stringify(body).slice(1, -1)}, "logit_bias":{"1":-100} }`
+    const said = format === 'openai-chat' ? { ...body, stream: false } : body
+    const text = `{"vendor_option" : {"deep":[1.50, "ü"]},"model":"${profile}",${JSON.stringify(said).slice(1, -1)}, "logit_bias":{"1":-100} }`
     expect((await service.post(path, text)).status).toBe(200)
     expect(upstream.bodies).toEqual([text.replace(`"${profile}"`, '"upstream-model"')])
   })
