@@ -2,6 +2,7 @@ import { findAccount } from '../accounts/accounts.ts'
 import type { Actor, AuditEvent } from '../domain/audit.ts'
 import { accountOption, type Command } from './command.ts'
 import { readWhole } from './command-line.ts'
+import { whole } from './value-shapes.ts'
 import { writeTable, writeTime } from './table.ts'
 
 const defaultLimit = 20
@@ -13,8 +14,18 @@ export const auditList: Command = {
   summary: 'List who changed what, newest first.',
   arguments: [],
   options: [
-    { name: 'limit', value: 'COUNT', summary: `How many, at most ${maxLimit}. Default ${defaultLimit}.` },
-    { name: 'before', value: 'NUMBER', summary: 'Only entries before this one: the next page.' },
+    {
+      name: 'limit',
+      value: 'COUNT',
+      shape: whole(1, maxLimit, defaultLimit),
+      summary: `How many, at most ${maxLimit}. Default ${defaultLimit}.`,
+    },
+    {
+      name: 'before',
+      value: 'NUMBER',
+      shape: whole(1, longestSequence, 100),
+      summary: 'Only entries before this one: the next page.',
+    },
     { ...accountOption, summary: 'Only those about this account. Default: all.' },
   ],
   example: 'audit list --limit 50',

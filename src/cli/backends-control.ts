@@ -2,11 +2,13 @@ import { controlBackend, type BackendOrder } from '../accounts/backend-controls.
 import { suggest } from '../config/check-shape.ts'
 import { holdReasons, type HoldReason } from '../domain/backend-controls.ts'
 import type { Command, Invocation } from './command.ts'
+import { oneOf } from './value-shapes.ts'
 import { CommandError, exitCodes } from './failures.ts'
 
 const reasonOption = {
   name: 'reason',
   value: 'REASON',
+  shape: oneOf(holdReasons),
   summary: `Why, in one word: ${holdReasons.join(', ')}. Default ${holdReasons[0]}.`,
 } as const
 

@@ -17,6 +17,7 @@ import type { Secret } from '../domain/secret.ts'
 import { readWhole, type CommandLine, type Option } from './command-line.ts'
 import { CommandError, exitCodes } from './failures.ts'
 import type { CliPorts, OpenedStore, RequestReader } from './ports.ts'
+import type { ValueShape } from './value-shapes.ts'
 import type { SafeTerminal } from './safe-terminal.ts'
 
 /** How the program is called in what it prints: works in a clone and where it is installed. */
@@ -28,6 +29,8 @@ export interface Command {
   readonly summary: string
   /** Names of the arguments; those in brackets may be left out. */
   readonly arguments: readonly string[]
+  /** What the arguments must be, by their names; any plain text where nothing is said. */
+  readonly shapes?: Readonly<Record<string, ValueShape>>
   /** What it passes on to another program behind `--`, as its help names it. */
   readonly passesOn?: string
   readonly options: readonly Option[]

@@ -1,6 +1,7 @@
 import type { Option } from './command-line.ts'
 import { readWhole } from './command-line.ts'
 import { accountOption, type Invocation } from './command.ts'
+import { oneOf, whole } from './value-shapes.ts'
 import { CommandError, exitCodes } from './failures.ts'
 import { fusionPresetNames, maxPanelSize, type PresetName } from '../domain/fusion-presets.ts'
 import type { EvalCandidate, EvalMember } from '../eval/ports.ts'
@@ -19,11 +20,17 @@ export const evalOptions: readonly Option[] = [
   {
     name: 'items',
     value: 'COUNT',
+    shape: whole(leastItems, mostItems, defaultItems),
     summary: `How many questions, ${leastItems} to ${mostItems}. Default ${defaultItems}.`,
   },
-  { name: 'seed', value: 'NUMBER', summary: 'The questions of this number. Default: new ones.' },
+  {
+    name: 'seed',
+    value: 'NUMBER',
+    shape: whole(0, mostSeed, 4711),
+    summary: 'The questions of this number. Default: new ones.',
+  },
   { name: 'max-usd', value: 'USD', summary: `Spend at most so much in all. Default ${defaultMaxUsd}.` },
-  { name: 'preset', value: 'NAME', summary: 'fast, balanced (default) or quality.' },
+  { name: 'preset', value: 'NAME', shape: oneOf(fusionPresetNames), summary: 'fast, balanced (default) or quality.' },
   { name: 'members', value: 'LIST', summary: `Backends or models, with commas. Default: the first ${usualMembers}.` },
   { name: 'price', value: 'LIST', summary: 'USD for a million tokens: MODEL=INPUT/OUTPUT, with commas.' },
   accountOption,

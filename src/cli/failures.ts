@@ -15,9 +15,12 @@ export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly exitCode: ExitCode
   readonly fix: string
+  /** Further problems that were found with it. */
+  readonly others: readonly { readonly what: string; readonly fix: string }[]
 
-  constructor(exitCode: ExitCode, what: string, fix: string) {
+  constructor(exitCode: ExitCode, what: string, fix: string, others: CommandError['others'] = []) {
     super(what)
+    this.others = others
     this.exitCode = exitCode
     this.fix = fix
   }
@@ -28,6 +31,7 @@ export interface Failure {
   readonly what: string
   readonly fix: string
   readonly exitCode: ExitCode
+  readonly others?: CommandError['others']
 }
 
 type Refusals = Readonly<Record<AccountsRefusal, readonly [what: string, fix: string]>>
@@ -137,7 +141,10 @@ export function explain(
   config: Config | undefined,
   command: (text: string) => string,
 ): Failure | undefined {
-  if (error instanceof CommandError) return { what: error.message, fix: error.fix, exitCode: error.exitCode }
+  if (error instanceof CommandError) {
+    const { message: what, fix, exitCode, others } = error
+    return { what, fix, exitCode, others }
+  }
   if (error instanceof SetupError) return { what: error.message, fix: error.fix, exitCode: exitCodes.config }
   if (error instanceof AccountsError) {
     const [what, fix] = refusals(command)[error.code]

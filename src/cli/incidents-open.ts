@@ -1,13 +1,21 @@
 import { openIncident } from '../accounts/incidents.ts'
 import { impacts } from '../domain/incidents.ts'
 import type { Command } from './command.ts'
+import { oneOf } from './value-shapes.ts'
 import { CommandError, exitCodes } from './failures.ts'
 
 export const incidentsOpen: Command = {
   name: 'incidents open',
   summary: 'Tell on the status page that something is wrong.',
   arguments: ['TITLE', 'TEXT'],
-  options: [{ name: 'impact', value: 'IMPACT', summary: `How bad it is: ${impacts.join(', ')}. Default minor.` }],
+  options: [
+    {
+      name: 'impact',
+      value: 'IMPACT',
+      shape: oneOf(impacts),
+      summary: `How bad it is: ${impacts.join(', ')}. Default minor.`,
+    },
+  ],
   example: 'incidents open "Slow answers" "We look into it." --impact minor',
   run(invocation) {
     const example = 'incidents open TITLE TEXT'

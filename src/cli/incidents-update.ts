@@ -1,12 +1,14 @@
 import { updateIncident } from '../accounts/incidents.ts'
 import { incidentStates } from '../domain/incidents.ts'
 import type { Command } from './command.ts'
+import { oneOf } from './value-shapes.ts'
 import { CommandError, exitCodes } from './failures.ts'
 
 export const incidentsUpdate: Command = {
   name: 'incidents update',
   summary: `Tell how an incident goes on: ${incidentStates.join(', ')}.`,
   arguments: ['INCIDENT', 'STATE', 'TEXT'],
+  shapes: { STATE: oneOf(incidentStates) },
   options: [],
   example: 'incidents update inc_… resolved "It works again."',
   run(invocation) {

@@ -1,6 +1,7 @@
 import { maxListedRequests } from '../accounts/managed-access.ts'
 import type { ManagedRequestState } from '../domain/managed-access.ts'
 import type { Command } from './command.ts'
+import { oneOf } from './value-shapes.ts'
 import { CommandError, exitCodes } from './failures.ts'
 import { writeTable, writeTime } from './table.ts'
 
@@ -10,7 +11,14 @@ export const managedAccessRequests: Command = {
   name: 'managed-access requests',
   summary: 'List accounts’ requests for managed access, newest first.',
   arguments: [],
-  options: [{ name: 'state', value: 'STATE', summary: `Only those that are ${states.join(', ')}. Default: all.` }],
+  options: [
+    {
+      name: 'state',
+      value: 'STATE',
+      shape: oneOf(states),
+      summary: `Only those that are ${states.join(', ')}. Default: all.`,
+    },
+  ],
   example: 'managed-access requests --state requested',
   run(invocation) {
     const named = invocation.line.option('state')

@@ -1,11 +1,14 @@
 import { operatorRoles, type OperatorRole } from '../domain/operators.ts'
 import type { Option } from './command-line.ts'
 import type { Invocation } from './command.ts'
+import { oneOf } from './value-shapes.ts'
 import { CommandError, exitCodes } from './failures.ts'
 
 export const roleOption: Option = {
   name: 'role',
   value: 'ROLE',
+  required: true,
+  shape: oneOf(operatorRoles),
   summary: 'viewer (looks), support (helps accounts) or admin (everything).',
 }
 

@@ -1,11 +1,13 @@
 import { createOperator } from '../accounts/operators.ts'
 import type { Command } from './command.ts'
+import { emailAddress } from './value-shapes.ts'
 import { readRole, roleOption } from './operator-role.ts'
 
 export const operatorsCreate: Command = {
   name: 'operators create',
   summary: 'Make somebody an operator, who signs in to the console.',
   arguments: ['EMAIL'],
+  shapes: { EMAIL: emailAddress },
   options: [roleOption],
   example: 'operators create you@example.com --role admin',
   run(invocation) {

@@ -1,9 +1,11 @@
 import { clientFormatIds, embeddingsFormatId, type ClientFormatId } from '../domain/format-id.ts'
+import { suggest } from '../config/check-shape.ts'
 import { describeDoubt, describeLeftOut } from '../domain/route-words.ts'
 import { maxQuestionTokens, type RoutePlan, type RouteQuestion } from '../domain/route-plan.ts'
 import { accountOption, type Command, type Invocation } from './command.ts'
 import { readWhole } from './command-line.ts'
 import { CommandError, exitCodes } from './failures.ts'
+import { oneOf, whole } from './value-shapes.ts'
 import { writeTable } from './table.ts'
 
 const formats = [...clientFormatIds, embeddingsFormatId] as const
@@ -19,12 +21,18 @@ export const profilesDryRun: Command = {
     {
       name: 'format',
       value: 'FORMAT',
+      shape: oneOf(formats),
       summary: `How the client speaks: ${formats.join(', ')}. Default ${formats[0]}.`,
     },
     { name: 'stream', summary: 'The answer is to be streamed.' },
     { name: 'images', summary: 'The request holds a picture.' },
     { name: 'tools', summary: 'The request has tools.' },
-    { name: 'tokens', value: 'COUNT', summary: `About so many tokens of text. Default ${defaultTokens}.` },
+    {
+      name: 'tokens',
+      value: 'COUNT',
+      shape: whole(1, maxQuestionTokens, defaultTokens),
+      summary: `About so many tokens of text. Default ${defaultTokens}.`,
+    },
   ],
   example: 'profiles dry-run svc-router/frontier --tokens 200000',
   run(invocation) {
@@ -36,6 +44,15 @@ export const profilesDryRun: Command = {
       if (plan === undefined)
         throw new CommandError(exitCodes.failure, 'there is no such plan', invocation.command('check'))
       const route = await invocation.ports.planRoute(config, { accountId: named.id, plan }, question)
+      if (route.refusal?.code === 'model_not_found')
+        throw new CommandError(
+          exitCodes.failure,
+          'there is no profile of that name',
+          suggest(
+            question.profile,
+            config.profiles.map(({ id }) => id),
+          ),
+        )
       return {
         text: writeRoute(route, invocation.ports.clock.nowMs()),
         json: { question, ...route },

@@ -3,6 +3,7 @@ import type { RequestRecord } from '../domain/requests.ts'
 import { accountOption, type Command } from './command.ts'
 import { readWhole } from './command-line.ts'
 import { fusionInShort } from './fusion-trail.ts'
+import { whole } from './value-shapes.ts'
 import { writeTable, writeTime } from './table.ts'
 
 const defaultLimit = 20
@@ -13,7 +14,12 @@ export const requests: Command = {
   summary: 'List the latest requests, newest first. Records hold no text.',
   arguments: [],
   options: [
-    { name: 'limit', value: 'COUNT', summary: `How many, at most ${maxLimit}. Default ${defaultLimit}.` },
+    {
+      name: 'limit',
+      value: 'COUNT',
+      shape: whole(1, maxLimit, defaultLimit),
+      summary: `How many, at most ${maxLimit}. Default ${defaultLimit}.`,
+    },
     { ...accountOption, summary: 'Only those of this account. Default: all accounts.' },
   ],
   example: 'requests --limit 50',

@@ -25,7 +25,8 @@ export async function run(args: readonly string[], terminal: Terminal, ports: Cl
     const options = [...command.options, ...commonOptions]
     const line = readCommandLine(rest, {
       options,
-      maxPositionals: help ? Infinity : command.arguments.length,
+      arguments: help ? undefined : command.arguments,
+      shapes: command.shapes,
       passesOn: command.passesOn !== undefined,
       help: `${program} help ${command.name}`,
     })
@@ -95,7 +96,8 @@ function findNamed(words: readonly string[]): { command: Command; rest: readonly
   const typed = words.slice(0, 2).filter((word) => !word.startsWith('-'))
   const group = groupOf(typed[0])
   const names = (group.length > 0 ? group : commands).map((known) => known.name)
-  const near = nearest(typed.join(' '), names) ?? nearest(typed[0] ?? '', names)
+  const suggested = group.length > 0 ? names : [...names, 'help']
+  const near = nearest(typed.join(' '), suggested) ?? nearest(typed[0] ?? '', suggested)
   const all = group.length > 0 ? `one of: ${names.join(', ')}` : `see all commands: ${program} help`
   throw new CommandError(
     exitCodes.usage,
@@ -104,9 +106,13 @@ function findNamed(words: readonly string[]): { command: Command; rest: readonly
   )
 }
 
-function tellFailure(failure: Failure, terminal: SafeTerminal, json: boolean): void {
-  if (json) terminal.json({ error: { message: failure.what, fix: failure.fix, exit_code: failure.exitCode } }, 'err')
-  else terminal.err(errorWord, `: ${failure.what}\n  = fix: ${failure.fix}`)
+function tellFailure({ what, fix, exitCode, others = [] }: Failure, terminal: SafeTerminal, json: boolean): void {
+  if (json) {
+    const more = others.length === 0 ? {} : { others }
+    terminal.json({ error: { message: what, fix, exit_code: exitCode, ...more } }, 'err')
+    return
+  }
+  for (const one of [{ what, fix }, ...others]) terminal.err(errorWord, `: ${one.what}\n  = fix: ${one.fix}`)
 }
 
 function tellConfigError(error: ConfigError, terminal: SafeTerminal, json: boolean): ExitCode {

@@ -9,6 +9,7 @@ import { exitCodes } from './failures.ts'
 import { firstKeyFile, firstKeyName } from './first-key-file.ts'
 import { announceRunning } from './running-file.ts'
 import type { Piece } from './safe-terminal.ts'
+import { port } from './value-shapes.ts'
 import { readVersion } from './version.ts'
 
 export const start: Command = {
@@ -16,8 +17,13 @@ export const start: Command = {
   summary: 'Run the service. On the first run it makes an account, a key and simulated providers.',
   arguments: [],
   options: [
-    { name: 'port', value: 'PORT', summary: 'Default 8787.' },
-    { name: 'app-port', value: 'PORT', summary: "Of the web app. Default: the one behind the API's, 8788." },
+    { name: 'port', value: 'PORT', shape: port, summary: 'Default 8787.' },
+    {
+      name: 'app-port',
+      value: 'PORT',
+      shape: port,
+      summary: "Of the web app. Default: the one behind the API's, 8788.",
+    },
     { name: 'host', value: 'HOST', summary: 'Default 127.0.0.1: this machine only.' },
   ],
   example: 'start --port 8787 --data ./data --config ./svc-router.yaml',

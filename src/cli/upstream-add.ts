@@ -17,6 +17,7 @@ import { testWords } from '../domain/test-words.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
 import { accountOption, type Command, type Invocation } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
+import { oneOf } from './value-shapes.ts'
 import { exitCodeOf } from './upstream-test.ts'
 
 export const upstreamAdd: Command = {
@@ -32,7 +33,7 @@ export const upstreamAdd: Command = {
     },
     { name: 'base-url', value: 'URL', summary: "Replaces the preset's; required for custom and azure-openai." },
     { name: 'region', value: 'REGION', summary: 'Where the provider has regions: bedrock, vertex.' },
-    { name: 'format', value: 'FORMAT', summary: `What it speaks: ${formatIds.join(' or ')}.` },
+    { name: 'format', value: 'FORMAT', shape: oneOf(formatIds), summary: `What it speaks: ${formatIds.join(' or ')}.` },
     {
       name: 'auth-header',
       value: 'HEADER',

@@ -74,12 +74,12 @@ export function profileNamed<Known extends Pick<Profile, 'id'>>(
   return meant.length === 1 ? meant[0] : undefined
 }
 
-/** The closest known name to a mistyped one, within three edits; undefined when nothing is near. */
+/** The closest known name to a mistyped one, within three edits and half of its length; undefined when nothing is near. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const farthest = 3
   let best: string | undefined
-  // Every short name is near a shorter one: something of what was typed must be right.
-  let bestDistance = Math.min(farthest + 1, name.length)
+  // Every short name is near another short one: most of what was typed must be right.
+  let bestDistance = Math.min(farthest, Math.floor(name.length / 2)) + 1
   const typed = name.slice(0, 100).toLowerCase()
   for (const candidate of known) {
     const shortName = candidate.slice(candidate.indexOf('/') + 1)

@@ -59,7 +59,7 @@ test('the list says how each answered in the last hour, and that it knows no mor
 test.each([
   [['drain'], 'the backend is missing'],
   [['drain', 'simulated-omega'], 'no backend of that name'],
-  [['drain', backend, '--reason', 'because'], 'there is no such reason'],
+  [['drain', backend, '--reason', 'because'], '--reason must be one of'],
   [['undrain', backend], 'stands so already'],
   [['release', 'not a name'], 'no backend can have that name'],
 ])('what is wrong is said: %j', async (args, sentence) => {

@@ -20,9 +20,9 @@ test('an incident is opened, updated, listed and resolved', async () => {
 
 test.each([
   [['open', 'Slow'], 'text is missing'],
-  [['open', 'Slow', 'x', '--impact', 'awful'], 'there is no such impact'],
+  [['open', 'Slow', 'x', '--impact', 'awful'], '--impact must be one of'],
   [['update', 'inc_none', 'resolved', 'x'], 'there is no such incident'],
-  [['update', 'inc_none', 'mended', 'x'], 'there is no such state'],
+  [['update', 'inc_none', 'mended', 'x'], 'STATE must be one of'],
   [['open', ' ', 'x'], 'empty or too long'],
 ])('what is wrong is said: %j', async (args, sentence) => {
   const { code, err } = await harness.say('incidents', ...args)

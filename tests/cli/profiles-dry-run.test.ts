@@ -46,7 +46,8 @@ test('for a plan instead of an account, with what the plan does not allow', asyn
 
 test.each([
   [[], 'the profile is missing'],
-  [['svc-router/frontier', '--format', 'morse'], 'there is no such format'],
+  [['svc-router/frontier', '--format', 'morse'], '--format must be one of'],
+  [['frontier'], 'did you mean "svc-router/frontier"?'],
   [['svc-router/frontier', '--plan', 'platinum'], 'there is no such plan'],
   [['svc-router/frontier', '--tokens', '0'], '--tokens'],
 ])('what is wrong is said: %j', async (args, sentence) => {

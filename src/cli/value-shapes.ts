@@ -1,0 +1,50 @@
+import { isUnsafe } from '../domain/safe-text.ts'
+
+/** What a value of an option or an argument must be. */
+export interface ValueShape {
+  /** Reads behind "must be": `a port: a whole number from 0 to 65535`. */
+  readonly what: string
+  /** A value that is accepted. */
+  readonly example: string
+  accepts(text: string): boolean
+}
+
+const maxCharacters = 4_096
+
+/** What every value must be: nothing that would steer a terminal, and no more than any setting needs. */
+export const plainText: ValueShape = {
+  what: `at most ${maxCharacters} characters without control characters`,
+  example: 'name',
+  accepts: (text) => text.length <= maxCharacters && !isUnsafe(text.replaceAll(/[\n\t]/g, ' ')),
+}
+
+/** A port of this machine. */
+export const port: ValueShape = {
+  what: 'a port: a whole number from 0 to 65535, where 0 lets the system choose',
+  example: '8787',
+  accepts: (text) => isWhole(text, 0, 65_535),
+}
+
+export const emailAddress: ValueShape = {
+  what: 'an email address',
+  example: 'you@example.com',
+  accepts: (text) => /^[^\s@]{1,64}@[^\s@]{1,255}$/.test(text) && !isUnsafe(text),
+}
+
+/** A whole number. `example` is what help and errors show. */
+export function whole(min: number, max: number, example: number): ValueShape {
+  return {
+    what: `a whole number from ${min} to ${max}`,
+    example: String(example),
+    accepts: (text) => isWhole(text, min, max),
+  }
+}
+
+/** One of a few words. */
+export function oneOf(words: readonly string[]): ValueShape {
+  return { what: `one of ${words.join(', ')}`, example: words[0] ?? '', accepts: (text) => words.includes(text) }
+}
+
+function isWhole(text: string, min: number, max: number): boolean {
+  return /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max
+}

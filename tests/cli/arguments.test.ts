@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { commonOptions } from '../../src/cli/command-line.ts'
+import { commands } from '../../src/cli/commands.ts'
+import { plainText } from '../../src/cli/value-shapes.ts'
+import { Harness } from './harness.ts'
+
+let cli: Harness
+beforeEach(() => {
+  cli = new Harness()
+})
+afterEach(() => cli.remove())
+
+const control = 'a\u001b[2Jb'
+const tooLong = 'x'.repeat(5_000)
+const required = (args: readonly string[]): string[] => args.filter((name) => !name.startsWith('['))
+
+/** Every option and argument of every command, with values that it must refuse. */
+const options = commands.flatMap((command) =>
+  [...command.options, ...commonOptions].flatMap(({ name, value, shape }) =>
+    value === undefined || name === 'data' ? [] : [{ command, name, shape }],
+  ),
+)
+const positionals = commands.flatMap((command) =>
+  command.arguments.map((argument, index) => ({ command, name: argument.replaceAll(/[[\]]/g, ''), index })),
+)
+
+describe('every value of every command is checked before anything is done', () => {
+  test.each(options)('$command.name --$name', async ({ command, name, shape = plainText }) => {
+    for (const bad of [control, tooLong, ...(shape === plainText ? [] : ['no such value!', '-1'])]) {
+      const given = required(command.arguments).map((argument) => command.shapes?.[argument]?.example ?? 'some')
+      const { code, out, err } = await cli.say(...command.name.split(' '), ...given, `--${name}=${bad}`)
+      expect([code, out], bad.slice(0, 20)).toEqual([2, ''])
+      expect(err).toContain(`--${name} must be ${shape.what}`)
+      expect(err).toContain(`--${name} ${shape.example}`)
+      expect(err).not.toMatch(/x{100}|no such value/)
+      expect(err).not.toContain(control)
+    }
+    expect(shape.accepts(shape.example)).toBe(true)
+    expect(cli.seen).toEqual([])
+  })
+
+  test.each(positionals)('$command.name $name', async ({ command, name, index }) => {
+    const shape = command.shapes?.[name] ?? plainText
+    for (const bad of [control, tooLong, ...(shape === plainText ? [] : ['no such value!'])]) {
+      const given = required(command.arguments).map((argument) => command.shapes?.[argument]?.example ?? 'some')
+      given[index] = bad
+      const { code, out, err } = await cli.say(...command.name.split(' '), ...given)
+      expect([code, out]).toEqual([2, ''])
+      expect(err).toContain(`${name} must be ${shape.what}`)
+      expect(err).not.toMatch(/x{100}|no such value/)
+      expect(err).not.toContain(control)
+    }
+    expect(cli.seen).toEqual([])
+  })
+
+  test.each(commands)('$name refuses unknown options and further arguments', async ({ name, arguments: names }) => {
+    const given = names.map(() => 'some')
+    const unknown = await cli.say(...name.split(' '), ...given, '--jsno')
+    expect([unknown.code, unknown.err]).toEqual([2, expect.stringContaining('did you mean --json?') as string])
+    expect((await cli.say(...name.split(' '), ...given, 'further')).code).toBe(2)
+    expect(cli.seen).toEqual([])
+  })
+})
+
+test.each([
+  ['helo', 'npx svc-router help"?'],
+  ['hlep', 'npx svc-router help"?'],
+  ['docter', 'npx svc-router doctor"?'],
+  ['chek', 'npx svc-router check"?'],
+  ['requets', 'npx svc-router requests"?'],
+  ['stat', 'npx svc-router start"?'],
+])('%s suggests %s', async (typed, suggestion) => {
+  const { code, err } = await cli.say(typed)
+  expect(code).toBe(2)
+  expect(err).toContain(suggestion)
+})
+
+test('a port says what a port is, and what the default is', async () => {
+  const { err } = await cli.say('start', '--port', 'abc')
+  expect(err).toContain('--port must be a port: a whole number from 0 to 65535')
+  expect(err).toContain('--port 8787')
+  expect(err).toContain('Default 8787')
+})
+
+test('every problem is told at once, arguments first', async () => {
+  const { code, err } = await cli.say('operators', 'create', 'foo', '--jsno')
+  expect(code).toBe(2)
+  expect(err.match(/^error: .*/gm)).toEqual([
+    'error: EMAIL must be an email address',
+    'error: unknown option --jsno',
+    'error: --role is missing',
+  ])
+  const asJson = await cli.say('operators', 'create', 'foo', '--json')
+  expect(JSON.parse(asJson.err)).toMatchObject({
+    error: { message: 'EMAIL must be an email address', others: [{ what: '--role is missing' }] },
+  })
+})
