@@ -5,6 +5,7 @@ export const check: Command = {
   name: 'check',
   summary: 'Check the configuration and print what is in effect, secrets masked.',
   arguments: [],
+  needsCredentials: true,
   options: [],
   example: 'check --config ./svc-router.yaml',
   async run(invocation) {

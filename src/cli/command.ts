@@ -34,6 +34,8 @@ export interface Command {
   /** What it passes on to another program behind `--`, as its help names it. */
   readonly passesOn?: string
   readonly options: readonly Option[]
+  /** Whether it sends requests to backends of the configuration, or says what such requests do: their credentials must be there. */
+  readonly needsCredentials?: true
   readonly example: string
   run(invocation: Invocation): Promise<Result>
 }
@@ -85,7 +87,10 @@ export class Invocation {
   /** The configuration once it is loaded, so that a failure can name what is in it. */
   config: Config | undefined
 
-  constructor(line: CommandLine, terminal: SafeTerminal, ports: CliPorts) {
+  readonly #needsCredentials: boolean
+
+  constructor(line: CommandLine, terminal: SafeTerminal, ports: CliPorts, needsCredentials: boolean) {
+    this.#needsCredentials = needsCredentials
     this.line = line
     this.terminal = terminal
     this.ports = ports
@@ -123,6 +128,7 @@ export class Invocation {
       env: this.terminal.env,
       random: this.ports.random,
       localSecrets,
+      needsCredentials: this.#needsCredentials,
     })
     return this.config
   }

@@ -6,6 +6,7 @@ export const evalFusion: Command = {
   name: 'eval',
   summary: 'Measure fusion against your models alone, on questions with checkable answers.',
   arguments: [],
+  needsCredentials: true,
   options: evalOptions,
   example: 'eval --dry-run',
   run: async (invocation) => (await import('./run-eval.ts')).runEval(invocation),

@@ -15,6 +15,7 @@ export const profilesDryRun: Command = {
   name: 'profiles dry-run',
   summary: 'Say where a request would go, without sending one: who would be asked in which order, and why others not.',
   arguments: ['PROFILE'],
+  needsCredentials: true,
   options: [
     accountOption,
     { name: 'plan', value: 'PLAN', summary: 'Instead of an account: any that is on this plan and has no providers.' },

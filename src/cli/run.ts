@@ -34,7 +34,7 @@ export async function run(args: readonly string[], terminal: Terminal, ports: Cl
       tell.out(writeHelp(command))
       return exitCodes.ok
     }
-    invocation = new Invocation(line, tell, ports)
+    invocation = new Invocation(line, tell, ports, command.needsCredentials === true)
     const result = await command.run(invocation)
     if (result.json !== undefined && json) tell.json(result.json)
     else if (result.text !== '') tell.out(result.text)

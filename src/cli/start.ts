@@ -16,6 +16,7 @@ export const start: Command = {
   name: 'start',
   summary: 'Run the service. On the first run it makes an account, a key and simulated providers.',
   arguments: [],
+  needsCredentials: true,
   options: [
     { name: 'port', value: 'PORT', shape: port, summary: 'Default 8787.' },
     {

@@ -9,11 +9,14 @@ type Path = readonly PropertyKey[]
 export class Findings {
   readonly problems: Problem[] = []
   readonly env: Environment
+  /** Whether each variable with a backend's credential must be set. */
+  readonly needsCredentials: boolean
   readonly #document: ConfigDocument
 
-  constructor(document: ConfigDocument, env: Environment) {
+  constructor(document: ConfigDocument, env: Environment, needsCredentials: boolean) {
     this.#document = document
     this.env = env
+    this.needsCredentials = needsCredentials
   }
 
   /** Notes a problem with the value of a setting, or with its name. */

@@ -23,6 +23,11 @@ export interface ConfigSource {
   readonly random: RandomBytes
   /** `make` keeps the secrets that local mode makes in the data folder; `pretend` writes nothing, for a mere check. */
   readonly localSecrets: 'make' | 'pretend'
+  /**
+   * Whether each variable with a backend's credential must be set, as it must for whatever sends requests to backends.
+   * Default true. Where it need not, backends lack the credentials that are not set, and none of them may be called.
+   */
+  readonly needsCredentials?: boolean
 }
 
 /** One file and the environment as a Config. @throws ConfigError with every problem at once, each with its place */
@@ -32,7 +37,7 @@ export function loadConfig(source: ConfigSource): Config {
   const document = readDocument(text ?? '')
   if (document.problems.length > 0) throw new ConfigError(name, document.problems)
   const { file, problems } = checkShape(document)
-  const findings = new Findings(document, source.env)
+  const findings = new Findings(document, source.env, source.needsCredentials ?? true)
   const { given, ...rest } = resolve(file, name, source.overrides, findings)
   const all = [...problems, ...findings.problems.filter((problem) => !isKnown(problem, problems))]
   if (all.length > 0) throw new ConfigError(name, inOrder(all))

@@ -13,6 +13,8 @@ export function resolveCredential(
   findings: Findings,
 ): Secret | undefined {
   const path = ['backends', id, 'credential_env']
+  const isUnset = variable !== undefined && (findings.env[variable] ?? '').trim() === ''
+  if (isUnset && !findings.needsCredentials) return undefined
   const secret = variable === undefined ? undefined : findings.secret(path, variable, `it is the credential of ${id}`)
   if (secret === undefined) return undefined
   const checked = checkCredential(findPreset(provider.preset)?.signing, secret.reveal())

@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { commonOptions } from '../../src/cli/command-line.ts'
 import { commands } from '../../src/cli/commands.ts'
@@ -94,4 +96,39 @@ test('every problem is told at once, arguments first', async () => {
   expect(JSON.parse(asJson.err)).toMatchObject({
     error: { message: 'EMAIL must be an email address', others: [{ what: '--role is missing' }] },
   })
+})
+
+describe('with a configuration whose credential variable is not set', () => {
+  const config = (): string => {
+    const path = join(cli.folder, 'svc-router.yaml')
+    mkdirSync(cli.folder, { recursive: true })
+    writeFileSync(
+      path,
+      'backends:\n  main: { provider: openai, model: m, credential_env: MADE_UP_KEY_OF_THE_TESTS }\nprofiles:\n  svc-router/frontier: { backends: [main] }\n',
+    )
+    return path
+  }
+
+  test('commands that call no backend work', async () => {
+    await cli.say('accounts', 'create', 'local', '--config', config())
+    for (const line of [
+      ['keys', 'list'],
+      ['requests'],
+      ['accounts', 'list'],
+      ['upstream', 'list'],
+      ['tickets', 'list'],
+      ['connect', 'curl'],
+    ]) {
+      const { code, err } = await cli.say(...line, '--config', config())
+      expect([code, err], line.join(' ')).toEqual([0, expect.not.stringContaining('MADE_UP_KEY') as string])
+    }
+  })
+
+  test.each([['start'], ['check'], ['eval', '--dry-run'], ['profiles', 'dry-run', 'svc-router/frontier']])(
+    '%s needs it',
+    async (...line) => {
+      const { code, err } = await cli.say(...line, '--config', config())
+      expect([code, err]).toEqual([3, expect.stringContaining('MADE_UP_KEY_OF_THE_TESTS is not set') as string])
+    },
+  )
 })
