@@ -1,17 +1,20 @@
 import { html } from 'hono/html'
+import type { Offer, Price } from '../domain/billing.ts'
 import { usualFusionsAtOnce, type Plan } from '../domain/plans.ts'
 import type { Html } from './layout.ts'
+import { writePrice } from './money.ts'
 import { writeNumber } from './time.ts'
 import type { Visit } from './visit.ts'
 
 /** The plans beside each other, with the numbers that are enforced. */
-export function planCards({ parts, signedIn }: Pick<Visit, 'parts' | 'signedIn'>): Html {
+export function planCards({ parts, signedIn }: Pick<Visit, 'parts' | 'signedIn'>, offers: readonly Offer[] = []): Html {
   const current = signedIn?.account.planId
   return html`<div class="cards plans">
     ${parts.plans.map(
       (plan) =>
         html`<section class="card">
           <h3>${plan.name} ${plan.id === current ? html`<span class="tag good">yours</span>` : ''}</h3>
+          ${priceTag(offers.find(({ planId }) => planId === plan.id)?.price)}
           <p class="figure">${writeNumber(plan.requestsPerMonth)}<span> requests a month</span></p>
           <ul class="ticks">
             <li>${writeNumber(plan.requestsPerMinute)} a minute</li>
@@ -25,6 +28,10 @@ export function planCards({ parts, signedIn }: Pick<Visit, 'parts' | 'signedIn'>
         </section>`,
     )}
   </div>`
+}
+
+function priceTag(price: Price | null | undefined): Html | '' {
+  return price == null ? '' : html`<p class="figure price">${writePrice(price)}</p>`
 }
 
 function action({ id, name }: Plan, defaultPlan: string, current: string | undefined): Html | '' {

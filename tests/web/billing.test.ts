@@ -68,6 +68,22 @@ describe('where plans are sold, simulated on this machine', () => {
     expect(await planNow()).toBe('max')
   })
 
+  test('checkout comes back to the name of this machine that the browser used', async () => {
+    const { account } = await service.addAccount('local buyer', 'free')
+    const signedIn = await signIn(service, account.id)
+    const here = service.config.appUrl.replace('127.0.0.1', 'localhost')
+    const visitorHere = new Visitor(here)
+    visitorHere.cookie = signedIn.cookie
+    const sent = await visitorHere.post('/billing/upgrade', { plan: 'pro' })
+    const paid = await post(`${sent.headers.get('location')}/pay`)
+    expect(paid.headers.get('location')).toBe(`${here}/billing/return`)
+  })
+
+  test('anybody reads on the page of plans what they cost', async () => {
+    const text = await (await new Visitor(service.config.appUrl).get('/pricing')).text()
+    expect(text).toContain('$20.00 a month')
+  })
+
   test('a webhook that nobody signed is refused at its address', async () => {
     const response = await fetch(`${service.config.appUrl}/webhooks/stripe`, { method: 'POST', body: '{"id":"evt_1"}' })
     expect([response.status, await response.json()]).toEqual([400, { outcome: 'refused' }])

@@ -96,9 +96,14 @@ async function showKey(
   { title, lead }: { title: string; lead: string },
 ): Promise<Response> {
   const body = html`${showKeyOnce(key, visit.parts.baseUrl)}
+    <h2>Next: send a request</h2>
+    <p>
+      Copy the command above, or set up your client. Then
+      <a href="/account/upstreams">connect a model provider of your own</a>.
+    </p>
     <p class="actions">
-      <a class="button" href="/account">To your account</a>
-      <a class="button secondary" href="/account/keys">All keys</a>
+      <a class="button" href="/connect">Connect a client</a>
+      <a class="button secondary" href="/account">To your account</a>
     </p>`
   const response = await page({ ...visit, query: new URLSearchParams() }, { title, lead, body })
   response.headers.append('Set-Cookie', cookie)

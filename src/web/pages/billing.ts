@@ -6,17 +6,23 @@ import { refresh } from '../../accounts/billing/refresh.ts'
 import { AccountsError } from '../../accounts/refusals.ts'
 import type { UpgradeRequest, UpgradeState } from '../../domain/billing.ts'
 import type { Plan } from '../../domain/plans.ts'
+import { originOf } from '../hosts.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
 import { writePrice } from '../money.ts'
 import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
 import { writeDay, writeNumber } from '../time.ts'
-import type { AccountVisit, WebhookVisit } from '../visit.ts'
+import type { AccountVisit, Visit, WebhookVisit } from '../visit.ts'
 import type { WebParts } from '../web-parts.ts'
 import { PageRefusal } from '../refusals.ts'
 
 /** Where a form of these pages may lead: to whoever takes the money. */
 export const paymentOrigins = ({ sales }: WebParts): readonly string[] => sales.sold?.plane.billing.pageOrigins ?? []
+
+/** Where the browser is now: who came by another name of this machine is signed in under that name alone. */
+export function ownOrigin({ parts, headers }: Visit): string {
+  return originOf(headers.get('host') ?? new URL(parts.appUrl).host, parts.appUrl)
+}
 
 export const billingRoutes: readonly Route[] = [
   { method: 'GET', path: '/billing', access: 'account', formTargets: paymentOrigins, handle: showBilling },
@@ -66,11 +72,12 @@ async function comeBack({ parts, signedIn }: AccountVisit): Promise<Response> {
   return redirect('/billing')
 }
 
-async function goToPortal({ parts, signedIn }: AccountVisit): Promise<Response> {
+async function goToPortal(visit: AccountVisit): Promise<Response> {
+  const { parts, signedIn } = visit
   const { sold } = parts.sales
   if (sold === undefined) throw new PageRefusal('not_found')
   try {
-    const { url } = await openPortal(sold.plane, signedIn.account.id, `${parts.appUrl}/billing/return`)
+    const { url } = await openPortal(sold.plane, signedIn.account.id, `${ownOrigin(visit)}/billing/return`)
     return redirect(url)
   } catch (error) {
     if (error instanceof AccountsError && error.code === 'not_subscribed') return redirect('/billing/upgrade')

@@ -12,7 +12,7 @@ import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
 import { writeDay } from '../time.ts'
 import type { AccountVisit } from '../visit.ts'
-import { paymentOrigins, planFacts, simulatedNote } from './billing.ts'
+import { ownOrigin, paymentOrigins, planFacts, simulatedNote } from './billing.ts'
 import { trail } from '../trail.ts'
 
 export const upgradeRoutes: readonly Route[] = [
@@ -67,9 +67,10 @@ async function choosePlan(visit: AccountVisit): Promise<Response> {
       await requestUpgrade({ ...plane, actor: actorOf(visit) }, signedIn.account.id, planId)
       return redirect(withNotice('/billing', 'upgrade-requested'))
     }
+    const origin = ownOrigin(visit)
     const pages = {
-      returnUrl: `${parts.appUrl}/billing/return`,
-      cancelUrl: `${parts.appUrl}${withNotice('/billing/upgrade', 'checkout-left')}`,
+      returnUrl: `${origin}/billing/return`,
+      cancelUrl: `${origin}${withNotice('/billing/upgrade', 'checkout-left')}`,
     }
     const { url } = await openCheckout(sold.plane, signedIn.account.id, planId, pages)
     return redirect(url)
