@@ -13,6 +13,7 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const oldestNode = [24, 12]
 const installTimeoutMs = 600_000
 const forwardedSignals = ['SIGINT', 'SIGTERM', 'SIGHUP']
+const lookForParentMs = 250
 
 /** A failure in one sentence with its fix; the entry points print it and end with code 1. */
 export class BootError extends Error {}
@@ -21,11 +22,16 @@ export class BootError extends Error {}
 export function ensurePackages({ dev, folder = root, say = sayOnStderr }) {
   const lockPath = join(folder, 'package-lock.json')
   if (!existsSync(lockPath) || isInstalled(folder, dev)) return
-  say('svc-router: installing packages (npm ci), once …')
+  const what = dev ? 'packages, with those for development' : 'packages'
+  say(`svc-router: installing ${what} into ${join(folder, 'node_modules')} (npm ci). This happens once …`)
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
   const result = spawnSync(
     npm,
-    ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional'],
+    [
+      ...['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--include=optional'],
+      // Left out, a first start takes a tenth of the space; `npm test` installs them when it is first run.
+      dev ? '--include=dev' : '--omit=dev',
+    ],
     {
       cwd: folder,
       stdio: ['ignore', 'ignore', 'inherit'],
@@ -95,10 +101,13 @@ const setByBootEnv = 'SVC_ROUTER_SET_BY_BOOT'
 
 /** Runs a program of `node` in place of this process where the system can do that, and as a child to its end elsewhere. */
 export function become(node, args) {
-  const own = Object.entries(nodeEnvironment).filter(([name]) => process.env[name] === undefined)
+  // A program that npm runs ends with npm (src/cli/npm-parent.ts), also when that ends while it starts.
+  const underNpm = process.env.npm_lifecycle_event === undefined ? {} : { SVC_ROUTER_NPM_PARENT: String(process.ppid) }
+  const own = Object.entries({ ...nodeEnvironment, ...underNpm }).filter(([name]) => process.env[name] === undefined)
   const names = own.map(([name]) => name).join()
   const environment = { ...process.env, ...Object.fromEntries(own), [setByBootEnv]: names }
-  if (process.execve === undefined || process.platform === 'win32') return runToEnd(node, node, args, environment)
+  if (process.execve === undefined || process.platform === 'win32')
+    return runToEnd(node, node, args, { ...environment, SVC_ROUTER_NPM_PARENT: undefined })
   // Between the service and whoever stops it there is no second process then.
   return process.execve(node, [node, ...args], environment)
 }
@@ -113,6 +122,7 @@ export function runToEnd(node, command, args, environment = {}) {
       if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
     })
   }
+  stopWithNpm(child)
   return new Promise((resolve, reject) => {
     child.on('error', (error) => {
       reject(
@@ -125,6 +135,18 @@ export function runToEnd(node, command, args, environment = {}) {
     })
     child.on('close', (code, signal) => resolve(code ?? 128 + (constants.signals[signal] ?? 0)))
   })
+}
+
+/** A signal to npm ends npm and the shell that it runs, and reaches nobody else: their end is passed on as one. */
+function stopWithNpm(child) {
+  if (process.env.npm_lifecycle_event === undefined) return
+  const parent = process.ppid
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(timer)
+    child.kill('SIGTERM')
+  }, lookForParentMs)
+  timer.unref()
 }
 
 /** Does the work and ends the process with its exit code; a BootError is told in one line. */

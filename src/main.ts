@@ -3,6 +3,7 @@ import { startApp } from './app.ts'
 import { readAll } from './cli/read-input.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
 import { CommandError, exitCodes } from './cli/failures.ts'
+import { whenNpmEnds } from './cli/npm-parent.ts'
 import { runProgram } from './cli/run-program.ts'
 import { run } from './cli/run.ts'
 import { readVersion } from './cli/version.ts'
@@ -38,6 +39,7 @@ const debugEnv = 'SVC_ROUTER_DEBUG'
 const setByBootEnv = 'SVC_ROUTER_SET_BY_BOOT'
 const poolCloseMs = 1000
 
+const npmParent = process.env['SVC_ROUTER_NPM_PARENT']
 for (const name of [...(process.env[setByBootEnv] ?? '').split(','), setByBootEnv]) delete process.env[name]
 
 const clock = systemClock()
@@ -179,6 +181,9 @@ const terminal: Terminal = {
     }
     let stopping = false
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal)
+    whenNpmEnds({ startedUnder: npmParent, parentId: () => process.ppid }, () => {
+      if (!stopping) onSignal()
+    })
   },
 }
 
