@@ -7,6 +7,7 @@ import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import type { ManagedAccess } from './gateway/ports.ts'
 import type { Storage } from './open-storage.ts'
+import { checkpointFile } from './storage/checkpoint-file.ts'
 
 /** What watches over the service while it runs: the audit log is signed, and managed access is checked. */
 export interface Guard extends AsyncDisposable {
@@ -38,6 +39,8 @@ export function openGuard(config: Config, { storage, clock, log }: GuardNeeds): 
         store,
         keys: checkpointKeys(sealingKeys(config.secrets)),
         clock,
+        memory: checkpointFile(config.dataDir),
+        onSigned: ({ sequence, hash }) => log({ event: 'audit_checkpoint', sequence, hash }),
         onFailed: (error) => log({ event: 'audit_failing', reason: checkpointFailure(error) }),
       })
       if (config.backends.some(({ managed }) => managed)) await gate.start(onManagedChange)

@@ -71,13 +71,20 @@ export function authentic(
 
 /**
  * Signs the log as it stands, after following it on from the last checkpoint; gives that one where nothing has come
- * since. Undefined for an empty log. @throws AuditBroken, and then nothing is signed
+ * since. Undefined for an empty log. A log that does not go on from `remembered`, the last checkpoint that was signed as
+ * it is known outside the database, was replaced by another one. @throws AuditBroken, and then nothing is signed
  */
 export async function takeCheckpoint(
   store: AuditStore,
   keys: CheckpointKeys,
   nowMs: number,
+  remembered?: Checkpoint,
 ): Promise<Checkpoint | undefined> {
+  if (remembered !== undefined) {
+    if (checkCheckpoint(keys, remembered) === 'forged')
+      throw new AuditBroken({ sequence: remembered.sequence, why: 'checkpoint' })
+    await assertStands(store, remembered)
+  }
   const [last] = await store.listCheckpoints(1)
   const kind = last === undefined ? 'unknown_key' : checkCheckpoint(keys, last)
   if (kind === 'forged') throw new AuditBroken({ sequence: last?.sequence ?? 0, why: 'checkpoint' })

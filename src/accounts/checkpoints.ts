@@ -1,5 +1,5 @@
 import { failureName } from '../domain/bugs.ts'
-import type { CheckpointKeys } from '../domain/checkpoint.ts'
+import type { Checkpoint, CheckpointKeys } from '../domain/checkpoint.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import { AuditBroken, takeCheckpoint } from './audit.ts'
 import type { AuditStore } from './ports.ts'
@@ -7,21 +7,37 @@ import type { AuditStore } from './ports.ts'
 /** What is lost of the log's end without a trace is at most what came since the last checkpoint. */
 const everyMs = 60_000
 
+/** Where the last checkpoint is kept outside the database: who can write only the database cannot make it forgotten. */
+export interface CheckpointMemory {
+  read(): Promise<Checkpoint | undefined>
+  keep(checkpoint: Checkpoint): Promise<void>
+}
+
 export interface CheckpointsOptions {
   readonly store: AuditStore
   readonly keys: CheckpointKeys
   readonly clock: Clock
+  readonly memory: CheckpointMemory
+  /** Told of each that was signed, for a log that is kept elsewhere. */
+  readonly onSigned: (checkpoint: Checkpoint) => void
   /** Told of each that could not be taken, and where the log is broken if that is why; the next one is tried as usual. */
   readonly onFailed: (error: unknown) => void
 }
 
 /** Signs the log at once, each minute and, by what it gives, at the end, for as long as there is anything new in it. */
-export function startCheckpoints({ store, keys, clock, onFailed }: CheckpointsOptions): () => Promise<void> {
+export function startCheckpoints(options: CheckpointsOptions): () => Promise<void> {
+  const { store, keys, clock, memory, onSigned, onFailed } = options
+  let remembered: Checkpoint | undefined
   let timer: Timer | undefined
   let isEnded = false
   const take = async (): Promise<void> => {
     try {
-      await takeCheckpoint(store, keys, clock.nowMs())
+      remembered ??= await memory.read()
+      const taken = await takeCheckpoint(store, keys, clock.nowMs(), remembered)
+      if (taken === undefined || taken.mac === remembered?.mac) return
+      remembered = taken
+      await memory.keep(taken)
+      onSigned(taken)
     } catch (error) {
       onFailed(error)
     }

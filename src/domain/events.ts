@@ -42,6 +42,8 @@ export type ServiceEvent =
   /** The public keys of the secret scanner cannot be had: its reports are asked to come again. */
   | { readonly event: 'scanning_keys_failing'; readonly reason: string }
   | { readonly event: 'ledger_failing'; readonly reason: string }
+  /** The audit log was signed up to here: a copy of this line kept elsewhere shows any later rewriting. */
+  | { readonly event: 'audit_checkpoint'; readonly sequence: number; readonly hash: string }
   /** The audit log could not be signed; where it is broken the reason says why and at which entry. */
   | { readonly event: 'audit_failing'; readonly reason: string }
   /** The live checks of contract 7 opened or shut managed access, or that could not be recorded. */

@@ -1,3 +1,4 @@
+import type { Checkpoint } from '../../src/domain/checkpoint.ts'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,6 +16,7 @@ describe('checkpoints of a running service', () => {
   let db: Kysely<Tables>
   let store: Store
   let clock: ManualClock
+  let kept: Checkpoint | undefined
   let failures: string[]
   let end: () => Promise<void>
 
@@ -24,6 +26,7 @@ describe('checkpoints of a running service', () => {
     store = createStore(db)
     clock = new ManualClock()
     failures = []
+    kept = undefined
   })
   afterEach(async () => {
     await store.close()
@@ -31,7 +34,11 @@ describe('checkpoints of a running service', () => {
   })
   const start = (): void => {
     const onFailed = (error: unknown): void => void failures.push(checkpointFailure(error))
-    end = startCheckpoints({ store, keys: madeUpKeys(), clock, onFailed })
+    const memory = {
+      read: () => Promise.resolve(kept),
+      keep: async (checkpoint: Checkpoint) => void (kept = checkpoint),
+    }
+    end = startCheckpoints({ store, keys: madeUpKeys(), clock, memory, onSigned: () => {}, onFailed })
   }
   const signed = async (): Promise<number[]> => (await store.listCheckpoints(10)).map(({ sequence }) => sequence)
 
@@ -61,6 +68,27 @@ describe('checkpoints of a running service', () => {
     await expect.poll(() => failures).toEqual(['broken:changed:2'])
     await end()
     expect(failures).toEqual(['broken:changed:2', 'broken:changed:2'])
+    expect(await signed()).toEqual([])
+  })
+
+  test('a log that was replaced by another one, with its checkpoints gone, is not signed', async () => {
+    await store.appendAudit(recordAt(1))
+    await store.appendAudit(recordAt(2))
+    start()
+    await expect.poll(signed).toEqual([2])
+    await expect.poll(() => clock.waiting).toBe(1)
+    const { rows } = await sql<{ name: string }>`select name from sqlite_master where type = 'trigger'`.execute(db)
+    for (const { name } of rows) await sql.raw(`drop trigger "${name}"`).execute(db)
+    await sql`delete from audit_checkpoints`.execute(db)
+    await sql`update audit_log set hash = 'forged' where sequence = 2`.execute(db)
+    await clock.advance(60_000)
+    await expect.poll(() => failures).toEqual(['broken:rewritten:2'])
+    await end()
+    // Another run of the service knows it, too.
+    start()
+    await expect.poll(() => failures.length).toBe(3)
+    await end()
+    expect(new Set(failures)).toEqual(new Set(['broken:rewritten:2']))
     expect(await signed()).toEqual([])
   })
 

@@ -1,0 +1,27 @@
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Checkpoint, readCheckpoint, writeCheckpoint } from '../domain/checkpoint.ts'
+
+const ownerOnly = 0o600
+
+/** Keeps the last checkpoint of the audit log in a file of the data folder, beside the database. */
+export function checkpointFile(folder: string): {
+  read(): Promise<Checkpoint | undefined>
+  keep(checkpoint: Checkpoint): Promise<void>
+} {
+  const path = join(folder, 'audit-checkpoint.json')
+  return {
+    async read() {
+      try {
+        return readCheckpoint(await readFile(path, 'utf8'))
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+        throw error
+      }
+    },
+    async keep(checkpoint) {
+      await writeFile(`${path}.new`, `${writeCheckpoint(checkpoint)}\n`, { mode: ownerOnly, flush: true })
+      await rename(`${path}.new`, path)
+    },
+  }
+}
