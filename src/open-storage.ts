@@ -2,8 +2,9 @@ import type { Config } from './config/config.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import type { Ledger } from './gateway/ports.ts'
+import { assertDatabaseThere, watchDatabaseFile } from './storage/database-file.ts'
 import { openSqliteLedger } from './storage/ledger-sqlite.ts'
-import { openSqlite, openSqliteForResponses } from './storage/open-sqlite.ts'
+import { databasePath, openSqlite, openSqliteForResponses } from './storage/open-sqlite.ts'
 import { checkPepper } from './storage/pepper-check.ts'
 import { proveQuotasOnSqlite } from './storage/prove-quotas-sqlite.ts'
 import { createResponseStore, type RetainedResponses } from './storage/response-store.ts'
@@ -29,6 +30,7 @@ export interface StorageNeeds {
 
 /** Opens the database of the data folder under the configured pepper. @throws SetupError and the engine's own errors */
 export async function openStore({ dataDir, secrets }: Config): Promise<Store> {
+  assertDatabaseThere(databasePath(dataDir), dataDir)
   const db = await openSqlite(dataDir)
   try {
     const { pepper, previousPepper } = secrets
@@ -50,13 +52,17 @@ export async function openStorage(config: Config, { clock, log, onDied }: Storag
   const onFailing = (reason: string): void => log({ event: 'ledger_failing', reason })
   const ledger = await openSqliteLedger(config.dataDir, clock, { onFailing, onDied })
   opened.defer(() => ledger.close())
+  const file = watchDatabaseFile(databasePath(config.dataDir), clock, () =>
+    log({ event: 'store_failing', reason: 'database_file_lost' }),
+  )
+  opened.defer(() => file.end())
   const owned = opened.move()
   return {
     store,
     ledger,
     responses,
     proveQuotas: () => proveQuotasOnSqlite(config.dataDir),
-    isHealthy: () => ledger.healthy(),
+    isHealthy: () => ledger.healthy() && file.isThere(),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

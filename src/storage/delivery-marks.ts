@@ -118,6 +118,7 @@ function readText(bytes: Buffer, at: number, length: number): string {
   return bytes.toString('latin1', at, end < 0 || end > at + length ? at + length : end)
 }
 
-function markPath(folder: string): string {
+/** The file of a data folder that has the marks. */
+export function markPath(folder: string): string {
   return join(folder, 'deliveries')
 }
