@@ -28,7 +28,12 @@ export function ensurePackages({ dev, folder = root, say = sayOnStderr }) {
   const result = spawnSync(
     npm,
     [
-      ...['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--include=optional'],
+      'ci',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      '--loglevel=error',
+      '--include=optional',
       // Left out, a first start takes a tenth of the space; `npm test` installs them when it is first run.
       dev ? '--include=dev' : '--omit=dev',
     ],
