@@ -2,16 +2,10 @@ import { failureName } from '../domain/bugs.ts'
 import type { Checkpoint, CheckpointKeys } from '../domain/checkpoint.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import { AuditBroken, takeCheckpoint } from './audit.ts'
-import type { AuditStore } from './ports.ts'
+import type { AuditStore, CheckpointMemory } from './ports.ts'
 
 /** What is lost of the log's end without a trace is at most what came since the last checkpoint. */
 const everyMs = 60_000
-
-/** Where the last checkpoint is kept outside the database: who can write only the database cannot make it forgotten. */
-export interface CheckpointMemory {
-  read(): Promise<Checkpoint | undefined>
-  keep(checkpoint: Checkpoint): Promise<void>
-}
 
 export interface CheckpointsOptions {
   readonly store: AuditStore

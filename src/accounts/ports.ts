@@ -269,3 +269,9 @@ export interface HoldingsStore extends Pick<AccountStore, 'findAccount'> {
    */
   deleteAccount(accountId: string, nowMs: number, record: AuditRecord): Promise<boolean>
 }
+
+/** Where the last checkpoint is kept outside the database: who can write only the database cannot make it forgotten. */
+export interface CheckpointMemory {
+  read(): Promise<Checkpoint | undefined>
+  keep(checkpoint: Checkpoint): Promise<void>
+}

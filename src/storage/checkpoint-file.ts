@@ -1,14 +1,12 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Checkpoint, readCheckpoint, writeCheckpoint } from '../domain/checkpoint.ts'
+import type { CheckpointMemory } from '../accounts/ports.ts'
+import { readCheckpoint, writeCheckpoint } from '../domain/checkpoint.ts'
 
 const ownerOnly = 0o600
 
 /** Keeps the last checkpoint of the audit log in a file of the data folder, beside the database. */
-export function checkpointFile(folder: string): {
-  read(): Promise<Checkpoint | undefined>
-  keep(checkpoint: Checkpoint): Promise<void>
-} {
+export function checkpointFile(folder: string): CheckpointMemory {
   const path = join(folder, 'audit-checkpoint.json')
   return {
     async read() {
