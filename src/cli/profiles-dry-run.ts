@@ -1,4 +1,4 @@
-import { clientFormatIds, embeddingsFormatId, type ClientFormatId } from '../domain/format-id.ts'
+import { requestFormatIds, type ClientFormatId } from '../domain/format-id.ts'
 import { suggest } from '../config/check-shape.ts'
 import { describeDoubt, describeLeftOut } from '../domain/route-words.ts'
 import { maxQuestionTokens, type RoutePlan, type RouteQuestion } from '../domain/route-plan.ts'
@@ -8,7 +8,7 @@ import { CommandError, exitCodes } from './failures.ts'
 import { oneOf, whole } from './value-shapes.ts'
 import { writeTable } from './table.ts'
 
-const formats = [...clientFormatIds, embeddingsFormatId] as const
+const formats = requestFormatIds
 const defaultTokens = 1_000
 
 export const profilesDryRun: Command = {

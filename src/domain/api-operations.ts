@@ -127,6 +127,27 @@ export const apiOperations: readonly ApiOperation[] = [
   {
     ...asked,
     method: 'post',
+    path: '/v1/completions',
+    id: 'createCompletion',
+    summary: 'Text completions',
+    description:
+      'Continues a prompt, as OpenAI’s oldest endpoint does. Relayed to servers that have it; for all others the prompt becomes the message of a user, and `suffix`, `echo`, `best_of`, `logprobs`, several prompts, and prompts of tokens are refused.',
+    body: {
+      required: ['model', 'prompt'],
+      fields: {
+        model,
+        prompt: { anyOf: [{ type: 'string' }, { type: 'array', items: {} }], description: 'A text, or several.' },
+        max_tokens: { type: 'integer', minimum: 1, description: 'The longest continuation, in tokens.' },
+        stream,
+      },
+      example: { model: profile, prompt: 'Once upon a time' },
+    },
+    answer: 'A text completion; with `stream` its chunks, and at last `[DONE]`.',
+    streams: true,
+  },
+  {
+    ...asked,
+    method: 'post',
     path: '/v1/embeddings',
     id: 'createEmbeddings',
     summary: 'Embeddings',

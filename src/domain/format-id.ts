@@ -7,7 +7,13 @@ export const formatIds = [...clientFormatIds, 'gemini'] as const
 /** Embeddings are no conversation: they are relayed and never translated, and so they are in neither list. */
 export const embeddingsFormatId = 'openai-embeddings' as const
 
+/** A prompt and its continuation: relayed, or translated into a conversation. Nothing is translated into it. */
+export const completionsFormatId = 'openai-completions' as const
+
+/** Every wire format of a request that clients send. */
+export const requestFormatIds = [...clientFormatIds, completionsFormatId, embeddingsFormatId] as const
+
 /** The formats that hold a conversation, and can be translated into each other. */
 export type ConversationFormatId = (typeof clientFormatIds)[number]
-export type ClientFormatId = ConversationFormatId | typeof embeddingsFormatId
-export type FormatId = (typeof formatIds)[number] | typeof embeddingsFormatId
+export type ClientFormatId = (typeof requestFormatIds)[number]
+export type FormatId = (typeof formatIds)[number] | ClientFormatId

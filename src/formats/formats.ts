@@ -5,6 +5,8 @@ import type { ClientFormatId, Format, FormatId, ProviderFormat } from './format.
 import { gemini } from './gemini/gemini.ts'
 import { openaiChat } from './openai-chat/openai-chat.ts'
 import { openaiChatRelay } from './openai-chat/relay.ts'
+import { openaiCompletions } from './openai-completions/openai-completions.ts'
+import { openaiCompletionsRelay } from './openai-completions/relay.ts'
 import { openaiEmbeddings, openaiEmbeddingsRelay } from './openai-embeddings.ts'
 import { openaiResponses } from './openai-responses/openai-responses.ts'
 import { openaiResponsesRelay } from './openai-responses/relay.ts'
@@ -21,6 +23,7 @@ export const clientFormats: Readonly<Record<ConversationFormatId, Format>> = {
 const formats: Readonly<Record<FormatId, ProviderFormat>> = {
   ...clientFormats,
   gemini,
+  'openai-completions': openaiCompletions,
   'openai-embeddings': openaiEmbeddings,
 }
 
@@ -35,6 +38,7 @@ const relays: Readonly<Record<ClientFormatId, RelayRules>> = {
   'openai-chat': openaiChatRelay,
   'openai-responses': openaiResponsesRelay,
   'anthropic-messages': anthropicMessagesRelay,
+  'openai-completions': openaiCompletionsRelay,
   'openai-embeddings': openaiEmbeddingsRelay,
 }
 

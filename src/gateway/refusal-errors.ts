@@ -31,6 +31,7 @@ const conversationFields: Readonly<Record<ModelRequest['format'], string>> = {
   'openai-chat': 'messages',
   'openai-responses': 'input',
   'anthropic-messages': 'messages',
+  'openai-completions': 'prompt',
   'openai-embeddings': 'input',
 }
 

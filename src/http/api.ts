@@ -6,7 +6,7 @@ import { ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
 import type { UsageSignals } from '../domain/usage.ts'
-import { clientFormatIds, embeddingsFormatId, type ClientFormatId } from '../domain/format-id.ts'
+import { clientFormatIds, requestFormatIds, type ClientFormatId } from '../domain/format-id.ts'
 import { formatById, relayById } from '../formats/formats.ts'
 import type { TokenCount } from '../formats/manners.ts'
 import { openaiManners } from '../formats/openai/manners.ts'
@@ -90,10 +90,7 @@ export class Api {
 
   readonly #routes: Readonly<Record<string, Route>> = {
     ...Object.fromEntries(
-      [...clientFormatIds, embeddingsFormatId].map((id) => [
-        `/v1${formatById(id).path}`,
-        modelRoute((exchange) => this.#answer(exchange, id)),
-      ]),
+      requestFormatIds.map((id) => [`/v1${formatById(id).path}`, modelRoute((exchange) => this.#answer(exchange, id))]),
     ),
     ...Object.fromEntries(
       clientFormatIds.flatMap((id) => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Json, JsonObject } from '../domain/conversation.ts'
 import { invalidRequest, type ServiceError } from '../domain/errors.ts'
-import { embeddingsFormatId } from '../domain/format-id.ts'
+import { completionsFormatId, embeddingsFormatId } from '../domain/format-id.ts'
 import { fusionPresetNames } from '../domain/fusion-presets.ts'
 import { objectOf } from '../domain/json.ts'
 import { attachedToolsHeader, fusionToolType } from '../domain/profiles.ts'
@@ -25,12 +25,16 @@ export function withStatedTool(
 ): ModelRequest | Promise<ModelRequest> {
   const value = headers[attachedToolsHeader]
   // Clients send a header with everything that they ask: where no tool can be attached it means nothing.
-  if (value === undefined || value === '' || request.format === embeddingsFormatId) return request
+  if (value === undefined || value === '' || !hasTools(request)) return request
   const tool = readTool(value)
   const attached: Json = request.body['tools'] ?? []
   // What is no list is refused by whoever reads the body.
   if (!isArray(attached) || attached.some((one) => objectOf(one)['type'] === fusionToolType)) return request
   return rewriteRequest(request, { tools: [...attached, tool] })
+}
+
+function hasTools({ format }: ModelRequest): boolean {
+  return format !== embeddingsFormatId && format !== completionsFormatId
 }
 
 function readTool(value: string | readonly string[]): JsonObject {

@@ -1,4 +1,4 @@
-import { clientFormatIds, embeddingsFormatId } from '../domain/format-id.ts'
+import { clientFormatIds, completionsFormatId, embeddingsFormatId } from '../domain/format-id.ts'
 import type { Links } from '../domain/links.ts'
 import { capabilityIds, factsOfAll, type ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
@@ -76,7 +76,7 @@ export class Catalog {
   #described(profile: Profile, facts: ModelFacts): object {
     const { description, premium, quotaUnits, embeddings, price } = profile
     const { plans } = this.#parts
-    const formats = embeddings === undefined ? clientFormatIds : [embeddingsFormatId]
+    const formats = embeddings === undefined ? [...clientFormatIds, completionsFormatId] : [embeddingsFormatId]
     return {
       description,
       kind: embeddings === undefined ? 'conversation' : 'embeddings',

@@ -52,7 +52,7 @@ export function nothingAt(path: string, baseUrl: string): ServiceError {
   const problem =
     found === undefined
       ? `Nothing is served at this path. The base URL of the API is ${baseUrl}`
-      : `${found[1]}: not served here. Chat completions, responses, messages, embeddings, and models are, below ${baseUrl}`
+      : `${found[1]}: not served here. Chat completions, responses, messages, completions, embeddings, and models are, below ${baseUrl}`
   return new ServiceError('not_found', { words: { problem } })
 }
 

@@ -58,6 +58,8 @@ const classic = {
 const chat = ['openai-chat'] as const
 const chatFirst = ['openai-chat', 'openai-responses'] as const
 const everyFormat = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
+/** Local servers continue bare prompts, too. */
+const localEndpoints = ['openai-chat', 'openai-completions'] as const
 const responsesFirst = ['openai-responses', 'openai-chat'] as const
 const hosted = { authHeader: 'authorization', credential: 'required' } as const
 const local = { authHeader: 'authorization', credential: 'optional', keyVariable: null } as const
@@ -240,6 +242,7 @@ export const vendors = {
     name: 'Ollama',
     baseUrl: 'http://127.0.0.1:11434/v1',
     formats: chatFirst,
+    endpoints: localEndpoints,
     dialect: classic,
     exampleModel: 'gpt-oss:20b',
   },
@@ -248,6 +251,7 @@ export const vendors = {
     name: 'vLLM',
     baseUrl: 'http://127.0.0.1:8000/v1',
     formats: chatFirst,
+    endpoints: localEndpoints,
     dialect: { ...classic, hostedTools: hostedTools.vllm },
     exampleModel: 'Qwen/Qwen3-8B',
   },
@@ -257,6 +261,7 @@ export const vendors = {
     baseUrl: 'http://127.0.0.1:8080/v1',
     // Its streams of responses lack `output_index`.
     formats: chat,
+    endpoints: localEndpoints,
     dialect: classic,
     exampleModel: 'default',
   },
@@ -265,6 +270,7 @@ export const vendors = {
     name: 'LM Studio',
     baseUrl: 'http://127.0.0.1:1234/v1',
     formats: chatFirst,
+    endpoints: localEndpoints,
     dialect: { ...classic, hostedTools: hostedTools.lmStudio },
     exampleModel: 'openai/gpt-oss-20b',
   },

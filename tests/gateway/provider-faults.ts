@@ -25,6 +25,14 @@ export const goodAnswers: Readonly<Record<Exclude<FormatId, 'openai-embeddings'>
       `{"id":"c","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"${reason}"}]}`,
     success: 'stop',
   },
+  'openai-completions': {
+    opening: 'data: {"id":"c","model":"m","choices":[{"index":0,"text":""}]}\n\n',
+    delta: (text) => `data: {"id":"c","model":"m","choices":[{"index":0,"text":"${text}"}]}\n\n`,
+    ending: (reason) =>
+      `data: {"id":"c","model":"m","choices":[{"index":0,"text":"","finish_reason":"${reason}"}]}\n\ndata: [DONE]\n\n`,
+    whole: (reason) => `{"id":"c","model":"m","choices":[{"index":0,"text":"x","finish_reason":"${reason}"}]}`,
+    success: 'stop',
+  },
   'openai-responses': {
     opening:
       named(

@@ -1,6 +1,5 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { ConversationFormatId } from '../../src/domain/format-id.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import type { Lane } from '../../src/gateway/lane.ts'
 import { openLane } from '../../src/gateway/open-lane.ts'
@@ -10,14 +9,22 @@ import { faultyBodies, faultyEvents, goodAnswers, providerText, unknownReasons }
 
 type ProviderFormat = keyof typeof goodAnswers
 
-const clients = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
+const clients = ['openai-chat', 'openai-completions', 'openai-responses', 'anthropic-messages'] as const
 const providers = Object.keys(goodAnswers) as ProviderFormat[]
 const pairs = clients.flatMap((client) => providers.map((provider) => [client, provider] as const))
 const relayed = clients.map((format) => [format, format] as const)
 
-function laneOf(client: ConversationFormatId, provider: ProviderFormat, stream: boolean, streamUsage = true): Lane {
+function laneOf(client: (typeof clients)[number], provider: ProviderFormat, stream: boolean, streamUsage = true): Lane {
   const context = contextOf(
-    formatById(client).readRequest({ model: 'p', messages: [], input: 'x', max_tokens: 9, store: false, stream }),
+    formatById(client).readRequest({
+      model: 'p',
+      messages: [],
+      input: 'x',
+      prompt: 'x',
+      max_tokens: 9,
+      store: false,
+      stream,
+    }),
   )
   return openLane({
     context,
@@ -176,7 +183,8 @@ test('usage behind the last reason is noted, and nothing behind [DONE] is passed
 test('a whole call of Gemini is told although its answer ends for a reason nobody knows, and then breaks', () => {
   const call =
     'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"look_up","args":{"q":1}}}]},"finishReason":"NEW"}]}\n\n'
-  for (const client of clients) {
+  // Text completions have no calls.
+  for (const client of clients.filter((one) => one !== 'openai-completions')) {
     const read = readAll(laneOf(client, 'gemini', true), [call])
     expect(read.text).toContain('look_up')
     expectFailure(read, client)

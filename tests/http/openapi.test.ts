@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { apiOperations } from '../../src/domain/api-operations.ts'
 import { errorCodes } from '../../src/domain/error-text.ts'
 import { errorCatalog } from '../../src/domain/errors.ts'
-import { clientFormatIds, embeddingsFormatId } from '../../src/domain/format-id.ts'
+import { requestFormatIds } from '../../src/domain/format-id.ts'
 import { formatById } from '../../src/formats/formats.ts'
 import { Service } from '../service.ts'
 
@@ -104,7 +104,7 @@ describe('the OpenAPI document', () => {
 
   test('has every route: those of the formats, and whatever else is served among all paths that could be', async () => {
     const served = new Set(operations().map(({ method, path }) => `${method.toUpperCase()} ${path}`))
-    const ofFormats = [...clientFormatIds, embeddingsFormatId].flatMap((id) => {
+    const ofFormats = requestFormatIds.flatMap((id) => {
       const { path, manners } = formatById(id)
       return [path, ...(manners.tokenCount === undefined ? [] : [manners.tokenCount.path])]
     })

@@ -11,14 +11,32 @@ import { readUsage } from './usage.ts'
 
 const nothing: readonly AnswerEvent[] = []
 
-/** Reads one answer in chat completions; of several choices only the first (wire 6.2). */
+/** What is particular to one kind of completions. */
+export interface CompletionKind {
+  /** What `object` of a chunk says. */
+  readonly chunk: string
+  /** What a choice says, as a chat message or its delta. */
+  messageOf(choice: JsonObject): Json | undefined
+}
+
+const chat: CompletionKind = {
+  chunk: 'chat.completion.chunk',
+  messageOf: ({ delta, message }) => delta ?? message,
+}
+
+/** Reads one answer in completions, chat unless another kind is given; of several choices only the first. */
 export class ChatReader implements AnswerReader {
+  readonly #kind: CompletionKind
   #started = false
   /** Whether the model has said anything at all. */
   #said = false
   #finished = false
   readonly #parser = new EventParser()
   readonly #calls = new CallReader()
+
+  constructor(kind: CompletionKind = chat) {
+    this.#kind = kind
+  }
 
   get finished(): boolean {
     return this.#finished
@@ -39,7 +57,7 @@ export class ChatReader implements AnswerReader {
       this.#start(chunk, events)
       const choice = this.#check(choices)
       if (choice !== undefined && !this.#finished) {
-        const delta = choice['delta']
+        const delta = this.#kind.messageOf(choice)
         const before = events.length
         if (isObject(delta)) this.#readMessage(delta, choice, events)
         if (events.length > before) this.#said = true
@@ -55,7 +73,7 @@ export class ChatReader implements AnswerReader {
     const { choices } = body
     if (!isArray(choices)) throw new UpstreamError('broken')
     const choice = this.#check(choices)
-    const message = choice?.['message']
+    const message = choice && this.#kind.messageOf(choice)
     if (choice === undefined || !isObject(message)) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
     this.#start(body, events)
@@ -78,7 +96,7 @@ export class ChatReader implements AnswerReader {
   /** A chunk may have no choices where it has usage or is a ping. What has neither is none: `{"detail": …}`. @throws UpstreamError `broken` */
   #choicesOf({ choices, object, usage, type }: JsonObject): readonly Json[] | undefined {
     if (isArray(choices)) return choices
-    const isBeside = object === 'chat.completion.chunk' || object === 'ping' || type === 'ping' || isObject(usage)
+    const isBeside = object === this.#kind.chunk || object === 'ping' || type === 'ping' || isObject(usage)
     if (choices != null || !isBeside) throw new UpstreamError('broken')
     return undefined
   }

@@ -1,4 +1,4 @@
-import type { Conversation, Hints, Json, JsonObject, Sampling } from '../../domain/conversation.ts'
+import type { Conversation, Hints, JsonObject, Sampling } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 import {
   arrayField,
@@ -14,6 +14,7 @@ import {
   wrongType,
 } from '../fields.ts'
 import { readOutputFormat } from '../openai/read-output-format.ts'
+import { readStop } from '../openai/read-stop.ts'
 import { addTools, type DeclaredTools, isFusionChoice, readToolChoice } from '../openai/read-tools.ts'
 import { hintNames, openaiHintNames, samplingNames } from './fields.ts'
 import { readMessages } from './read-messages.ts'
@@ -59,18 +60,6 @@ function readSampling(body: JsonObject): Sampling {
   const topLogprobs = numberField(body, 'top_logprobs')
   if (topLogprobs !== undefined) sampling.topLogprobs = topLogprobs
   return sampling
-}
-
-function readStop(stop: Json | undefined): readonly string[] | undefined {
-  if (stop === undefined || stop === null) return undefined
-  if (typeof stop === 'string') return [stop]
-  if (!isArray(stop)) throw wrongType('stop', 'a string or an array of strings')
-  const texts: string[] = []
-  for (const text of stop) {
-    if (typeof text !== 'string') throw wrongType('stop', 'a string or an array of strings')
-    texts.push(text)
-  }
-  return texts
 }
 
 function readEffort(body: JsonObject): string | undefined {

@@ -51,6 +51,7 @@ const bodies: Readonly<Record<ClientFormatId, (of: RouteQuestion, text: string) 
     ],
     ...(tools && { tools: [{ name: 'look_up', input_schema: parameters }] }),
   }),
+  'openai-completions': ({ profile, stream }, text) => ({ model: profile, stream, prompt: text }),
   'openai-embeddings': ({ profile }, text) => ({ model: profile, input: text }),
 }
 

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import { findAccount } from '../../accounts/accounts.ts'
 import { AccountsError } from '../../accounts/refusals.ts'
-import { clientFormatIds, embeddingsFormatId, type ClientFormatId } from '../../domain/format-id.ts'
+import { requestFormatIds, type ClientFormatId } from '../../domain/format-id.ts'
 import { operatorActions } from '../../domain/operators.ts'
 import { maxQuestionTokens, type RoutePlan, type RouteQuestion } from '../../domain/route-plan.ts'
 import { describeDoubt, describeLeftOut } from '../../domain/route-words.ts'
@@ -13,7 +13,7 @@ import type { OperatorVisit } from '../visit.ts'
 import { trail } from '../trail.ts'
 import { consolePage } from './console-page.ts'
 
-const formats = [...clientFormatIds, embeddingsFormatId] as const
+const formats = requestFormatIds
 const defaultTokens = 1_000
 const maxNameCharacters = 100
 

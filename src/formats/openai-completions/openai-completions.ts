@@ -1,0 +1,29 @@
+import { openaiManners } from '../openai/manners.ts'
+import type { Format } from '../format.ts'
+import { unsupported } from '../translatable.ts'
+import { ChatReader, type CompletionKind } from '../openai-chat/read-answer.ts'
+import { readRequest } from './read-request.ts'
+import { CompletionsWriter } from './write-answer.ts'
+
+const kind: CompletionKind = {
+  chunk: 'text_completion',
+  messageOf: ({ text }) => (typeof text === 'string' ? { content: text } : undefined),
+}
+
+/**
+ * Text completions, OpenAI's oldest format: a prompt in, its continuation out. Relayed to servers that have the endpoint;
+ * for all others the prompt becomes the message of a user.
+ */
+export const openaiCompletions: Format = {
+  id: 'openai-completions',
+  path: '/completions',
+  manners: openaiManners,
+  fieldNames: { input: 'prompt', messages: 'prompt' },
+  upstreamPath: () => '/completions',
+  readRequest,
+  writeRequest: () => {
+    throw unsupported('messages', 'The backends of this profile serve text completions only. Ask at /v1/completions.')
+  },
+  readAnswer: () => new ChatReader(kind),
+  writeAnswer: (context) => new CompletionsWriter(context),
+}

@@ -1,0 +1,82 @@
+import type { Conversation, Hints, Json, JsonObject, Sampling } from '../../domain/conversation.ts'
+import {
+  booleanField,
+  type Draft,
+  isArray,
+  numberField,
+  numberFields,
+  objectField,
+  requiredString,
+  stringFields,
+  wrongType,
+} from '../fields.ts'
+import { invalidRequest } from '../../domain/errors.ts'
+import { samplingNames } from '../openai-chat/fields.ts'
+import { readStop } from '../openai/read-stop.ts'
+
+/** Prompts in one request. */
+const maxPrompts = 128
+
+/** Reads the body of a text completion. @throws ServiceError `invalid_request` with `param` */
+export function readRequest(body: JsonObject): Conversation {
+  const profile = requiredString(body, 'model')
+  const prompts = readPrompts(body['prompt'])
+  const sampling = readSampling(body, prompts.length)
+  const [prompt] = prompts
+  return {
+    profile,
+    stream: booleanField(body, 'stream') ?? false,
+    turns: [{ role: 'user', parts: [{ type: 'text', text: typeof prompt === 'string' ? prompt : '' }] }],
+    tools: [],
+    sampling,
+    streamUsage: objectField(body, 'stream_options')?.['include_usage'] === true,
+    hints: readHints(body, prompts),
+  }
+}
+
+type Prompt = string | readonly number[]
+
+/** A text, a list of texts, a list of tokens, or a list of those. */
+function readPrompts(prompt: Json | undefined): readonly Prompt[] {
+  if (typeof prompt === 'string') return [prompt]
+  if (!isArray(prompt)) throw wrongPrompt()
+  if (prompt.length === 0) throw invalidRequest('prompt', 'prompt is empty. Give at least one text.')
+  if (isTokens(prompt)) return [prompt]
+  if (prompt.length > maxPrompts) throw invalidRequest('prompt', `prompt has more than ${maxPrompts} entries.`)
+  return prompt.map((one) => {
+    if (typeof one === 'string') return one
+    if (isArray(one) && isTokens(one)) return one
+    throw wrongPrompt()
+  })
+}
+
+function isTokens(list: readonly Json[]): list is readonly number[] {
+  return list.every((token) => typeof token === 'number')
+}
+
+function wrongPrompt(): Error {
+  return wrongType('prompt', 'a string, or an array of strings or token numbers')
+}
+
+function readSampling(body: JsonObject, prompts: number): Sampling {
+  const sampling: Draft<Sampling> = numberFields(body, samplingNames)
+  const maxOutputTokens = numberField(body, 'max_tokens')
+  if (maxOutputTokens !== undefined) sampling.maxOutputTokens = maxOutputTokens
+  const stop = readStop(body['stop'])
+  if (stop !== undefined) sampling.stop = stop
+  // Each prompt has as many choices of its own.
+  if (prompts > 1) sampling.choices = prompts * (sampling.choices ?? 1)
+  return sampling
+}
+
+/** What only a server of text completions can do is refused where the prompt becomes a message. */
+function readHints(body: JsonObject, prompts: readonly Prompt[]): Hints {
+  const { suffix, echo, best_of: bestOf, logprobs } = body
+  const untranslatable: string[] = []
+  if (prompts.length > 1 || typeof prompts[0] !== 'string') untranslatable.push('prompt')
+  if (typeof suffix === 'string' && suffix !== '') untranslatable.push('suffix')
+  if (echo === true) untranslatable.push('echo')
+  if (typeof bestOf === 'number' && bestOf > 1) untranslatable.push('best_of')
+  if (typeof logprobs === 'number') untranslatable.push('logprobs')
+  return { ...stringFields(body, [['user', 'user']]), ...(untranslatable.length > 0 && { untranslatable }) }
+}

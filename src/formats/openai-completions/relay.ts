@@ -1,0 +1,8 @@
+import { completionStream, streamChanges } from '../openai-chat/relay.ts'
+import type { RelayRules } from '../relay.ts'
+
+/** Text completions, relayed. Their streams are framed, ended, and kept alive as those of chat are. */
+export const openaiCompletionsRelay: RelayRules = {
+  requestChanges: streamChanges,
+  stream: { ...completionStream, deltas: ['text'] },
+}
