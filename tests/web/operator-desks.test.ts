@@ -81,7 +81,7 @@ describe('backends', () => {
     service.providers[0]!.script([{ do: 'status', status: 401 }])
     expect(await answeredBy()).toBe('beta')
     const text = await read('/operator/backends/alpha')
-    expect(text).toContain('<span class="tag bad">quarantined</span>')
+    expect(text).toContain('<span class="tag bad">not asked</span>')
     expect(text).toContain('its provider rejected the credential')
     expect(text).toMatch(/<code>rejected_credentials<\/code>/)
     expect((await admin.post('/operator/backends/alpha/release')).status).toBe(303)
