@@ -147,7 +147,7 @@ export class Failover {
       } catch (error) {
         this.#end(run, error)
         if (again === undefined) {
-          again = secondTry(error, { backend, written, writer: this.#writer, learned: this.#parts.learned })
+          again = secondTry(error, { backend, endpoint, writer: this.#writer, learned: this.#parts.learned })
           if (again !== undefined) {
             written = again.written
             continue

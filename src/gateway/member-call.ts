@@ -68,15 +68,15 @@ class MemberCall implements Disposable {
   async open(): Promise<void> {
     const { parts, backend, call } = this.#of
     const writer = translatedWriter(call.conversation, parts)
-    const first = writeFor(backend, writer)
+    const first = bytesOf(writeFor(backend, writer))
     if (this.#signal.aborted) throw new UpstreamError('cancelled')
     this.#signal.addEventListener('abort', this.#cut, { once: true })
     try {
       await this.#attempt(first)
     } catch (error) {
-      const again = secondTry(error, { backend, written: first, writer, learned: parts.learned })
+      const again = secondTry(error, { backend, endpoint: first.backend, writer, learned: parts.learned })
       if (again === undefined) throw error
-      await this.#attempt(again.written)
+      await this.#attempt(bytesOf(again.written))
       again.learn()
     }
   }
@@ -107,7 +107,7 @@ class MemberCall implements Disposable {
     this.#run = run
     try {
       const headers = [fusionDepthHeader, String(depth)]
-      await run.open({ body: Buffer.from(body), stream, requestId: context.requestId, headers }, this.#of.grant)
+      await run.open({ body, stream, requestId: context.requestId, headers }, this.#of.grant)
     } catch (error) {
       this.#record(error)
       events.fail(error)
@@ -125,4 +125,9 @@ class MemberCall implements Disposable {
     this.#recorded = run
     this.#of.record(attemptOf(run, this.#of.parts.clock.monotonicMs(), error))
   }
+}
+
+/** A call that takes long holds its body as bytes: half as much memory as text, and outside the heap. */
+function bytesOf({ backend, body }: WrittenBody): WrittenBody {
+  return { backend, body: typeof body === 'string' ? Buffer.from(body) : body }
 }

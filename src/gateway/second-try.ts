@@ -13,8 +13,8 @@ export interface SecondTry {
 
 interface Refused {
   readonly backend: Backend
-  /** What its endpoint was sent. */
-  readonly written: WrittenBody
+  /** Which of its endpoints refused. */
+  readonly endpoint: Backend
   readonly writer: RequestWriter
   readonly learned: LearnedLimits
 }
@@ -23,14 +23,13 @@ interface Refused {
  * How to ask a backend again after it refused: without the optional fields that it does not take, or at its next endpoint
  * where the first one is not there. Undefined where its refusal names nothing of the kind that was sent.
  */
-export function secondTry(error: unknown, { backend, written, writer, learned }: Refused): SecondTry | undefined {
+export function secondTry(error: unknown, { backend, endpoint, writer, learned }: Refused): SecondTry | undefined {
   if (!(error instanceof UpstreamError)) return undefined
-  const { backend: endpoint, body } = written
   const { fields, isGeneral } = error.refusal ?? {}
   if (fields !== undefined) {
     const shorter = writer.write(endpoint, fields)
-    // What was not sent cannot be left out.
-    if (shorter.length === body.length) return undefined
+    // What was not sent cannot be left out. It is written once more: to keep it until an answer comes takes memory.
+    if (shorter.length === writer.write(endpoint).length) return undefined
     const learn = (): void => {
       if (isGeneral === true) learned.learnFields(endpoint, fields)
     }
