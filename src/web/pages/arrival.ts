@@ -30,7 +30,9 @@ interface Wishes {
 /** What becomes of somebody whose code or link was right. */
 export async function arrive(visit: Visit, proof: SignInProof, wishes: Wishes): Promise<Response> {
   const response = await lead(visit, proof, wishes)
-  for (const cookie of knownBrowserCookies(visit.parts, proof.address)) response.headers.append('Set-Cookie', cookie)
+  // No cookie for somebody who has no account, and is not signed in.
+  const cookies = response.headers.has('Set-Cookie') ? knownBrowserCookies(visit.parts, proof.address) : []
+  for (const cookie of cookies) response.headers.append('Set-Cookie', cookie)
   return response
 }
 
