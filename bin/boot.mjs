@@ -22,7 +22,7 @@ export class BootError extends Error {}
 export function ensurePackages({ dev, folder = root, say = sayOnStderr }) {
   const lockPath = join(folder, 'package-lock.json')
   if (!existsSync(lockPath) || isInstalled(folder, dev)) return
-  const what = dev ? 'packages, with those for development' : 'packages'
+  const what = dev ? 'packages, with those for development,' : 'packages'
   say(`svc-router: installing ${what} into ${join(folder, 'node_modules')} (npm ci). This happens once …`)
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
   const result = spawnSync(
