@@ -1,10 +1,13 @@
 /** How many times the free rest one holder may hold: alone it gets 4/5 of the resource. */
-const weight = 4
+const holderWeight = 4
+/** The same for a group of holders, which gets 19/20: what one holder leaves is there for others of its group, too. */
+const groupWeight = 19
 
 /**
  * A bounded resource that several holders share: a dynamic threshold (Choudhury and Hahne). A holder may hold at most four
  * times what is still free, so one alone gets 4/5, `n` greedy ones get 4/(4n+1) each, and a part is always left for a
- * holder that comes later (contract 9.9). Holders are named: an account, an address.
+ * holder that comes later (contract 9.9). A holder can be one of a group, such as an account at an address. The names of holders
+ * and of groups never are alike.
  */
 export class FairShare {
   readonly limit: number
@@ -26,29 +29,32 @@ export class FairShare {
     return this.#held.get(holder) ?? 0
   }
 
-  /** Whether so much could be taken now on behalf of all of these holders. */
-  has(holders: readonly string[], amount = 1): boolean {
+  /** Whether so much could be taken now by this holder, as one of its group. */
+  has(holder: string, amount = 1, group?: string): boolean {
     const free = this.limit - this.#used
-    if (amount > free) return false
-    for (const holder of holders) if (this.heldBy(holder) + amount > weight * free) return false
-    return true
+    if (amount > free || this.heldBy(holder) + amount > holderWeight * free) return false
+    return group === undefined || this.heldBy(group) + amount <= groupWeight * free
   }
 
-  /** Takes so much on behalf of all of these holders, or nothing and gives false where it would be over the share of one of them. */
-  take(holders: readonly string[], amount = 1): boolean {
-    if (!this.has(holders, amount)) return false
-    for (const holder of holders) this.#held.set(holder, this.heldBy(holder) + amount)
+  /** Takes so much for a holder, or nothing and gives false where that is over its share or its group's. */
+  take(holder: string, amount = 1, group?: string): boolean {
+    if (!this.has(holder, amount, group)) return false
+    this.#add(holder, amount)
+    if (group !== undefined) this.#add(group, amount)
     this.#used += amount
     return true
   }
 
-  /** Gives back what was taken on behalf of the same holders. */
-  give(holders: readonly string[], amount = 1): void {
+  /** Gives back what was taken for the same holder and group. */
+  give(holder: string, amount = 1, group?: string): void {
     this.#used -= amount
-    for (const holder of holders) {
-      const left = this.heldBy(holder) - amount
-      if (left > 0) this.#held.set(holder, left)
-      else this.#held.delete(holder)
-    }
+    this.#add(holder, -amount)
+    if (group !== undefined) this.#add(group, -amount)
+  }
+
+  #add(name: string, amount: number): void {
+    const held = this.heldBy(name) + amount
+    if (held > 0) this.#held.set(name, held)
+    else this.#held.delete(name)
   }
 }

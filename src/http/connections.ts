@@ -28,9 +28,9 @@ export class Connections {
 
   /** Counts a connection until it is closed. */
   add(socket: Socket): void {
-    const holders = [addressGroup(socket.remoteAddress ?? '')]
-    if (this.#share.take(holders)) {
-      socket.once('close', () => this.#share.give(holders))
+    const address = addressGroup(socket.remoteAddress ?? '')
+    if (this.#share.take(address)) {
+      socket.once('close', () => this.#share.give(address))
       return
     }
     for (const oldest of this.#forProbes) {

@@ -28,25 +28,23 @@ export class Intake {
 
   /** Begins to read a body. `address` is as `addressGroup` gives it. @throws ServiceError `server_busy` */
   read(accountId: string, address: string): ReadingShare {
-    const holders = [accountId, address]
-    if (!this.#reading.take(holders)) throw busy()
-    return new ReadingShare(this.#reading, this.#readingBytes, holders)
+    if (!this.#reading.take(accountId, 1, address)) throw busy()
+    return new ReadingShare(this.#reading, this.#readingBytes, accountId, address)
   }
 
   /** Begins to answer a request of so many bytes; the function ends it. @throws ServiceError `server_busy` */
   answer(accountId: string, bytes: number): () => void {
-    const holders = [accountId]
-    if (!this.#answering.take(holders)) throw busy()
-    if (!this.#answeringBytes.take(holders, bytes)) {
-      this.#answering.give(holders)
+    if (!this.#answering.take(accountId)) throw busy()
+    if (!this.#answeringBytes.take(accountId, bytes)) {
+      this.#answering.give(accountId)
       throw busy()
     }
     let isHeld = true
     return () => {
       if (!isHeld) return
       isHeld = false
-      this.#answering.give(holders)
-      this.#answeringBytes.give(holders, bytes)
+      this.#answering.give(accountId)
+      this.#answeringBytes.give(accountId, bytes)
     }
   }
 
@@ -63,27 +61,29 @@ export class Intake {
 export class ReadingShare implements Disposable {
   readonly #reading: FairShare
   readonly #readingBytes: FairShare
-  readonly #holders: readonly string[]
+  readonly #accountId: string
+  readonly #address: string
   #bytes = 0
   #isHeld = true
 
-  constructor(reading: FairShare, readingBytes: FairShare, holders: readonly string[]) {
+  constructor(reading: FairShare, readingBytes: FairShare, accountId: string, address: string) {
     this.#reading = reading
     this.#readingBytes = readingBytes
-    this.#holders = holders
+    this.#accountId = accountId
+    this.#address = address
   }
 
   /** Counts bytes that arrived. @throws ServiceError `server_busy` where they are more than the share */
   grow(bytes: number): void {
-    if (!this.#readingBytes.take(this.#holders, bytes)) throw busy()
+    if (!this.#readingBytes.take(this.#accountId, bytes, this.#address)) throw busy()
     this.#bytes += bytes
   }
 
   [Symbol.dispose](): void {
     if (!this.#isHeld) return
     this.#isHeld = false
-    this.#reading.give(this.#holders)
-    this.#readingBytes.give(this.#holders, this.#bytes)
+    this.#reading.give(this.#accountId, 1, this.#address)
+    this.#readingBytes.give(this.#accountId, this.#bytes, this.#address)
   }
 }
 

@@ -46,7 +46,7 @@ export class ResponsesSocket {
   readonly #end: SocketEnd
   readonly #request: IncomingMessage
   readonly #memory: ConnectionMemory
-  readonly #holders: readonly string[]
+  readonly #accountId: string
   /** What it holds of the bytes that all connections share. */
   #heldBytes = 0
   readonly #waiting: Buffer[] = []
@@ -72,7 +72,7 @@ export class ResponsesSocket {
     this.#end = end
     this.#request = request
     this.#memory = new ConnectionMemory(parts.budget, parts.limits.bodyBytes, accountId)
-    this.#holders = [accountId]
+    this.#accountId = accountId
     this.#openedMs = parts.clock.monotonicMs()
     this.#lastTurnMs = this.#openedMs
     this.#timer = parts.clock.after(lookMs, () => this.#look())
@@ -126,8 +126,8 @@ export class ResponsesSocket {
   #hold(): boolean {
     const { waitingBytes } = this.#parts
     const more = this.#partialBytes + this.#waitingBytes - this.#heldBytes
-    if (more > 0 && !waitingBytes.take(this.#holders, more)) return false
-    if (more < 0) waitingBytes.give(this.#holders, -more)
+    if (more > 0 && !waitingBytes.take(this.#accountId, more)) return false
+    if (more < 0) waitingBytes.give(this.#accountId, -more)
     this.#heldBytes += more
     return true
   }

@@ -109,7 +109,7 @@ export class ResponsesSockets {
     if (this.#share.heldBy(accountId) >= maxOfAccount) {
       throw this.#useHttp(`This account has ${maxOfAccount} WebSockets open, as many as it may have.`)
     }
-    if (!this.#share.has([accountId])) {
+    if (!this.#share.has(accountId)) {
       throw this.#useHttp('This server has as many WebSockets open as it can hold, or as it can hold for one account.')
     }
   }
@@ -127,11 +127,11 @@ export class ResponsesSockets {
     })
     this.#server.handleUpgrade(request, raw, head, (socket) => {
       const opened = new ResponsesSocket(this.#socketParts, { socket, raw }, request, accountId)
-      const isCounted = this.#share.take([accountId])
+      const isCounted = this.#share.take(accountId)
       this.#open.add(opened)
       raw.once('close', () => {
         this.#open.delete(opened)
-        if (isCounted) this.#share.give([accountId])
+        if (isCounted) this.#share.give(accountId)
       })
     })
     this.#server.removeAllListeners('headers')

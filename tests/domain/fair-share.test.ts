@@ -19,19 +19,28 @@ describe('a fair share', () => {
 
   test('what is given back is free again, for every holder that it was taken for', () => {
     const share = new FairShare(10)
-    expect(share.take(['account', 'address'], 8)).toBe(true)
-    expect(share.take(['other', 'address'])).toBe(false)
-    share.give(['account', 'address'], 8)
+    expect(share.take('account', 8, 'address')).toBe(true)
+    expect(share.take('account', 1, 'address')).toBe(false)
+    share.give('account', 8, 'address')
     expect([share.used, share.heldBy('account'), share.heldBy('address')]).toEqual([0, 0, 0])
-    expect(share.take(['other', 'address'])).toBe(true)
+    expect(share.take('other', 8, 'address')).toBe(true)
+  })
+
+  test('a holder that has its share leaves some for others of its group, and the group some for other groups', () => {
+    const share = new FairShare(4_000)
+    expect(takeAll(share, 'hostile', 'address')).toBe(3_200)
+    expect(takeAll(share, 'neighbor', 'address')).toBeGreaterThanOrEqual(400)
+    for (let greedy = 0; greedy < 50; greedy += 1) takeAll(share, `greedy ${greedy}`, 'address')
+    expect(share.heldBy('address')).toBeLessThanOrEqual(3_800)
+    expect(takeAll(share, 'elsewhere', 'another')).toBeGreaterThanOrEqual(100)
   })
 
   test('however greedy others are and in whatever order they come, a newcomer gets something', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 20 }), fc.infiniteStream(fc.nat()), (greedy, picks) => {
         const share = new FairShare(4_000)
-        for (let turn = 0; turn < 20_000; turn += 1) share.take([`greedy ${picks.next().value! % greedy}`])
-        expect(share.take(['newcomer'])).toBe(true)
+        for (let turn = 0; turn < 20_000; turn += 1) share.take(`greedy ${picks.next().value! % greedy}`)
+        expect(share.take('newcomer')).toBe(true)
         expect(takeAll(share, 'newcomer') + 1).toBeGreaterThanOrEqual(Math.floor((4_000 / (4 * greedy + 1)) * 0.5))
       }),
       { numRuns: 20 },
@@ -53,8 +62,8 @@ describe('addresses are grouped', () => {
   })
 })
 
-function takeAll(share: FairShare, holder: string): number {
+function takeAll(share: FairShare, holder: string, group?: string): number {
   let taken = 0
-  while (share.take([holder])) taken += 1
+  while (share.take(holder, 1, group)) taken += 1
   return taken
 }

@@ -5,7 +5,7 @@ import { Wire } from '../wire.ts'
 
 /** Contract 9.9: a request that has not been admitted holds a bounded share per account and address. */
 
-const streams = 40
+const streams = 200
 const chat = JSON.stringify({ model: 'svc-router/frontier', messages: [{ role: 'user', content: 'Hello' }] })
 
 let service: Service
@@ -30,6 +30,8 @@ describe('a hostile account', () => {
   test('that leaves more bodies half sent than there are slots takes none from another account', async () => {
     await halfSend(streams + 20, `content-length: 1000\r\n`, '{')
     await expectOthersServed()
+    // At the same address, too.
+    await expectOthersServed('203.0.113.1')
     // Its own share is full, and it is told so.
     const own = await post(service.key, '203.0.113.1', chat)
     expect([own.status, own.code]).toEqual([503, 'server_busy'])
@@ -141,10 +143,10 @@ async function leave(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 50))
 }
 
-/** Twenty requests of another account at another address, five at a time: each is answered. */
-async function expectOthersServed(): Promise<void> {
+/** Twenty requests of another account, at another address unless given, five at a time: each is answered. */
+async function expectOthersServed(address = '203.0.113.2'): Promise<void> {
   for (let round = 0; round < 4; round += 1) {
-    const answers = await Promise.all(Array.from({ length: 5 }, () => post(other, '203.0.113.2', chat)))
+    const answers = await Promise.all(Array.from({ length: 5 }, () => post(other, address, chat)))
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
   }
 }
