@@ -60,9 +60,9 @@ function questionCase(
 }
 
 const hello: Question = { prompt: 'Hello.', maxTokens: 200 }
-const tooLong: Question = { prompt: 'long '.repeat(1_000), maxTokens: 200 }
+const tooLong: Question = { prompt: 'long '.repeat(2_000), maxTokens: 200 }
 const image: Question = { prompt: 'What is this?', maxTokens: 200, hasImage: true }
-const endless: Question = { prompt: 'Count forever.', maxTokens: 1_900 }
+const endless: Question = { prompt: 'Count forever.', maxTokens: 3_900 }
 
 const answeredByOther = (routed: Outcome): boolean => !isFailure(routed) && routed.text.startsWith(otherSays)
 
@@ -97,7 +97,7 @@ const queueing: Case = {
 }
 
 const busyForMs = 600
-const idleWithinMs = 4_000
+const idleWithinMs = 3_000
 const idleWindowMs = 500
 const idleShare = 0.1
 
@@ -154,12 +154,12 @@ async function cutOff(world: World, process: ServerProcess, end: () => Promise<v
   const routedEnds = await Promise.all(routed)
   await process.start()
   const ready = performance.now()
-  const after = await ask(direct, world.direct, hello, { streamed: false })
   return inEveryWay(async (convention, streamed) => {
     const wasAsked = ends[streamed ? 1 : 0]!
     const wasRouted = routedEnds[ways.findIndex((way) => way.convention === convention && way.streamed === streamed)]!
     const cut = compare(wasAsked, wasRouted, isFailure(wasRouted) === isFailure(wasAsked))
     if (cut !== undefined) return cut
+    const after = await ask(direct, world.direct, hello, { streamed })
     for (;;) {
       const routedAfter = await ask(convention, world.routed(), hello, { streamed })
       if (isEqual(after, routedAfter)) return undefined

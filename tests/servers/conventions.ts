@@ -16,9 +16,7 @@ export async function ask(convention: Convention, place: Place, question: Questi
   } catch (error) {
     if (error instanceof BrokenOff) return { status: 0, code: 'broken_off' }
     if (error instanceof OpenAIError) return { status: error.status ?? 0, code: error.code ?? 'none' }
-    if (error instanceof AnthropicError) {
-      return { status: error.status ?? 0, code: /"code":"(\w+)"/.exec(error.message)?.[1] ?? 'none' }
-    }
+    if (error instanceof AnthropicError) return { status: error.status ?? 0, code: error.errorCode ?? 'none' }
     // What both SDKs let through where a connection ends in the middle of a stream.
     if (error instanceof Error && /terminated|aborted|ended/.test(error.message))
       return { status: 0, code: 'broken_off' }

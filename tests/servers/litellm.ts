@@ -15,7 +15,8 @@ export const litellm: ModelServer = {
     serverEnvironment('litellm')
   },
   async start(model, folder) {
-    const engine = await startLlamaServer(model, folder)
+    await using opened = new AsyncDisposableStack()
+    const engine = opened.use(await startLlamaServer(model, folder))
     const port = await freePort()
     const key = `sk-${randomUUID()}`
     const config = join(folder, 'litellm.yaml')
@@ -39,6 +40,8 @@ export const litellm: ModelServer = {
       folder,
       readyUrl: `http://127.0.0.1:${port}/health/liveliness`,
     })
+    // Both are its caller's from here on.
+    opened.move()
     return { baseUrl: `http://127.0.0.1:${port}/v1`, key, model: 'tiny', processes: [engine, proxy] }
   },
 }

@@ -60,15 +60,18 @@ export const ollama: ModelServer = {
       HOME: folder,
     }
     const readyUrl = `http://127.0.0.1:${port}/api/version`
-    const process = await ServerProcess.start({ command, args: ['serve'], env, folder, readyUrl })
+    await using opened = new AsyncDisposableStack()
+    const process = opened.use(await ServerProcess.start({ command, args: ['serve'], env, folder, readyUrl }))
     const modelFile = join(folder, 'Modelfile')
-    const settings = 'PARAMETER num_ctx 2048\nPARAMETER num_thread 1\nPARAMETER temperature 0\n'
+    const settings = 'PARAMETER num_ctx 4096\nPARAMETER num_thread 1\nPARAMETER temperature 0\n'
     writeFileSync(modelFile, `FROM ${model.gguf}\nTEMPLATE """${template}"""\n${settings}`)
     execFileSync(command, ['create', 'tiny', '-f', modelFile], {
       env: { ...globalThis.process.env, ...env },
       stdio: 'pipe',
       timeout: createWithinMs,
     })
+    // It is its caller's from here on.
+    opened.move()
     return { baseUrl: `http://127.0.0.1:${port}/v1`, model: 'tiny', processes: [process] }
   },
 }

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startSimulatedProvider, type SimulatedProvider } from '../../src/providers/simulated.ts'
+import { startSimulatedProvider } from '../../src/providers/simulated.ts'
 import { RunningService } from '../agents/running-service.ts'
 import type { Model, ModelServer, RunningServer } from './model-server.ts'
 import type { Place } from './outcome.ts'
@@ -14,26 +14,30 @@ export class World implements AsyncDisposable {
   readonly server: ModelServer
   readonly running: RunningServer
   readonly #service: RunningService
-  readonly #other: SimulatedProvider
-  readonly #folder: string
+  readonly #opened: AsyncDisposableStack
 
   private constructor(
     server: ModelServer,
     running: RunningServer,
-    parts: { service: RunningService; other: SimulatedProvider; folder: string },
+    service: RunningService,
+    opened: AsyncDisposableStack,
   ) {
     this.server = server
     this.running = running
-    this.#service = parts.service
-    this.#other = parts.other
-    this.#folder = parts.folder
+    this.#service = service
+    this.#opened = opened
   }
 
   static async start(server: ModelServer, model: Model): Promise<World> {
-    const folder = mkdtempSync(join(tmpdir(), `svc-router-${server.name}-`))
+    await using opened = new AsyncDisposableStack()
+    const folder = opened.adopt(mkdtempSync(join(tmpdir(), `svc-router-${server.name}-`)), (path) =>
+      rmSync(path, { recursive: true, force: true }),
+    )
     mkdirSync(join(folder, 'server'))
     const running = await server.start(model, join(folder, 'server'))
+    for (const process of running.processes) opened.use(process)
     const other = await startSimulatedProvider({ name: 'other' })
+    opened.defer(() => other.close())
     const config = `
 providers:
   server: { preset: ${server.preset}, base_url: '${running.baseUrl}' }
@@ -46,8 +50,8 @@ profiles:
   test/first: { backends: [tiny, other] }
 `
     const variables = running.key === undefined ? {} : { SERVER_KEY: running.key }
-    const service = await RunningService.start(config, variables)
-    return new World(server, running, { service, other, folder })
+    const service = opened.use(await RunningService.start(config, variables))
+    return new World(server, running, service, opened.move())
   }
 
   /** The server itself. */
@@ -60,10 +64,7 @@ profiles:
     return { baseUrl: this.#service.baseUrl, key: this.#service.key, model: profile }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#service[Symbol.asyncDispose]()
-    await this.#other.close()
-    for (const process of this.running.processes.toReversed()) await process.stop()
-    rmSync(this.#folder, { recursive: true, force: true })
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#opened.disposeAsync()
   }
 }

@@ -1,0 +1,92 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { documentedBlocks } from '../clients/docs.ts'
+import { install, pythonEnvironment } from '../installing.ts'
+import { Service } from '../service.ts'
+import { installAgent } from './programme.ts'
+
+const run = promisify(execFile)
+const page = 'agent-libraries.md'
+const cache = join(import.meta.dirname, '..', '..', '.cache', 'agents')
+const withinMs = 900_000
+const says = 'This is a simulated answer from alpha. You said: "Hello!".'
+
+/** How a program of one language is run, in a folder that has what it needs. */
+type Runner = (code: string) => Promise<string>
+
+let service: Service
+beforeAll(async () => {
+  service = await Service.start({ formats: ['openai-chat'] })
+})
+afterAll(() => service.stop())
+
+async function output(command: string, args: readonly string[], folder: string): Promise<string> {
+  const env = {
+    ...process.env,
+    SVC_ROUTER_BASE_URL: service.baseUrl,
+    SVC_ROUTER_API_KEY: service.key,
+    // What a program without a provider object reads.
+    OPENAI_BASE_URL: service.baseUrl,
+    OPENAI_API_KEY: service.key,
+    // Else LiteLLM fetches its list of prices.
+    LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+  }
+  return (await run(command, args, { cwd: folder, env, timeout: withinMs })).stdout
+}
+
+/** With the packages of requirements/NAME.txt. */
+const python =
+  (name: string): Runner =>
+  (code) => {
+    const folder = join(cache, name)
+    pythonEnvironment(folder, join(import.meta.dirname, 'requirements', `${name}.txt`))
+    return output(join(folder, 'bin', 'python'), ['-c', code], folder)
+  }
+
+/** With that npm package. */
+const javascript =
+  (name: string, version: string): Runner =>
+  (code) => {
+    const folder = dirname(installAgent(name, version))
+    const path = join(folder, '..', 'hello.mjs')
+    writeFileSync(path, code)
+    return output(process.execPath, [path], folder)
+  }
+
+/** With that Go module. The first time compiles it, for some minutes. */
+const go =
+  (module: string, version: string): Runner =>
+  (code) => {
+    const folder = join(cache, 'go')
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, 'main.go'), code)
+    if (!readdirSync(folder).includes('go.mod')) {
+      install('go', ['-C', folder, 'mod', 'init', 'hello'])
+      install('go', ['-C', folder, 'get', `${module}@${version}`])
+    }
+    return output('go', ['run', '.'], folder)
+  }
+
+const programs: readonly (readonly [heading: string, language: string, run: Runner])[] = [
+  ['OpenAI Agents SDK for Python', 'python', python('agents')],
+  ['OpenAI Agents SDK for JavaScript', 'js', javascript('@openai/agents', '0.20.0')],
+  ['LangChain for Python', 'python', python('agents')],
+  ['LangChain for JavaScript', 'js', javascript('@langchain/openai', '1.6.0')],
+  ['LlamaIndex', 'python', python('llama-index')],
+  ['Pydantic AI', 'python', python('agents')],
+  ['LiteLLM and libraries on top of it', 'python', python('litellm')],
+  ['Go', 'go', go('github.com/openai/openai-go/v3', 'v3.96.0')],
+]
+
+test.each(programs)(
+  'the programs of docs/agent-libraries.md run as they stand there: %s',
+  async (heading, language, runProgram) => {
+    const blocks = documentedBlocks(heading, language, page)
+    expect(blocks.length).toBeGreaterThan(0)
+    for (const code of blocks) expect((await runProgram(code)).trim()).toBe(says)
+  },
+  withinMs,
+)
