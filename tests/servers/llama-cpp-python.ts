@@ -30,7 +30,7 @@ export const llamaCppPython: ModelServer = {
           model_alias: 'tiny',
           host: '127.0.0.1',
           port,
-          n_ctx: 4096,
+          n_ctx: 2048,
           n_threads: 1,
           // Else a request that comes in ends the one before it.
           interrupt_requests: 'False',

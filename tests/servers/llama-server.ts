@@ -5,7 +5,7 @@ import { serverEnvironment } from './installing.ts'
 import type { Model, ModelServer } from './model-server.ts'
 import { freePort, options, ServerProcess } from './server-process.ts'
 
-const contextTokens = 4096
+const contextTokens = 2048
 const slots = 8
 
 /** The program, which is inside a Python package. @throws Unavailable */

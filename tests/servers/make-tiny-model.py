@@ -22,7 +22,7 @@ import gguf
 import numpy
 from safetensors.numpy import save_file
 
-CONTEXT = 4096
+CONTEXT = 2048
 FEED_FORWARD = 16384
 HEAD = 64
 EPSILON = 1e-6

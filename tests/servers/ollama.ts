@@ -63,7 +63,7 @@ export const ollama: ModelServer = {
     await using opened = new AsyncDisposableStack()
     const process = opened.use(await ServerProcess.start({ command, args: ['serve'], env, folder, readyUrl }))
     const modelFile = join(folder, 'Modelfile')
-    const settings = 'PARAMETER num_ctx 4096\nPARAMETER num_thread 1\nPARAMETER temperature 0\n'
+    const settings = 'PARAMETER num_ctx 2048\nPARAMETER num_thread 1\nPARAMETER temperature 0\n'
     writeFileSync(modelFile, `FROM ${model.gguf}\nTEMPLATE """${template}"""\n${settings}`)
     execFileSync(command, ['create', 'tiny', '-f', modelFile], {
       env: { ...globalThis.process.env, ...env },
