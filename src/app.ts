@@ -1,9 +1,11 @@
 import { RecentTroubles } from './accounts/recent-troubles.ts'
+import { ShownOffers } from './accounts/billing/shown-offers.ts'
 import { BackendWatch } from './accounts/backend-watch.ts'
 import { readVersion } from './cli/version.ts'
 import { withPorts, type Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
 import { failureName } from './domain/bugs.ts'
+import type { Offer } from './domain/billing.ts'
 import { systemClock, type Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import { idMinter, randomBase62 } from './domain/ids.ts'
@@ -95,6 +97,8 @@ export async function startApp(
   parts.defer(startRequestSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
   parts.defer(startResponseSweep(storage.responses, { retentionMs: given.responseRetentionMs, clock, onFailed }))
   const sales = parts.use(await openBilling(given, { storage, clock, random, log, onFailed }))
+  const shownOffers = new ShownOffers({ billing: sales.sold?.plane.billing, clock, log })
+  const offers = (): Promise<readonly Offer[]> => shownOffers.read()
   const sealer = createSealer({ ...sealingKeys(given.secrets), random })
   const notes = new FusionNotes(sealer, clock)
   const stored = new StoredResponses({
@@ -129,7 +133,7 @@ export async function startApp(
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
   const web = parts.use(await listenForWeb(given.appListen))
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port })
-  const listening = await listen(given, withPort, { gatewayFor, stored, readiness, clock, random, log })
+  const listening = await listen(given, withPort, { gatewayFor, stored, offers, readiness, clock, random, log })
   const { api } = listening
   const config = withPort(listening.port)
   const { managed } = guard
@@ -138,6 +142,7 @@ export async function startApp(
     stored,
     api,
     sales,
+    offers,
     providers,
     managed,
     mail,
@@ -222,6 +227,7 @@ function buildGateway(
 interface ListenNeeds {
   readonly gatewayFor: (config: Config) => Gateway
   readonly stored: StoredResponses
+  readonly offers: () => Promise<readonly Offer[]>
   readonly readiness: () => Readiness
   readonly clock: Clock
   readonly random: RandomBytes
@@ -240,14 +246,14 @@ function listen(given: Config, withPort: (port: number) => Config, needs: Listen
   })
 }
 
-function buildApi(config: Config, { gatewayFor, stored, readiness, clock, random, log }: ListenNeeds): Api {
+function buildApi(config: Config, { gatewayFor, stored, offers, readiness, clock, random, log }: ListenNeeds): Api {
   const nowMs = (): number => clock.nowMs()
   const links = linksFor(config.appUrl)
   const { baseUrl, plans, profiles, backends } = config
   return new Api({
     gateway: gatewayFor(config),
     stored,
-    catalog: new Catalog({ baseUrl, links, plans, profiles, backends, createdAt: Math.floor(nowMs() / 1000) }),
+    catalog: new Catalog({ baseUrl, links, plans, profiles, backends, offers, createdAt: Math.floor(nowMs() / 1000) }),
     links,
     baseUrl,
     edgeGate: config.edgeGate.enabled,

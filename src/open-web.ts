@@ -14,6 +14,7 @@ import { linksFor } from './domain/links.ts'
 import { openApiDocument } from './domain/openapi.ts'
 import { openProviderErrors } from './domain/provider-error.ts'
 import type { RandomBytes } from './domain/random.ts'
+import { priceBook } from './domain/request-cost.ts'
 import { createSealer } from './domain/sealing.ts'
 import { formatById } from './formats/formats.ts'
 import type { StoredResponses } from './gateway/stored-responses.ts'
@@ -46,6 +47,7 @@ export interface WebNeeds {
   readonly stored: StoredResponses
   readonly api: Api
   readonly sales: PlanSales
+  readonly offers: WebParts['offers']
   readonly status: StatusBoard
   readonly troubles: RecentTroubles
   readonly breakers: CircuitBreakers
@@ -79,6 +81,8 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
       trustedProxies: config.appListen.trustedProxies,
       plans: config.plans,
       sales,
+      offers: needs.offers,
+      prices: (upstreams) => priceBook(config.backends, upstreams, config.modelFacts),
       defaultPlan: config.defaultPlan,
       ...mail,
       limiters: {

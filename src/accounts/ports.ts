@@ -1,4 +1,5 @@
 import type { Account, StoredKey, Upstream } from '../domain/accounts.ts'
+import type { Usage } from '../domain/conversation.ts'
 import type { KeyLimits } from '../domain/key-limits.ts'
 import type { AccountEmail, Passkey, Session, SignInProof } from '../domain/identity.ts'
 import type { AuditEntry, AuditRecord } from '../domain/audit.ts'
@@ -228,6 +229,16 @@ export interface UsageGroup {
   readonly outputTokens: number
   /** Requests whose tokens are our own estimate. */
   readonly estimated: number
+  /** What their cost is estimated from. */
+  readonly costBasis: CostBasis
+}
+
+/** What costs are added up from: requests with a known usage, those that were fused apart from the others. */
+export interface CostBasis {
+  /** Tokens of requests without a fusion, which have the price of the group's backend. */
+  readonly plain: { readonly requests: number } & Pick<Usage, 'inputTokens' | 'outputTokens' | 'cachedTokens'>
+  /** Requests with fusions: how many, of how many the cost is recorded, and the sum of those in US dollars. */
+  readonly fused: { readonly requests: number; readonly priced: number; readonly usd: number }
 }
 
 /** Which of an account's requests are read. */

@@ -1,8 +1,6 @@
 import type { CallRecord, FusionRecord } from '../domain/fusion-record.ts'
+import { writeUsd } from '../domain/request-cost.ts'
 import { writeTable } from './table.ts'
-
-/** Amounts are small: to a hundredth of a cent. */
-const costDigits = 4
 
 /** How one fusion came about, in a few words for a list: `synthesised 3/3`. */
 export function fusionInShort({ mode, answered, asked, errorCode }: FusionRecord): string {
@@ -20,7 +18,7 @@ export function writeFusion(fusion: FusionRecord): string {
     ],
     ['verdict', verdictOf(fusion)],
     ['phases', `panel ${fusion.panelMs} ms, judge ${fusion.judgeMs} ms, all ${fusion.totalMs} ms`],
-    ['cost', fusion.costUsd === undefined ? 'unknown: no price is configured' : usd(fusion.costUsd)],
+    ['cost', fusion.costUsd === undefined ? 'unknown: no price is configured' : writeUsd(fusion.costUsd)],
     ['degraded', degraded.length === 0 ? 'no' : degraded.join(', ')],
     ['dropped', dropOuts.length === 0 ? 'nobody' : dropOuts.map(({ member, why }) => `${member} (${why})`).join(', ')],
     ['prompts', Object.values(fusion.prompts).join(', ')],
@@ -47,10 +45,6 @@ function callRow({ role, member, status, ms, usage, costUsd }: CallRecord): stri
     tokens(usage?.cachedTokens),
     tokens(usage?.outputTokens),
     tokens(usage?.reasoningTokens),
-    costUsd === undefined ? '-' : usd(costUsd),
+    costUsd === undefined ? '-' : writeUsd(costUsd),
   ]
-}
-
-function usd(amount: number): string {
-  return `${amount.toFixed(costDigits)} USD`
 }

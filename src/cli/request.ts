@@ -1,5 +1,6 @@
 import { uuidOf } from '../domain/ids.ts'
 import type { ProviderError } from '../domain/provider-error.ts'
+import { priceBook, requestCostUsd, writeUsd } from '../domain/request-cost.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import { terminalLine } from '../domain/safe-text.ts'
 import type { Command } from './command.ts'
@@ -15,7 +16,7 @@ export const request: Command = {
   example: 'request req_… --json',
   run(invocation) {
     const id = invocation.argument(0, 'the id of the request', 'requests')
-    return invocation.withStore(async ({ config, requests }) => {
+    return invocation.withStore(async ({ config, plane, requests }) => {
       const record = await requests.find(id)
       if (record === undefined)
         throw new CommandError(
@@ -28,17 +29,23 @@ export const request: Command = {
         requests.errorsOf(id, null),
         config.mode === 'local' ? requests.errorsOf(id, record.accountId) : [],
       ])
+      const upstreams = await plane.store.listUpstreams(record.accountId)
+      const costUsd = requestCostUsd(record, priceBook(config.backends, upstreams, config.modelFacts))
       const errors = invocation.ports.openErrors(config, sealed.flat())
       return {
-        text: writeRecord(record, errors),
-        json: { ...record, ...(errors.length === 0 ? {} : { providerErrors: errors }) },
+        text: writeRecord(record, errors, costUsd),
+        json: {
+          ...record,
+          ...(costUsd === undefined ? {} : { estimatedCostUsd: costUsd }),
+          ...(errors.length === 0 ? {} : { providerErrors: errors }),
+        },
         talk: [`Next: ${invocation.command('requests')}`],
       }
     })
   },
 }
 
-function writeRecord(record: RequestRecord, errors: readonly ProviderError[]): string {
+function writeRecord(record: RequestRecord, errors: readonly ProviderError[], costUsd: number | undefined): string {
   const { usage } = record
   const rows = [
     ['id', record.id],
@@ -61,6 +68,7 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[]): s
         ? 'unknown'
         : `${usage.inputTokens} in, ${usage.outputTokens} out${usage.source === 'estimated' ? ' (estimated)' : ''}`,
     ],
+    ...(costUsd === undefined ? [] : [['cost', `${writeUsd(costUsd)} (estimated)`]]),
     ...record.attempts.map((attempt, index) => [
       `attempt ${index + 1}`,
       [attempt.backend, attempt.outcome, attempt.status, `${Math.round(attempt.ms)} ms`, attempt.upstreamRequestId]

@@ -140,7 +140,19 @@ export const apiAnswers: Readonly<Record<string, Schema>> = {
   getPricing: object({
     object: { const: 'pricing' },
     base_url: text,
-    plans: list(object({ id: text, name: text, requests_per_minute: whole, requests_per_month: whole, premium: yes })),
+    plans: list(
+      object(
+        { id: text, name: text, requests_per_minute: whole, requests_per_month: whole, premium: yes },
+        {
+          price: object({
+            currency: text,
+            minor_units: whole,
+            interval: { enum: ['day', 'week', 'month', 'year'] },
+            interval_count: whole,
+          }),
+        },
+      ),
+    ),
     profiles: list(object({ id: text, premium: yes, quota_units: whole })),
     upgradeUrl: text,
     billingUrl: text,

@@ -1,16 +1,15 @@
-import type { FusionMember } from '../gateway/fusion/ports.ts'
+import type { UsdPerMillion } from '../domain/model-facts.ts'
+import { usageCostUsd } from '../domain/request-cost.ts'
 import type { EvalCandidate, EvalMember } from './ports.ts'
 
-type Price = NonNullable<FusionMember['price']>
-
 /** US dollars for a million tokens. */
-export function priceOf(input: number, output: number): Price {
-  return { inputPerMillion: input, outputPerMillion: output }
+export function priceOf(input: number, output: number): UsdPerMillion {
+  return { input, output }
 }
 
 /** What so many tokens of a member cost, US dollars. */
 export function usdOf({ price }: EvalMember, inputTokens: number, outputTokens: number): number {
-  return (inputTokens * price.inputPerMillion + outputTokens * price.outputPerMillion) / 1_000_000
+  return usageCostUsd(price, { inputTokens, outputTokens, cachedTokens: 0 })
 }
 
 /** What simulated models pretend to cost. */
@@ -22,7 +21,7 @@ const pretended = priceOf(0.2, 0.8)
  */
 export function withPrices(
   candidates: readonly EvalCandidate[],
-  said: ReadonlyMap<string, Price>,
+  said: ReadonlyMap<string, UsdPerMillion>,
 ): { readonly members: readonly EvalMember[]; readonly unpriced: readonly EvalCandidate[] } {
   const members: EvalMember[] = []
   const unpriced: EvalCandidate[] = []

@@ -105,8 +105,8 @@ export class Api {
     '/model-catalog': publicRoute(({ response, requestId }) =>
       sendPublic(response, requestId, this.#parts.catalog.modelCatalog()),
     ),
-    '/pricing': publicRoute(({ response, requestId }) =>
-      sendPublic(response, requestId, this.#parts.catalog.pricing()),
+    '/pricing': publicRoute(async ({ response, requestId }) =>
+      sendPublic(response, requestId, await this.#parts.catalog.pricing()),
     ),
     '/health': probeRoute(({ request, response, requestId }) => {
       if (isStreamProbe(request)) this.#streamProbes.send(response, requestId)

@@ -1,4 +1,5 @@
 import { clientFormatIds, completionsFormatId, embeddingsFormatId } from '../domain/format-id.ts'
+import type { Offer as PlanOffer } from '../domain/billing.ts'
 import type { Links } from '../domain/links.ts'
 import { capabilityIds, factsOfAll, type ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
@@ -15,6 +16,8 @@ export interface CatalogParts {
   readonly profiles: readonly Profile[]
   /** The configured backends, and what is known of them. */
   readonly backends: readonly { readonly id: string; readonly simulated: boolean; readonly facts: ModelFacts }[]
+  /** What plans cost where they are sold. */
+  readonly offers: () => Promise<readonly PlanOffer[]>
   /** Epoch seconds from which the profiles exist, for the list's `created`. */
   readonly createdAt: number
 }
@@ -124,8 +127,9 @@ export class Catalog {
   }
 
   /** `GET /pricing`: plans, limits, how the signals are to be read, and what is not offered (spec 4). */
-  pricing(): object {
+  async pricing(): Promise<object> {
     const { baseUrl, links, plans, profiles } = this.#parts
+    const offers = await this.#parts.offers()
     return {
       object: 'pricing',
       base_url: baseUrl,
@@ -140,6 +144,7 @@ export class Catalog {
         requests_per_month: requestsPerMonth,
         premium,
         ...(premium && fusionsAtOnce !== undefined ? { fusions_at_once: fusionsAtOnce } : {}),
+        ...priceOf(offers, id),
       })),
       profiles: profiles.map(({ id, premium, quotaUnits }) => ({ id, premium, quota_units: quotaUnits })),
       quota: { period: 'month', resets: 'at 00:00 UTC on the first day of each month', unit: 'request' },
@@ -155,6 +160,14 @@ export class Catalog {
       },
     }
   }
+}
+
+/** What a plan costs; nothing where it is not sold or its price is unknown. */
+function priceOf(offers: readonly PlanOffer[], plan: string): object {
+  const price = offers.find(({ planId }) => planId === plan)?.price
+  if (price == null) return {}
+  const { currency, minorUnits, interval, intervalCount } = price
+  return { price: { currency, minor_units: minorUnits, interval, interval_count: intervalCount } }
 }
 
 /** In the form in which Anthropic's list has them. */

@@ -18,6 +18,13 @@ interface GroupRow {
   readonly input_tokens: number
   readonly output_tokens: number
   readonly estimated: number
+  readonly plain_requests: number
+  readonly plain_input: number
+  readonly plain_output: number
+  readonly plain_cached: number
+  readonly fused_requests: number
+  readonly fused_priced: number
+  readonly fused_usd: number
 }
 
 /**
@@ -50,14 +57,27 @@ async function addUpDay(
   // The engines have no words in common for the last member of a list.
   const isSqlite = db.getExecutor().adapter instanceof SqliteAdapter
   const lastBackend = isSqlite ? sql`json_extract(attempts, '$[#-1].backend')` : sql`attempts::json -> -1 ->> 'backend'`
+  // Of a request with several fusions all costs have to be known.
+  const fusedUsd = isSqlite
+    ? sql`(select case when count(*) = count(json_extract(value, '$.costUsd')) then sum(json_extract(value, '$.costUsd')) end
+        from json_each(fusions))`
+    : sql`(select case when count(*) = count(value ->> 'costUsd') then sum((value ->> 'costUsd')::double precision) end
+        from json_array_elements(fusions::json))`
+  const ofPlain = (column: string): ReturnType<typeof sql> =>
+    sql`cast(sum(case when fusions is null then coalesce(${sql.ref(column)}, 0) else 0 end) as bigint)`
   const { rows } = await sql<GroupRow>`
     select profile, key_id, backend, error_code,
       count(*) as requests, cast(sum(charged) as bigint) as charged,
       cast(sum(coalesce(input_tokens, 0)) as bigint) as input_tokens,
       cast(sum(coalesce(output_tokens, 0)) as bigint) as output_tokens,
-      cast(sum(case when usage_source = 'estimated' then 1 else 0 end) as bigint) as estimated
+      cast(sum(case when usage_source = 'estimated' then 1 else 0 end) as bigint) as estimated,
+      cast(sum(case when fusions is null and usage_source is not null then 1 else 0 end) as bigint) as plain_requests,
+      ${ofPlain('input_tokens')} as plain_input, ${ofPlain('output_tokens')} as plain_output,
+      ${ofPlain('cached_tokens')} as plain_cached,
+      count(fusions) as fused_requests, count(fused_usd) as fused_priced, coalesce(sum(fused_usd), 0) as fused_usd
     from (
-      select profile, key_id, error_code, charged, input_tokens, output_tokens, usage_source, ${lastBackend} as backend
+      select profile, key_id, error_code, charged, input_tokens, output_tokens, cached_tokens, usage_source, fusions,
+        case when fusions is null then null else ${fusedUsd} end as fused_usd, ${lastBackend} as backend
       from requests
       where account_id = ${accountId} and admitted_at_ms >= ${startMs} and admitted_at_ms < ${startMs + dayMs}
       order by admitted_at_ms desc limit ${maxPerDay}
@@ -79,6 +99,15 @@ function groupOf(day: string, row: GroupRow): UsageGroup {
     inputTokens: row.input_tokens,
     outputTokens: row.output_tokens,
     estimated: row.estimated,
+    costBasis: {
+      plain: {
+        requests: row.plain_requests,
+        inputTokens: row.plain_input,
+        outputTokens: row.plain_output,
+        cachedTokens: row.plain_cached,
+      },
+      fused: { requests: row.fused_requests, priced: row.fused_priced, usd: row.fused_usd },
+    },
   }
 }
 

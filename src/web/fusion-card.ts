@@ -1,12 +1,10 @@
 import { html } from 'hono/html'
 import type { CallRecord, FusionRecord } from '../domain/fusion-record.ts'
+import { writeUsd } from '../domain/request-cost.ts'
 import type { Html } from './layout.ts'
 import type { Names } from './names.ts'
 import { writeMs } from './request-line.ts'
 import { writeNumber } from './time.ts'
-
-/** Amounts are small: to a hundredth of a cent. */
-const costDigits = 4
 
 /** The trail of one fusion: what was decided, what went wrong, and how each sub-call ended. */
 export function fusionCard(fusion: FusionRecord, names: Names): Html {
@@ -24,7 +22,7 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
       <dt>Phases</dt>
       <dd>panel ${writeMs(fusion.panelMs)}, judge ${writeMs(fusion.judgeMs)}, all ${writeMs(fusion.totalMs)}</dd>
       <dt>Cost</dt>
-      <dd>${fusion.costUsd === undefined ? 'unknown: no price is configured' : usd(fusion.costUsd)}</dd>
+      <dd>${fusion.costUsd === undefined ? 'unknown: no price is configured' : writeUsd(fusion.costUsd)}</dd>
       <dt>Degraded</dt>
       <dd>${degraded.length === 0 ? 'no' : degraded.map((step) => step.replaceAll('_', ' ')).join(', ')}</dd>
       <dt>Dropped</dt>
@@ -75,10 +73,6 @@ function callRow({ role, member, status, ms, usage, costUsd }: CallRecord, names
     <td class="number">${writeMs(ms)}</td>
     <td class="number">${tokens(usage?.inputTokens)}</td>
     <td class="number">${tokens(usage?.outputTokens)}</td>
-    <td class="number">${costUsd === undefined ? '–' : usd(costUsd)}</td>
+    <td class="number">${costUsd === undefined ? '–' : writeUsd(costUsd)}</td>
   </tr>`
-}
-
-function usd(amount: number): string {
-  return `${amount.toFixed(costDigits)} USD`
 }

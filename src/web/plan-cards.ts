@@ -7,7 +7,7 @@ import { writeNumber } from './time.ts'
 import type { Visit } from './visit.ts'
 
 /** The plans beside each other, with the numbers that are enforced. */
-export function planCards({ parts, signedIn }: Pick<Visit, 'parts' | 'signedIn'>, offers: readonly Offer[] = []): Html {
+export function planCards({ parts, signedIn }: Pick<Visit, 'parts' | 'signedIn'>, offers: readonly Offer[]): Html {
   const current = signedIn?.account.planId
   return html`<div class="cards plans">
     ${parts.plans.map(

@@ -1,4 +1,5 @@
 import type { UsageGroup } from '../accounts/ports.ts'
+import { usageCostUsd, type PriceOf } from '../domain/request-cost.ts'
 import type { UsageSignals } from '../domain/usage.ts'
 import { dayOf } from '../domain/uptime.ts'
 import type { DayBar } from './chart.ts'
@@ -23,6 +24,22 @@ export function countBy(
 /** A sum over all groups. */
 export function sumOf(groups: readonly UsageGroup[], valueOf: (group: UsageGroup) => number): number {
   return groups.reduce((sum, group) => sum + valueOf(group), 0)
+}
+
+/** The estimated cost of groups, US dollars, and of how many requests it is unknown. Undefined where no cost is known. */
+export function costOf(
+  groups: readonly UsageGroup[],
+  priceOf: PriceOf,
+): { readonly usd: number; readonly unpriced: number } | undefined {
+  let [usd, priced, unpriced] = [0, 0, 0]
+  for (const { backend, costBasis } of groups) {
+    const { plain, fused } = costBasis
+    const price = backend === null ? undefined : priceOf(backend)
+    usd += fused.usd + (price === undefined ? 0 : usageCostUsd(price, plain))
+    priced += fused.priced + (price === undefined ? 0 : plain.requests)
+    unpriced += fused.requests - fused.priced + (price === undefined ? plain.requests : 0)
+  }
+  return priced === 0 ? undefined : { usd, unpriced }
 }
 
 /** Every day of `[fromMs, untilMs)`, those without a request too. */

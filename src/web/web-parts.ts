@@ -7,13 +7,15 @@ import type { TakeScanningReport } from '../accounts/scanning-report.ts'
 import type { SupportDesk } from '../accounts/support.ts'
 import type { StatusBoard } from '../accounts/status-board.ts'
 import type { ActivityStore, AuditStore, HoldingsStore, Mail, ManagedAccessStore, SendMail } from '../accounts/ports.ts'
-import type { Account } from '../domain/accounts.ts'
+import type { Account, Upstream } from '../domain/accounts.ts'
+import type { Offer } from '../domain/billing.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { ProviderError } from '../domain/provider-error.ts'
 import type { Profile } from '../domain/profiles.ts'
+import type { PriceOf } from '../domain/request-cost.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { UsageSignals } from '../domain/usage.ts'
 import type { Connection } from './visit.ts'
@@ -100,6 +102,10 @@ export interface WebParts {
   readonly status: Pick<StatusBoard, 'read'>
   readonly profiles: readonly Profile[]
   readonly backends: readonly ShownBackend[]
+  /** The configured prices of backends, and of an account's own upstreams. */
+  prices(upstreams: readonly Upstream[]): PriceOf
+  /** What plans cost where they are sold; empty where they are not, or it is unknown just now. */
+  offers(): Promise<readonly Offer[]>
   /** The account's newest request, if any is kept. */
   latestRequest(accountId: string): Promise<RequestRecord | undefined>
   /** Has the API answer a chat of this account, as if a key of it had been sent. Never throws. */

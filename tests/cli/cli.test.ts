@@ -551,7 +551,10 @@ describe('requests', () => {
       /^synthesis +a +answered +80 ms +~200 +~50 +~90 +~10 +-$/m,
     ])
       expect(out).toMatch(line)
-    expect(JSON.parse((await cli.say('request', 'req_1', '--json')).out)).toEqual(fused)
+    expect(JSON.parse((await cli.say('request', 'req_1', '--json')).out)).toEqual({
+      ...fused,
+      estimatedCostUsd: 0.01234,
+    })
     expect((await cli.say('requests')).out).toMatch(/req_1 .* done +fusion:synthesised 2\/3 +1 +52 ms/)
   })
 

@@ -80,14 +80,55 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       )
       const groups = await store.addUpUsage('acc_1', noonMs - dayMs, noonMs + dayMs, 1000)
       const common = { profile: 'svc-router/frontier', keyId: 'key_1', backend: 'beta', errorCode: null }
+      const plain = (requests: number) => ({
+        plain: { requests, inputTokens: 10 * requests, outputTokens: 5 * requests, cachedTokens: 0 },
+        fused: { requests: 0, priced: 0, usd: 0 },
+      })
       expect(groups).toEqual([
-        { ...common, day: '2026-11-20', requests: 1, charged: 1, inputTokens: 10, outputTokens: 5, estimated: 0 },
-        { ...common, day: '2026-11-21', requests: 2, charged: 2, inputTokens: 20, outputTokens: 10, estimated: 1 },
+        {
+          ...common,
+          day: '2026-11-20',
+          requests: 1,
+          charged: 1,
+          inputTokens: 10,
+          outputTokens: 5,
+          estimated: 0,
+          costBasis: plain(1),
+        },
+        {
+          ...common,
+          day: '2026-11-21',
+          requests: 2,
+          charged: 2,
+          inputTokens: 20,
+          outputTokens: 10,
+          estimated: 1,
+          costBasis: plain(2),
+        },
         expect.objectContaining({ errorCode: 'server_is_overloaded', requests: 1, charged: 0, inputTokens: 0 }),
         expect.objectContaining({ keyId: 'key_2', backend: null, requests: 1 }),
       ])
       const bounded = await store.addUpUsage('acc_1', noonMs, noonMs + 1, 2)
       expect(bounded.reduce((sum, { requests }) => sum + requests, 0)).toBe(2)
+    })
+
+    test('that deliberated are told apart where costs are added up', async () => {
+      const fused = (...costs: readonly (number | undefined)[]) => ({
+        fusions: JSON.stringify(costs.map((costUsd) => ({ costUsd, calls: [{ costUsd: 9 }] }))),
+      })
+      await addRows(
+        answeredRow('req_1', { cached_tokens: 4 }),
+        answeredRow('req_2', fused(0.5, 0.25)),
+        answeredRow('req_3', fused(0.125, undefined)),
+        answeredRow('req_4', fused(0.25)),
+        answeredRow('req_5', { usage_source: null, input_tokens: null, output_tokens: null, cached_tokens: null }),
+      )
+      const [group, ...others] = await store.addUpUsage('acc_1', noonMs - dayMs, noonMs + 1, 1000)
+      expect(others).toEqual([])
+      expect(group?.costBasis).toEqual({
+        plain: { requests: 1, inputTokens: 10, outputTokens: 5, cachedTokens: 4 },
+        fused: { requests: 3, priced: 2, usd: 1 },
+      })
     })
 
     test('are listed newest first, by every filter and page by page', async () => {

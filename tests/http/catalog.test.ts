@@ -31,6 +31,10 @@ const catalog = new Catalog({
   links: linksFor('http://127.0.0.1:8787'),
   plans: defaultPlans,
   createdAt: 1_795_000_000,
+  offers: async () => [
+    { planId: 'pro', price: { currency: 'usd', minorUnits: 2000, interval: 'month', intervalCount: 1 } },
+    { planId: 'max', price: null },
+  ],
   backends: Object.entries(facts).map(([id, known]) => ({ id, simulated: false, facts: known })),
   profiles,
 })
@@ -150,10 +154,19 @@ test('simulated backends say nothing of a profile that has real ones', () => {
     { id: 'sim', simulated: true, facts: { capabilities: { tools: true } } },
     { id: 'real', simulated: false, facts: { contextWindow: 5 } },
   ]
-  const parts = { baseUrl: 'http://x/v1', links: linksFor('http://x'), plans: [], createdAt: 0 }
+  const parts = { baseUrl: 'http://x/v1', links: linksFor('http://x'), plans: [], createdAt: 0, offers: async () => [] }
   const { profiles: shown } = new Catalog({ ...parts, backends, profiles: [mixed] }).modelCatalog() as {
     profiles: Entry[]
   }
   expect(shown[0]).toMatchObject({ context_window: 5, capabilities: { streaming: { supported: true } } })
   expect(shown[0]!['capabilities']).not.toHaveProperty('tools')
+})
+
+test('plans that are sold have their price, and no others', async () => {
+  const { plans } = (await catalog.pricing()) as { plans: Entry[] }
+  expect(plans.map(({ id, price: cost }) => [id, cost])).toEqual([
+    ['free', undefined],
+    ['pro', { currency: 'usd', minor_units: 2000, interval: 'month', interval_count: 1 }],
+    ['max', undefined],
+  ])
 })

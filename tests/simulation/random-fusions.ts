@@ -157,7 +157,7 @@ function randomMember(dice: Dice, index: number): FusionMember {
     failureDomain: `domain-private-${dice.upTo(4)}`,
     quality: dice.pick([80, 80, 78, 60]),
     capabilities: { reasoning: dice.chance(0.3), structured_outputs: dice.chance(0.5) },
-    price: { inputPerMillion: 3, outputPerMillion: 15 },
+    price: { input: 3, output: 15 },
     ...(dice.chance(0.5) ? { slowAfterMs: dice.ms(8_000) } : {}),
     ...(dice.chance(0.1) ? { contextWindow: 2_000 + dice.upTo(10_000) } : {}),
   }

@@ -79,9 +79,18 @@ describe('where plans are sold, simulated on this machine', () => {
     expect(paid.headers.get('location')).toBe(`${here}/billing/return`)
   })
 
-  test('anybody reads on the page of plans what they cost', async () => {
-    const text = await (await new Visitor(service.config.appUrl).get('/pricing')).text()
-    expect(text).toContain('$20.00 a month')
+  test('anybody reads what plans cost: on the page of plans, at home, and as JSON', async () => {
+    for (const path of ['/', '/pricing'])
+      expect(await (await new Visitor(service.config.appUrl).get(path)).text(), path).toContain('$20.00 a month')
+    const headers = { 'user-agent': 'svc-router-test/1' }
+    const { plans } = (await (await fetch(`${service.origin}/pricing`, { headers })).json()) as {
+      plans: { id: string; price?: object }[]
+    }
+    expect(plans.map(({ price }) => price)).toEqual([
+      undefined,
+      { currency: 'usd', minor_units: 2000, interval: 'month', interval_count: 1 },
+      { currency: 'usd', minor_units: 10000, interval: 'month', interval_count: 1 },
+    ])
   })
 
   test('a webhook that nobody signed is refused at its address', async () => {

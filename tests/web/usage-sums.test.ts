@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { UsageGroup } from '../../src/accounts/ports.ts'
+import type { CostBasis, UsageGroup } from '../../src/accounts/ports.ts'
 import type { UsageSignals } from '../../src/domain/usage.ts'
 import { writeCsv } from '../../src/web/download.ts'
-import { barsByDay, countBy, projectMonth } from '../../src/web/usage-sums.ts'
+import { barsByDay, costOf, countBy, projectMonth } from '../../src/web/usage-sums.ts'
 
 const dayMs = 86_400_000
 const startMs = Date.UTC(2026, 10, 1)
@@ -15,6 +15,10 @@ const usage = (quotaUsed: number): UsageSignals => ({
   quotaRemaining: 300 - quotaUsed,
   quotaReset: Date.UTC(2026, 11, 1) / 1000,
 })
+const basis = (plain: Partial<CostBasis['plain']> = {}, fused: Partial<CostBasis['fused']> = {}): CostBasis => ({
+  plain: { requests: 0, inputTokens: 0, outputTokens: 0, cachedTokens: 0, ...plain },
+  fused: { requests: 0, priced: 0, usd: 0, ...fused },
+})
 const group = (day: string, requests: number, more: Partial<UsageGroup> = {}): UsageGroup => ({
   day,
   profile: 'a',
@@ -26,6 +30,7 @@ const group = (day: string, requests: number, more: Partial<UsageGroup> = {}): U
   inputTokens: 0,
   outputTokens: 0,
   estimated: 0,
+  costBasis: basis(),
   ...more,
 })
 
@@ -73,4 +78,25 @@ test('a cell of CSV is quoted where it must be, and never a formula', () => {
       ],
     ),
   ).toBe('a,b\r\n"x,""y""",\r\n\'=1+1,2\r\n\'-5,"l\nm"\r\n\'＝1,\'＠a\r\n')
+})
+
+describe('what groups cost', () => {
+  const priceOf = (id: string) => (id === 'alpha' ? { input: 2, output: 10, cachedInput: 1 } : undefined)
+  const million = { inputTokens: 1_000_000, outputTokens: 1_000_000, cachedTokens: 500_000 }
+
+  test('is the sum over backends with a price and over fusions, and tells how many are not in it', () => {
+    const groups = [
+      group('2026-11-01', 3, { costBasis: basis({ requests: 3, ...million }) }),
+      group('2026-11-01', 2, { backend: 'unpriced', costBasis: basis({ requests: 2, ...million }) }),
+      group('2026-11-01', 4, { backend: null, costBasis: basis({}, { requests: 4, priced: 3, usd: 0.5 }) }),
+    ]
+    expect(costOf(groups, priceOf)).toEqual({ usd: 12, unpriced: 3 })
+  })
+
+  test('is unknown where no price is known', () => {
+    expect(
+      costOf([group('2026-11-01', 1, { backend: 'b', costBasis: basis({ requests: 1 }) })], priceOf),
+    ).toBeUndefined()
+    expect(costOf([], priceOf)).toBeUndefined()
+  })
 })

@@ -1,5 +1,6 @@
 import type { CallRecord, CallRole, CallStatus } from '../../domain/fusion-record.ts'
 import type { Conversation, Usage, UsagePart } from '../../domain/conversation.ts'
+import { usageCostUsd } from '../../domain/request-cost.ts'
 import { cautiousInputTokens, unsaidOutputTokens } from './measure.ts'
 import type { FusionMember } from './ports.ts'
 
@@ -76,7 +77,8 @@ export class Book {
   worstUsd(member: FusionMember, conversation: Conversation, furtherInputTokens = 0): number {
     if (this.#maxCostUsd === undefined || member.price === undefined) return 0
     const outputTokens = conversation.sampling.maxOutputTokens ?? unsaidOutputTokens
-    return priceOf(member, cautiousInputTokens(conversation) + furtherInputTokens, outputTokens)
+    const inputTokens = cautiousInputTokens(conversation) + furtherInputTokens
+    return usageCostUsd(member.price, { inputTokens, outputTokens, cachedTokens: 0 })
   }
 
   /** Takes the worst case of a call out of what is left, keeping `keepUsd` for later ones; undefined where it is too much. */
@@ -92,21 +94,10 @@ export class Book {
     this.#reservedUsd -= worstUsd
     const { price } = member
     const { usage } = end
-    const knownUsd =
-      price === undefined || usage === undefined
-        ? undefined
-        : priceOf(member, usage.inputTokens, usage.outputTokens, usage.cachedTokens)
+    const knownUsd = price === undefined || usage === undefined ? undefined : usageCostUsd(price, usage)
     this.#spentUsd += knownUsd ?? (unbilled.has(end.status) ? 0 : worstUsd)
     this.#records.push({ role, member: member.id, ...end, ...(knownUsd === undefined ? {} : { costUsd: knownUsd }) })
   }
-}
-
-function priceOf({ price }: FusionMember, inputTokens: number, outputTokens: number, cachedTokens = 0): number {
-  if (price === undefined) return 0
-  const { inputPerMillion, outputPerMillion, cachedPerMillion = inputPerMillion } = price
-  const cached = Math.min(cachedTokens, inputTokens)
-  const usd = (inputTokens - cached) * inputPerMillion + cached * cachedPerMillion + outputTokens * outputPerMillion
-  return usd / 1_000_000
 }
 
 function add(a: Usage, b: Usage): Usage {

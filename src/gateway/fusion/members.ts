@@ -1,4 +1,3 @@
-import type { UsdPerMillion } from '../../domain/model-facts.ts'
 import type { Backend } from '../ports.ts'
 import { familyOf } from './family.ts'
 import { qualityFloor } from './plan.ts'
@@ -22,14 +21,10 @@ export function membersOf(backends: readonly Backend[]): FusionMember[] {
       family: familyOf(model),
       failureDomain,
       quality: quality ?? otherwise,
-      ...(usdPerMillion === undefined ? {} : { price: priceOf(usdPerMillion) }),
+      ...(usdPerMillion === undefined ? {} : { price: usdPerMillion }),
       ...(contextWindow === undefined ? {} : { contextWindow }),
       ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
       ...(capabilities === undefined ? {} : { capabilities }),
     }
   })
-}
-
-function priceOf({ input, output, cachedInput = input }: UsdPerMillion): NonNullable<FusionMember['price']> {
-  return { inputPerMillion: input, outputPerMillion: output, cachedPerMillion: cachedInput }
 }

@@ -2,7 +2,7 @@ import type { CallRole } from '../../domain/fusion-record.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { AnswerEvent, Conversation } from '../../domain/conversation.ts'
 import type { FusionMemo } from '../../domain/fusion-memo.ts'
-import type { ModelFacts } from '../../domain/model-facts.ts'
+import type { ModelFacts, UsdPerMillion } from '../../domain/model-facts.ts'
 import type { RandomBytes } from '../../domain/random.ts'
 
 /** One model on one backend, as fusion sees it. Nothing of it ever reaches the caller or another model. */
@@ -17,12 +17,7 @@ export interface FusionMember extends Omit<ModelFacts, 'quality' | 'usdPerMillio
   /** How good the model is held to be, 0 to 100; the same for all where nobody said. */
   readonly quality: number
   /** US dollars for a million tokens; absent where it is not known. */
-  readonly price?: {
-    readonly inputPerMillion: number
-    readonly outputPerMillion: number
-    /** Of input that was read from a cache; as other input unless said. */
-    readonly cachedPerMillion?: number
-  }
+  readonly price?: UsdPerMillion
   /** Milliseconds within which nine of ten of its answers are complete; absent where too few were seen. */
   readonly slowAfterMs?: number
 }

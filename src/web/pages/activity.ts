@@ -3,6 +3,7 @@ import { maxListedKeys } from '../../accounts/keys.ts'
 import type { ActivitySelection } from '../../accounts/ports.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
 import { playgroundKeyId } from '../../domain/keys.ts'
+import { requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import { download, writeCsv } from '../download.ts'
 import { select } from '../field.ts'
@@ -74,6 +75,8 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
     parts.control.store.listUpstreams(id),
   ])
   const shown = found.slice(0, perPage)
+  const names = namesOf(keys, upstreams)
+  const priceOf = parts.prices(upstreams)
   const last = found.length > perPage ? shown.at(-1) : undefined
   const isFiltered = Object.keys(filter).length > 0
   return page(visit, {
@@ -89,7 +92,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
           shown.length === 0
             ? emptyNote(isFiltered || query.has('before'))
             : html`<ul class="rows">
-                ${shown.map((record) => row(record, namesOf(keys, upstreams)))}
+                ${shown.map((record) => row(record, names, requestCostUsd(record, priceOf)))}
               </ul>`
         }
         ${activityPaging(filter, query.has('before'), last?.id)}
@@ -157,7 +160,7 @@ function filterForm(filter: Filter, keys: readonly StoredKey[], profiles: readon
   </form>`
 }
 
-function row(record: RequestRecord, names: Names): Html {
+function row(record: RequestRecord, names: Names, costUsd: number | undefined): Html {
   const { id, profile, keyId, admittedAtMs, attempts, totalMs } = record
   const backend = attempts.at(-1)?.backend
   return html`<li>
@@ -168,7 +171,7 @@ function row(record: RequestRecord, names: Names): Html {
         >${profile} ·
         ${names.key(keyId)}${backend === undefined ? '' : html` · ${names.backend(backend)}`}${
           attempts.length > 1 ? ` · ${attempts.length} attempts` : ''
-        }</span
+        }${costUsd === undefined ? '' : ` · estimated ${writeUsd(costUsd)}`}</span
       >
     </div>
     <span class="faint">${writeMs(totalMs)}</span>

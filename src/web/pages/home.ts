@@ -68,6 +68,6 @@ async function showHome(visit: Visit): Promise<Response> {
         </section>
       </div>
       <h2 id="plans">Plans</h2>
-      ${planCards(visit)}`,
+      ${planCards(visit, await parts.offers())}`,
   })
 }

@@ -1,27 +1,13 @@
 import { html } from 'hono/html'
-import { BillingFailure } from '../../accounts/billing/ports.ts'
-import type { Offer } from '../../domain/billing.ts'
 import { page } from '../layout.ts'
 import { planCards } from '../plan-cards.ts'
 import type { Route } from '../route.ts'
 import { writeNumber } from '../time.ts'
 import type { Visit } from '../visit.ts'
-import type { WebParts } from '../web-parts.ts'
 
 export const pricingRoutes: readonly Route[] = [
   { method: 'GET', path: '/pricing', access: 'public', handle: showPricing },
 ]
-
-/** What plans cost where they are sold; nothing while that cannot be read. */
-async function offersOf({ sales, log }: WebParts): Promise<readonly Offer[]> {
-  try {
-    return (await sales.sold?.plane.billing.offers()) ?? []
-  } catch (error) {
-    if (!(error instanceof BillingFailure)) throw error
-    log({ event: 'billing_failing', reason: error.trouble })
-    return []
-  }
-}
 
 async function showPricing(visit: Visit): Promise<Response> {
   const { plans, profiles, baseUrl } = visit.parts
@@ -29,7 +15,7 @@ async function showPricing(visit: Visit): Promise<Response> {
     title: 'Pricing',
     lead: 'A plan is a number of requests. They run on provider credentials of your own, which you pay there.',
     body: html`<h2 class="unseen">Plans</h2>
-      ${planCards(visit, await offersOf(visit.parts))}
+      ${planCards(visit, await visit.parts.offers())}
       <h2>Side by side</h2>
       <div class="scroll" tabindex="0" role="region" aria-label="Plans side by side">
         <table>

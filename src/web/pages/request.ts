@@ -2,6 +2,7 @@ import { html } from 'hono/html'
 import { maxListedKeys } from '../../accounts/keys.ts'
 import { embeddingsFormatId } from '../../domain/format-id.ts'
 import type { ProviderError } from '../../domain/provider-error.ts'
+import { requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import type { Attempt } from '../../domain/upstream.ts'
 import { download } from '../download.ts'
@@ -48,7 +49,7 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
     lead: html`<code>${record.id}</code> ${stateTag(record)}`,
     body: html`<section class="card">
         <h2>What became of it</h2>
-        ${facts(record, names)}
+        ${facts(record, names, requestCostUsd(record, parts.prices(upstreams)))}
       </section>
       <section class="card">
         <h2>Attempts</h2>
@@ -69,7 +70,7 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
   })
 }
 
-function facts(record: RequestRecord, names: Names): Html {
+function facts(record: RequestRecord, names: Names, costUsd: number | undefined): Html {
   const { usage, errorCode, firstContentMs, totalMs, charged, units, periodId } = record
   return html`<dl class="facts">
     <dt>Time</dt>
@@ -94,6 +95,12 @@ function facts(record: RequestRecord, names: Names): Html {
           : `${writeNumber(usage.inputTokens)} in, ${writeNumber(usage.outputTokens)} out, ${usage.source === 'estimated' ? 'estimated by us' : 'counted by the provider'}`
       }
     </dd>
+    ${
+      costUsd === undefined
+        ? ''
+        : html`<dt>Estimated cost</dt>
+            <dd>${writeUsd(costUsd)}, at the configured price</dd>`
+    }
     <dt>Quota</dt>
     <dd>${writeNumber(charged)} of ${writeNumber(units)} charged to ${periodId}</dd>
   </dl>`

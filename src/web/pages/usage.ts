@@ -1,6 +1,7 @@
 import { html } from 'hono/html'
 import { maxListedKeys } from '../../accounts/keys.ts'
 import type { UsageGroup } from '../../accounts/ports.ts'
+import { writeUsd, type PriceOf } from '../../domain/request-cost.ts'
 import { type Period, periodAt, type UsageSignals } from '../../domain/usage.ts'
 import { dayChart, shareTable } from '../chart.ts'
 import { download, writeCsv } from '../download.ts'
@@ -8,7 +9,7 @@ import { page, type Html } from '../layout.ts'
 import { quotaBar } from '../quota-bar.ts'
 import type { Route } from '../route.ts'
 import { writeDay, writeNumber } from '../time.ts'
-import { barsByDay, countBy, projectMonth, sumOf } from '../usage-sums.ts'
+import { barsByDay, costOf, countBy, projectMonth, sumOf } from '../usage-sums.ts'
 import type { AccountVisit } from '../visit.ts'
 import { namesOf, type Names } from '../names.ts'
 
@@ -70,7 +71,7 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
               : html`${quotaBar(usage, nowMs)} ${projectionOf(usage, periodAt(nowMs), nowMs)}`
           }
         </section>
-        ${totals(groups)}
+        ${totals(groups, parts.prices(upstreams))}
       </div>
       <section class="card">
         <h2>Requests by day</h2>
@@ -110,7 +111,8 @@ function projectionOf(usage: UsageSignals, { startMs }: Period, nowMs: number): 
       </p>`
 }
 
-function totals(groups: readonly UsageGroup[]): Html {
+function totals(groups: readonly UsageGroup[], priceOf: PriceOf): Html {
+  const cost = costOf(groups, priceOf)
   const requests = sumOf(groups, (group) => group.requests)
   const failed = sumOf(groups, (group) => (group.errorCode === null ? 0 : group.requests))
   const estimated = sumOf(groups, (group) => group.estimated)
@@ -129,7 +131,14 @@ function totals(groups: readonly UsageGroup[]): Html {
       <dd>${writeNumber(sumOf(groups, (group) => group.inputTokens))}</dd>
       <dt>Tokens out</dt>
       <dd>${writeNumber(sumOf(groups, (group) => group.outputTokens))}</dd>
+      ${
+        cost === undefined
+          ? ''
+          : html`<dt>Estimated cost</dt>
+              <dd>${writeUsd(cost.usd)}</dd>`
+      }
     </dl>
+    ${cost === undefined ? '' : html`<p class="faint">${costNote(cost.unpriced)}</p>`}
     ${
       estimated === 0
         ? ''
@@ -138,6 +147,12 @@ function totals(groups: readonly UsageGroup[]): Html {
           </p>`
     }
   </section>`
+}
+
+function costNote(unpriced: number): string {
+  const note = 'Estimated from the recorded tokens and the configured prices of the models.'
+  if (unpriced === 0) return note
+  return `${note} The price of ${unpriced === 1 ? '1 request' : `${writeNumber(unpriced)} requests`} is unknown and not included.`
 }
 
 function percent(part: number, whole: number): string {
@@ -204,11 +219,16 @@ const columns = [
   'input_tokens',
   'output_tokens',
   'requests_with_estimated_tokens',
+  'estimated_cost_usd',
 ] as const
+
+async function readPrices({ parts, signedIn }: AccountVisit): Promise<PriceOf> {
+  return parts.prices(await parts.control.store.listUpstreams(signedIn.account.id))
+}
 
 async function giveCsv(visit: AccountVisit): Promise<Response> {
   const span = spanOf(visit)
-  const { groups } = await readGroups(visit, span)
+  const [{ groups }, priceOf] = await Promise.all([readGroups(visit, span), readPrices(visit)])
   const rows = groups
     .slice(0, maxRows)
     .map((it) => [
@@ -222,13 +242,14 @@ async function giveCsv(visit: AccountVisit): Promise<Response> {
       it.inputTokens,
       it.outputTokens,
       it.estimated,
+      costOf([it], priceOf)?.usd ?? null,
     ])
   return download(`svc-router-usage-${span.range}.csv`, writeCsv(columns, rows))
 }
 
 async function giveJson(visit: AccountVisit): Promise<Response> {
   const span = spanOf(visit)
-  const { groups, isPartial } = await readGroups(visit, span)
+  const [{ groups, isPartial }, priceOf] = await Promise.all([readGroups(visit, span), readPrices(visit)])
   const usage = await visit.parts.usageOf(visit.signedIn.account)
   const body = {
     from: new Date(span.fromMs).toISOString(),
@@ -236,7 +257,10 @@ async function giveJson(visit: AccountVisit): Promise<Response> {
     /** Whether there is more than is told. */
     truncated: isPartial || groups.length > maxRows,
     quota: usage ?? null,
-    usage: groups.slice(0, maxRows),
+    usage: groups.slice(0, maxRows).map(({ costBasis, ...group }) => {
+      const cost = costOf([{ ...group, costBasis }], priceOf)
+      return { ...group, ...(cost === undefined ? {} : { estimatedCostUsd: cost.usd }) }
+    }),
   }
   return download(`svc-router-usage-${span.range}.json`, `${JSON.stringify(body, undefined, 2)}\n`)
 }

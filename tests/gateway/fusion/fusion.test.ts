@@ -374,7 +374,7 @@ describe('the time', () => {
 })
 
 describe('a limit in money', () => {
-  const price = { inputPerMillion: 1, outputPerMillion: 10 }
+  const price = { input: 1, output: 10 }
   const priced = three.map((member): FusionMember => ({ ...member, price }))
   const behave: Behave = (member, { role, conversation }) => {
     if (role === 'panel') return textAnswer(`Answer ${priced.indexOf(member)}.`, 1_000)

@@ -105,7 +105,7 @@ describe('the panel', () => {
   })
 
   test('has only members of known price under a limit in money, and none is a refusal', () => {
-    const priced = member('gpt1', { price: { inputPerMillion: 1, outputPerMillion: 2 } })
+    const priced = member('gpt1', { price: { input: 1, output: 2 } })
     expect(idsOf(plan([member('claude1', { quality: 99 }), priced], { maxCostUsd: 1, panelSize: 1 }))).toEqual(['gpt1'])
     expect(() => plan([member('claude1')], { maxCostUsd: 1 })).toThrow(expect.objectContaining({ status: 400 }))
   })

@@ -1,0 +1,62 @@
+import type { Offer } from '../../domain/billing.ts'
+import type { Clock } from '../../domain/clock.ts'
+import type { EventLog } from '../../domain/events.ts'
+import { BillingFailure, type Billing } from './ports.ts'
+
+/** No page waits longer than this for prices; what comes later is shown by the next one. */
+const patienceMs = 1_000
+/** After a failure prices are asked for again after this long. */
+const pauseMs = 30_000
+
+export interface ShownOffersParts {
+  /** Undefined where plans are not sold. */
+  readonly billing: Pick<Billing, 'offers'> | undefined
+  readonly clock: Clock
+  readonly log: EventLog
+}
+
+/**
+ * What plans cost, for pages and `GET /pricing` that anybody may ask for: at most one question at the payment provider at
+ * a time, none for 30 s after a failure, and nobody waits for a slow one for more than a second. Then the last known
+ * prices are given, empty where there are none.
+ */
+export class ShownOffers {
+  readonly #parts: ShownOffersParts
+  #known: readonly Offer[] = []
+  #asking: Promise<void> | undefined
+  #isSlow = false
+  #pauseUntilMs = Number.NEGATIVE_INFINITY
+
+  constructor(parts: ShownOffersParts) {
+    this.#parts = parts
+  }
+
+  async read(): Promise<readonly Offer[]> {
+    const { billing, clock } = this.#parts
+    if (billing === undefined || clock.monotonicMs() < this.#pauseUntilMs) return this.#known
+    this.#asking ??= this.#ask(billing)
+    if (this.#isSlow) return this.#known
+    const late = Promise.withResolvers<void>()
+    const timer = clock.after(patienceMs, () => {
+      this.#isSlow = this.#asking !== undefined
+      late.resolve()
+    })
+    await Promise.race([this.#asking, late.promise])
+    timer.cancel()
+    return this.#known
+  }
+
+  async #ask(billing: Pick<Billing, 'offers'>): Promise<void> {
+    const { clock, log } = this.#parts
+    try {
+      this.#known = await billing.offers()
+    } catch (error) {
+      this.#pauseUntilMs = clock.monotonicMs() + pauseMs
+      if (error instanceof BillingFailure) log({ event: 'billing_failing', reason: error.trouble })
+      else throw error
+    } finally {
+      this.#asking = undefined
+      this.#isSlow = false
+    }
+  }
+}

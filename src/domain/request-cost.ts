@@ -1,0 +1,51 @@
+import type { Usage } from './conversation.ts'
+import type { UsdPerMillion } from './model-facts.ts'
+import type { RequestRecord } from './requests.ts'
+
+/** The price of a backend's model, by the backend's id; undefined where the configuration gives none. */
+export type PriceOf = (backendId: string) => UsdPerMillion | undefined
+
+/** What a call costs at its provider, in US dollars. Cached tokens are part of the input tokens. */
+export function usageCostUsd(
+  { input, output, cachedInput = input }: UsdPerMillion,
+  { inputTokens, outputTokens, cachedTokens }: Pick<Usage, 'inputTokens' | 'outputTokens' | 'cachedTokens'>,
+): number {
+  const cached = Math.min(cachedTokens, inputTokens)
+  return ((inputTokens - cached) * input + cached * cachedInput + outputTokens * output) / 1_000_000
+}
+
+/**
+ * What a recorded request cost at the configured prices, in US dollars: of the backend that answered, or of all calls of
+ * its fusions. Undefined where the usage or a price is unknown. An estimate: calls that failed and said no usage are not
+ * in it, and prices are those of today.
+ */
+export function requestCostUsd(
+  { usage, attempts, fusions = [] }: Pick<RequestRecord, 'usage' | 'attempts' | 'fusions'>,
+  priceOf: PriceOf,
+): number | undefined {
+  if (fusions.length > 0) {
+    const costs = fusions.map(({ costUsd }) => costUsd)
+    return costs.every((cost) => cost !== undefined) ? costs.reduce((sum, cost) => sum + cost, 0) : undefined
+  }
+  const backend = attempts.at(-1)?.backend
+  const price = backend === undefined ? undefined : priceOf(backend)
+  return usage === undefined || price === undefined ? undefined : usageCostUsd(price, usage)
+}
+
+/** An amount in US dollars: `0.0312 USD`; to a hundredth of a cent, because single requests cost little. */
+export function writeUsd(amount: number): string {
+  return amount > 0 && amount < 0.0001 ? 'less than 0.0001 USD' : `${amount.toFixed(4)} USD`
+}
+
+/** The prices of configured backends, and of accounts' own upstreams by the name of their model. */
+export function priceBook(
+  backends: readonly { readonly id: string; readonly facts: { readonly usdPerMillion?: UsdPerMillion } }[],
+  upstreams: readonly { readonly id: string; readonly model: string }[],
+  modelFacts: ReadonlyMap<string, { readonly usdPerMillion?: UsdPerMillion }>,
+): PriceOf {
+  return (id) => {
+    const own = upstreams.find((upstream) => upstream.id === id)
+    if (own !== undefined) return modelFacts.get(own.model)?.usdPerMillion
+    return backends.find((backend) => backend.id === id)?.facts.usdPerMillion
+  }
+}

@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { openSession } from '../../src/accounts/sessions.ts'
+import type { Service } from '../service.ts'
+import { startWeb, type Visitor } from './browser-less.ts'
+
+let service: Service
+let visitor: Visitor
+
+beforeAll(async () => {
+  // A dollar for a thousand tokens, at one of the backends only.
+  const facts = { alpha: { usd_per_million: { input: 1000, output: 1000 } } }
+  ;({ service, visitor } = await startWeb({ facts }))
+  const { token } = await openSession({ ...service.plane, store: service.store }, service.account.id, {
+    method: 'link',
+    agent: 'Tests',
+  })
+  visitor.cookie = `svc_session=${token.reveal()}`
+})
+afterAll(() => service.stop())
+
+const textOf = async (path: string): Promise<string> => (await visitor.get(path)).text()
+
+/** Waits for a request's record and gives its text on the page of the request. */
+async function pageOf(answer: Response): Promise<string> {
+  const id = answer.headers.get('x-request-id')!
+  await vi.waitFor(async () => expect((await service.store.findRequest(id))?.state).toBe('done'))
+  return textOf(`/activity/${id}`)
+}
+
+test('a request shows its estimated cost where the price is known, in its trail, in the list and in the sum', async () => {
+  const answer = await service.chat()
+  const { usage } = (await answer.json()) as { usage: { prompt_tokens: number; completion_tokens: number } }
+  const cost = `${((usage.prompt_tokens + usage.completion_tokens) / 1000).toFixed(4)} USD`
+  const text = await pageOf(answer)
+  expect(text).toContain('<dt>Estimated cost</dt>')
+  expect(text).toContain(cost)
+  expect(await textOf('/activity')).toContain(`estimated ${cost}`)
+
+  service.providers[0]!.script([{ do: 'status', status: 503 }])
+  expect(await pageOf(await service.chat()), 'answered by a backend without a price').not.toContain('Estimated cost')
+  const usagePage = await textOf('/usage')
+  expect(usagePage).toContain(cost)
+  expect(usagePage).toContain('The price of 1 request is unknown and not included.')
+  const rows = (await textOf('/usage.csv')).trimEnd().split('\r\n')
+  expect(rows[0]).toMatch(/,estimated_cost_usd$/)
+  expect(rows.slice(1).filter((row) => !row.endsWith(',')).length).toBe(1)
+})
