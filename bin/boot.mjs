@@ -1,9 +1,10 @@
 // What both entry points share. Plain JavaScript without packages: it runs before anything is installed, on old Nodes too.
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { constants } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
 /** The folder of the package. */
@@ -12,6 +13,7 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 /** The oldest Node that runs the sources as they are. */
 const oldestNode = [24, 12]
 const installTimeoutMs = 600_000
+const progressEveryMs = 3_000
 const forwardedSignals = ['SIGINT', 'SIGTERM', 'SIGHUP']
 const lookForParentMs = 250
 
@@ -19,35 +21,51 @@ const lookForParentMs = 250
 export class BootError extends Error {}
 
 /** Installs what package-lock.json asks for unless it is there already. A published package has no lock and needs nothing. */
-export function ensurePackages({ dev, folder = root, say = sayOnStderr }) {
+export async function ensurePackages({ dev, folder = root, say = sayOnStderr }) {
   const lockPath = join(folder, 'package-lock.json')
   if (!existsSync(lockPath) || isInstalled(folder, dev)) return
   const what = dev ? 'packages, with those for development,' : 'packages'
   say(`svc-router: installing ${what} into ${join(folder, 'node_modules')} (npm ci). This happens once …`)
-  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
-  const result = spawnSync(
-    npm,
-    [
-      'ci',
-      '--ignore-scripts',
-      '--no-audit',
-      '--no-fund',
-      '--loglevel=error',
-      '--include=optional',
-      // Left out, a first start takes a tenth of the space; `npm test` installs them when it is first run.
-      dev ? '--include=dev' : '--omit=dev',
-    ],
-    {
-      cwd: folder,
-      stdio: ['ignore', 'ignore', 'inherit'],
-      timeout: installTimeoutMs,
-      shell: process.platform === 'win32',
-    },
-  )
-  if (result.status === 0) return
+  if ((await runNpmCi(dev, folder, say)) === 0) return
   throw new BootError(
     'the packages could not be installed. Check the network and the npm registry, then run: npm ci --ignore-scripts',
   )
+}
+
+/** Tells how far npm is every few seconds. Gives its exit code. */
+function runNpmCi(dev, folder, say) {
+  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
+  // Without development packages a first start installs half as much; `npm test` installs them.
+  const include = ['--include=optional', dev ? '--include=dev' : '--omit=dev']
+  const child = spawn(npm, ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=http', ...include], {
+    cwd: folder,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: installTimeoutMs,
+    shell: process.platform === 'win32',
+  })
+  const startedMs = performance.now()
+  let downloaded = 0
+  const lines = createInterface({ input: child.stderr })
+  lines.on('line', (line) => {
+    if (/^npm http .*\.tgz /.test(line)) downloaded += 1
+    // The rest is about Node's version, which findNode checks, and about packages of packages.
+    if (!/^npm (http|warn|notice)/i.test(line)) say(line)
+  })
+  const timer = setInterval(() => {
+    const seconds = Math.round((performance.now() - startedMs) / 1000)
+    say(`svc-router: ${seconds} s, packages downloaded: ${downloaded} …`)
+  }, progressEveryMs)
+  return new Promise((resolve) => {
+    const end = (code) => {
+      clearInterval(timer)
+      resolve(code)
+    }
+    child.on('error', (error) => {
+      say(`svc-router: npm could not be started (${error.code})`)
+      end(1)
+    })
+    child.on('close', end)
+  })
 }
 
 /** Whether every package of the lock is installed in its version. Optional ones may be missing, and development ones where they are not needed. */

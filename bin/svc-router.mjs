@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { become, boot, BootError, ensurePackages, findNode, nodeFlags, root } from './boot.mjs'
 
 await boot(async () => {
-  ensurePackages({ dev: false })
+  await ensurePackages({ dev: false })
   const main = [join(root, 'src', 'main.ts'), join(root, 'dist', 'main.js')].find((path) => existsSync(path))
   if (main === undefined)
     throw new BootError('this installation is incomplete. Install it again: npm install svc-router')

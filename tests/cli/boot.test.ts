@@ -66,8 +66,26 @@ test('missing packages are announced in one line, and a failed installation says
   ])
 })
 
+test('an installation tells how far it is and what goes wrong, and leaves out warnings about packages', () => {
+  writeLocks({ 'node_modules/a': a }, undefined)
+  const lines = [
+    'warn EBADENGINE x',
+    'http fetch GET 200 https://registry.example/a/-/a-1.0.0.tgz 9ms',
+    'error code E1',
+  ]
+  writeFileSync(
+    join(folder, 'npm'),
+    `#!/bin/sh\n${lines.map((line) => `echo "npm ${line}" >&2`).join('\n')}\nsleep 3.3\n`,
+    { mode: 0o755 },
+  )
+  const { err } = evaluate('await b.ensurePackages({ dev: false, folder }); return "ok"', {
+    PATH: `${folder}:${process.env['PATH']}`,
+  })
+  expect(err.trim().split('\n').slice(1)).toEqual(['npm error code E1', 'svc-router: 3 s, packages downloaded: 1 …'])
+})
+
 test('a published package has no lock and installs nothing', () => {
-  expect(evaluate('b.ensurePackages({ dev: true, folder }); return "ok"')).toEqual({ value: 'ok', err: '' })
+  expect(evaluate('await b.ensurePackages({ dev: true, folder }); return "ok"')).toEqual({ value: 'ok', err: '' })
 })
 
 test('where there is no pinned Node, this one is used if it is new enough, and else it is said what to do', () => {
