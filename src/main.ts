@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import { startApp } from './app.ts'
 import { readAll } from './cli/read-input.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
 import { CommandError, exitCodes } from './cli/failures.ts'
@@ -9,8 +8,9 @@ import { run } from './cli/run.ts'
 import { readVersion } from './cli/version.ts'
 import type { Config } from './config/config.ts'
 import { sealingKeys } from './config/sealing-keys.ts'
-import { AuditBroken, takeCheckpoint } from './accounts/audit.ts'
-import type { AuditStore } from './accounts/ports.ts'
+import { AuditBroken } from './accounts/audit.ts'
+import { signRemembered } from './accounts/checkpoints.ts'
+import type { AuditStore, CheckpointMemory } from './accounts/ports.ts'
 import { failureName } from './domain/bugs.ts'
 import { checkpointKeys } from './domain/checkpoint.ts'
 import { systemClock } from './domain/clock.ts'
@@ -29,6 +29,7 @@ import { proveQuotasOnSqlite } from './storage/prove-quotas-sqlite.ts'
 import { createUpstreamPools } from './providers/upstream-pools.ts'
 import { createVault, type Vault } from './providers/vault.ts'
 import { releaseStartMemory } from './release-memory.ts'
+import { checkpointFile } from './storage/checkpoint-file.ts'
 import { DataFolderInUse } from './storage/data-folder-lock.ts'
 import { LedgerUnavailable } from './storage/ledger-unavailable.ts'
 import { SchemaMismatch } from './storage/migrations.ts'
@@ -76,9 +77,11 @@ const ports: CliPorts = {
 async function openCliStore(config: Config): Promise<OpenedStore> {
   const store = await openStore(config)
   const found = await store.auditHead()
+  const checkpoints = checkpointFile(config.dataDir)
   return {
     accounts: store,
     audit: store,
+    checkpoints,
     managed: store,
     backends: store,
     proveQuotas: () => proveQuotasOnSqlite(config.dataDir),
@@ -95,7 +98,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     async close() {
       try {
         const { sequence } = await store.auditHead()
-        if (sequence !== found.sequence) await signAudit(config, store)
+        if (sequence !== found.sequence) await signAudit(config, store, checkpoints)
       } finally {
         await store.close()
       }
@@ -104,9 +107,9 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
 }
 
 /** What a command changed is signed at once: no service may be running that does it. */
-async function signAudit(config: Config, store: AuditStore): Promise<void> {
+async function signAudit(config: Config, store: AuditStore, memory: CheckpointMemory): Promise<void> {
   try {
-    await takeCheckpoint(store, checkpointKeys(sealingKeys(config.secrets)), clock.nowMs())
+    await signRemembered({ store, keys: checkpointKeys(sealingKeys(config.secrets)), memory }, clock.nowMs())
   } catch (error) {
     if (!(error instanceof AuditBroken)) throw error
     terminal.err('warning: the audit log does not hold\n  = fix: see where and why: npx svc-router audit verify')
@@ -120,6 +123,8 @@ async function startService(config: Config): Promise<RunningApp> {
     requests: (process.env['SVC_ROUTER_LOG_REQUESTS'] ?? '') !== '',
     nowMs: () => clock.nowMs(),
   })
+  // Only the service needs all of its parts: other commands start in half the time.
+  const { startApp } = await import('./app.ts')
   const app = await startApp(config, { clock, random, log })
   releaseStartMemory()
   return {

@@ -13,6 +13,7 @@ import type { CircuitBreakers } from './gateway/routing/circuit-breakers.ts'
 import type { Providers } from './open-providers.ts'
 import { openRoutePlanner } from './open-routing.ts'
 import type { Storage } from './open-storage.ts'
+import { checkpointFile } from './storage/checkpoint-file.ts'
 import type { ConsoleBackend, ConsoleDesk } from './web/operator/console-desk.ts'
 
 export interface ConsoleNeeds {
@@ -34,7 +35,7 @@ export function openConsoleDesk(config: Config, needs: ConsoleNeeds): ConsoleDes
   const onFailed = (error: unknown): void => log({ event: 'audit_failing', reason: checkpointFailure(error) })
   return {
     accounts: store,
-    audit: new AuditDesk({ store, keys, clock, onFailed }),
+    audit: new AuditDesk({ store, keys, memory: checkpointFile(config.dataDir), clock, onFailed }),
     backends: config.backends.map(consoleBackend),
     controls: store,
     condition: (id) => breakers.condition(id),

@@ -1,8 +1,9 @@
 import type { Checkpoint, CheckpointKeys } from '../domain/checkpoint.ts'
 import { writeLink } from '../domain/audit-chain.ts'
 import type { Clock } from '../domain/clock.ts'
-import { type AuditVerdict, readAll, takeCheckpoint, verifyAudit } from './audit.ts'
-import type { AuditStore } from './ports.ts'
+import { type AuditVerdict, readAll, verifyAudit } from './audit.ts'
+import { signRemembered } from './checkpoints.ts'
+import type { AuditStore, CheckpointMemory } from './ports.ts'
 
 /** Whoever asks for a verification waits so long at most; a longer one goes on, and its end is seen later. */
 const waitMs = 5_000
@@ -21,8 +22,9 @@ export interface AuditReview {
 export interface AuditDeskNeeds {
   readonly store: AuditStore
   readonly keys: CheckpointKeys
+  readonly memory: CheckpointMemory
   readonly clock: Clock
-  /** Told of a verification that could not be made. */
+  /** Told of a verification that could not be made, and of a log that could not be signed. */
   readonly onFailed: (error: unknown) => void
 }
 
@@ -64,10 +66,14 @@ export class AuditDesk {
     timer.cancel()
   }
 
-  /** Signs the log as it stands; undefined where it is empty. @throws AuditBroken */
-  checkpoint(): Promise<Checkpoint | undefined> {
-    const { store, keys, clock } = this.#needs
-    return takeCheckpoint(store, keys, clock.nowMs())
+  /** See `signRemembered`. */
+  async checkpoint(): Promise<Checkpoint | undefined> {
+    try {
+      return await signRemembered(this.#needs, this.#needs.clock.nowMs())
+    } catch (error) {
+      this.#needs.onFailed(error)
+      throw error
+    }
   }
 
   /** The whole log in pieces of many lines, one for each entry, as `audit verify --file` reads it. */

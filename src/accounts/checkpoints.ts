@@ -18,6 +18,20 @@ export interface CheckpointsOptions {
   readonly onFailed: (error: unknown) => void
 }
 
+/**
+ * Signs the log as it stands, where it goes on from the checkpoint in `memory`, and keeps the new one there. Undefined
+ * for an empty log. @throws AuditBroken, and then nothing is signed; what store and memory throw
+ */
+export async function signRemembered(
+  { store, keys, memory }: Pick<CheckpointsOptions, 'store' | 'keys' | 'memory'>,
+  nowMs: number,
+): Promise<Checkpoint | undefined> {
+  const remembered = await memory.read()
+  const taken = await takeCheckpoint(store, keys, nowMs, remembered)
+  if (taken !== undefined && taken.mac !== remembered?.mac) await memory.keep(taken)
+  return taken
+}
+
 /** Signs the log at once, each minute and, by what it gives, at the end, for as long as there is anything new in it. */
 export function startCheckpoints(options: CheckpointsOptions): () => Promise<void> {
   const { store, keys, clock, memory, onSigned, onFailed } = options

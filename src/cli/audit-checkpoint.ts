@@ -1,4 +1,5 @@
-import { AuditBroken, takeCheckpoint } from '../accounts/audit.ts'
+import { AuditBroken } from '../accounts/audit.ts'
+import { signRemembered } from '../accounts/checkpoints.ts'
 import { sealingKeys } from '../config/sealing-keys.ts'
 import { checkpointKeys, writeCheckpoint } from '../domain/checkpoint.ts'
 import type { Command } from './command.ts'
@@ -11,16 +12,18 @@ export const auditCheckpoint: Command = {
   options: [],
   example: 'audit checkpoint > checkpoint.json',
   run: (invocation) =>
-    invocation.withStore(async ({ config, audit }) => {
+    invocation.withStore(async ({ config, audit, checkpoints: memory }) => {
       const keys = checkpointKeys(sealingKeys(config.secrets))
-      const checkpoint = await takeCheckpoint(audit, keys, invocation.ports.clock.nowMs()).catch((error: unknown) => {
-        if (!(error instanceof AuditBroken)) throw error
-        throw new CommandError(
-          exitCodes.failure,
-          `the audit log does not hold at entry ${error.at.sequence}, so it is not signed`,
-          `see why: ${invocation.command('audit verify')}`,
-        )
-      })
+      const checkpoint = await signRemembered({ store: audit, keys, memory }, invocation.ports.clock.nowMs()).catch(
+        (error: unknown) => {
+          if (!(error instanceof AuditBroken)) throw error
+          throw new CommandError(
+            exitCodes.failure,
+            `the audit log does not hold at entry ${error.at.sequence}, so it is not signed`,
+            `see why: ${invocation.command('audit verify')}`,
+          )
+        },
+      )
       if (checkpoint === undefined) return { text: '', json: null, talk: ['The audit log is empty.'] }
       return {
         text: writeCheckpoint(checkpoint),

@@ -60,6 +60,7 @@ export interface Workspace {
   readonly config: Config
   readonly plane: ControlPlane
   readonly audit: AuditStore
+  readonly checkpoints: OpenedStore['checkpoints']
   readonly managed: ManagedPlane
   readonly backends: BackendPlane
   readonly proveQuotas: () => Promise<void>
@@ -178,7 +179,7 @@ export class Invocation {
       defaultPlan: config.defaultPlan,
       graceMs: config.billing?.graceMs ?? 0,
     }
-    const { audit, requests } = opened
+    const { audit, checkpoints, requests } = opened
     const proveQuotas = (): Promise<void> => opened.proveQuotas()
     const { random, clock, pepper } = plane
     const proofs = { store: opened.proofs, random, clock, pepper }
@@ -187,6 +188,7 @@ export class Invocation {
       plane,
       plans,
       audit,
+      checkpoints,
       managed: { ...plane, store: opened.managed },
       backends: { ...plane, store: opened.backends },
       proveQuotas,

@@ -1,7 +1,13 @@
 import type { SealCredential } from '../accounts/upstreams.ts'
 import type { BackendControlStore } from '../accounts/backend-ports.ts'
 import type { BillingStore } from '../accounts/billing/ports.ts'
-import type { AccountStore, AuditStore, IdentityStore, ManagedAccessStore } from '../accounts/ports.ts'
+import type {
+  AccountStore,
+  AuditStore,
+  CheckpointMemory,
+  IdentityStore,
+  ManagedAccessStore,
+} from '../accounts/ports.ts'
 import type { OperatorStore } from '../accounts/operator-ports.ts'
 import type { SupportStore } from '../accounts/support-ports.ts'
 import type { StatusStore } from '../accounts/status-ports.ts'
@@ -30,6 +36,7 @@ export interface RequestReader {
 export interface OpenedStore {
   readonly accounts: AccountStore
   readonly audit: AuditStore
+  readonly checkpoints: CheckpointMemory
   readonly managed: ManagedAccessStore
   readonly backends: BackendControlStore
   /** Rejects where a write to the quotas is not found again behind a fresh connection. */

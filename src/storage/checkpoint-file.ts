@@ -1,4 +1,5 @@
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CheckpointMemory } from '../accounts/ports.ts'
 import { readCheckpoint, writeCheckpoint } from '../domain/checkpoint.ts'
@@ -18,8 +19,14 @@ export function checkpointFile(folder: string): CheckpointMemory {
       }
     },
     async keep(checkpoint) {
-      await writeFile(`${path}.new`, `${writeCheckpoint(checkpoint)}\n`, { mode: ownerOnly, flush: true })
-      await rename(`${path}.new`, path)
+      // The service and a command may write at the same time.
+      const draft = `${path}.${randomUUID()}`
+      try {
+        await writeFile(draft, `${writeCheckpoint(checkpoint)}\n`, { mode: ownerOnly, flush: true })
+        await rename(draft, path)
+      } finally {
+        await rm(draft, { force: true })
+      }
     },
   }
 }

@@ -23,8 +23,9 @@ function deskOver(answer: () => Promise<void>): {
     auditHead: () => Promise.resolve({ sequence: 0, hash: '' }),
     readAudit: () => Promise.resolve([]),
   } as unknown as AuditStore
+  const memory = { read: () => Promise.resolve(undefined), keep: () => Promise.resolve() }
   return {
-    desk: new AuditDesk({ store, keys: madeUpKeys(), clock, onFailed: (error) => void failed.push(error) }),
+    desk: new AuditDesk({ store, keys: madeUpKeys(), memory, clock, onFailed: (error) => void failed.push(error) }),
     clock,
     reads,
     failed,

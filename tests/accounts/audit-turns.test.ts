@@ -47,6 +47,7 @@ test('it is handed out so, too, in pieces of many lines', async () => {
   const desk = new AuditDesk({
     store: logOf(20_000),
     keys: madeUpKeys(),
+    memory: { read: () => Promise.resolve(undefined), keep: () => Promise.resolve() },
     clock: systemClock(),
     onFailed: () => undefined,
   })

@@ -14,6 +14,7 @@ import type { Ticket } from '../../src/domain/tickets.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
 import { planRouteAlone } from '../../src/open-routing.ts'
 import { openStore } from '../../src/open-storage.ts'
+import { checkpointFile } from '../../src/storage/checkpoint-file.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { MemoryIncidents } from '../accounts/memory-incidents.ts'
 import { MemoryStore } from '../accounts/memory-store.ts'
@@ -117,6 +118,7 @@ export class Harness {
           return {
             accounts: store,
             audit: store,
+            checkpoints: checkpointFile(config.dataDir),
             managed: store,
             backends: store,
             billing: store.billing,
@@ -133,6 +135,7 @@ export class Harness {
         return {
           accounts: this.real ?? this.store,
           audit: this.real ?? none,
+          checkpoints: checkpointFile(this.folder),
           managed: this.real ?? none,
           backends: this.real ?? none,
           proveQuotas: () => this.proof(),

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openSqlite } from '../../src/storage/open-sqlite.ts'
+import { replaceAudit } from '../replace-audit.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const timeoutMs = 20_000
@@ -43,6 +44,25 @@ test(
       code: 1,
       out: expect.stringMatching(/^broken at entry 1/) as string,
     })
+  },
+  processes * timeoutMs,
+)
+
+test(
+  'a log that was replaced together with its checkpoints is not signed, neither at the end of a command nor on request',
+  async () => {
+    expect(run('accounts', 'create', 'ada').code).toBe(0)
+    const db = await openSqlite(join(folder, 'data'))
+    await replaceAudit(db)
+    const { code, err } = run('accounts', 'suspend', 'ada')
+    expect([code, err]).toEqual([0, expect.stringContaining('warning: the audit log does not hold')])
+    expect(run('audit', 'checkpoint')).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringContaining('the audit log does not hold at entry 1') as string,
+    })
+    expect((await sql`select * from audit_checkpoints`.execute(db)).rows).toEqual([])
+    await db.destroy()
   },
   processes * timeoutMs,
 )

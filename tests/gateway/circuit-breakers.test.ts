@@ -45,6 +45,13 @@ describe('a circuit breaker', () => {
     expect(breakers.availability('a')).toEqual({ usable: false, reason: 'rate', untilMs, isLastResort: false })
   })
 
+  test.each([-3_600_000, 3_600_000])('a wall clock that is set by %d ms changes nothing about the wait', (stepMs) => {
+    const { clock, breakers } = opened()
+    failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 20_000 }))
+    clock.step(stepMs)
+    expect(waitOf(breakers, clock)).toBe(20_000)
+  })
+
   test('rejected credentials open it for a minute', () => {
     const { clock, breakers } = opened()
     failOnce(breakers, 'a', new UpstreamError('rejected_credentials'))

@@ -3,7 +3,9 @@ import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
 import { RecentTroubles } from '../../src/accounts/recent-troubles.ts'
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import { findTroubles } from '../../src/web/operator/troubles.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import type { WebParts } from '../../src/web/web-parts.ts'
+import { replaceAudit } from '../replace-audit.ts'
 import type { Service } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
@@ -43,6 +45,25 @@ describe('the overview', () => {
     expect(down).not.toContain('nothing waits for you')
     // The log says it too, once and not for each request.
     expect(service.events.filter(({ event }) => event === 'backend_down').length).toBe(1)
+  })
+})
+
+describe('an audit log that was replaced together with its checkpoints', () => {
+  test('is not signed for an operator, and the overview says so', async () => {
+    expect((await admin.post('/operator/audit/checkpoint')).headers.get('content-disposition')).toContain('attachment')
+    const db = await openSqlite(service.config.dataDir)
+    await replaceAudit(db)
+    await db.destroy()
+    const plane = { ...service.plane, store: service.store }
+    await openIncident(plane, { title: 'Made up', impact: 'minor', text: 'Looking.' })
+    const refused = await admin.post('/operator/audit/checkpoint')
+    expect(await refused.text()).toContain('so it is not signed')
+    expect(await service.store.listCheckpoints(5)).toEqual([])
+    expect(service.events).toContainEqual({
+      event: 'audit_failing',
+      reason: expect.stringMatching(/^broken:/) as string,
+    })
+    expect(await overview()).toMatch(/The audit log cannot be verified or signed \(broken:/)
   })
 })
 
