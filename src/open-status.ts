@@ -1,45 +1,31 @@
-import { StatusBoard, type BackendState } from './accounts/status-board.ts'
+import { StatusBoard } from './accounts/status-board.ts'
 import { publicBackends, type Config } from './config/config.ts'
 import { failureName } from './domain/bugs.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
-import type { CircuitBreakers, PassedByReason } from './gateway/routing/circuit-breakers.ts'
+import type { CircuitBreakers } from './gateway/routing/circuit-breakers.ts'
 import type { Readiness } from './http/api.ts'
 import type { Storage } from './open-storage.ts'
-
-/** What everybody is told of a backend that is not asked. */
-const wordsOf: Readonly<Record<PassedByReason, BackendState>> = {
-  credentials: 'rejected',
-  rate: 'cooling',
-  failing: 'cooling',
-  drained: 'withdrawn',
-  quarantined: 'withdrawn',
-}
 
 export interface StatusNeeds {
   readonly storage: Storage
   readonly clock: Clock
   readonly log: EventLog
   readonly readiness: () => Readiness
-  readonly breakers: Pick<CircuitBreakers, 'availability'>
+  readonly breakers: Pick<CircuitBreakers, 'condition'>
 }
 
 /** The board behind the status page: told by the log, kept in the storage. */
 export function openStatus(config: Config, { storage, clock, log, readiness, breakers }: StatusNeeds): StatusBoard {
   const { profiles, backends } = config
   const reasons = (): readonly string[] => readiness().reasons
-  const stateOf = (id: string): BackendState => {
-    const found = breakers.availability(id)
-    if (found.usable) return 'usable'
-    return wordsOf[found.reason]
-  }
   return new StatusBoard({
     clock,
     store: storage.store,
     profiles,
     backends: publicBackends(config).map(({ id }) => id),
     configured: backends.map(({ id }) => id),
-    stateOf,
+    condition: (id) => breakers.condition(id),
     reasons,
     onFailed: (error) => log({ event: 'store_failing', reason: failureName(error) }),
   })

@@ -1,7 +1,8 @@
 import type { Clock } from '../domain/clock.ts'
 import { errorCatalog } from '../domain/errors.ts'
 import type { ServiceEvent } from '../domain/events.ts'
-import type { HourCount } from '../domain/backend-condition.ts'
+import type { BackendCondition, HourCount } from '../domain/backend-condition.ts'
+import { describeBackend } from '../domain/backend-words.ts'
 import { HourTally } from '../domain/hour-tally.ts'
 import {
   indicatorOf,
@@ -29,9 +30,6 @@ const dayMs = 86_400_000
 const incidentDays = 14
 const maxIncidents = 50
 
-/** How a backend does just now, as the data plane knows it; `withdrawn` by an operator. */
-export type BackendState = 'usable' | 'cooling' | 'rejected' | 'withdrawn'
-
 /** The profiles and backends that everybody may see, and how they do. */
 export interface StatusBoardParts {
   readonly clock: Clock
@@ -41,7 +39,8 @@ export interface StatusBoardParts {
   readonly backends: readonly string[]
   /** All that are configured, also those that nobody is shown. */
   readonly configured: readonly string[]
-  readonly stateOf: (backendId: string) => BackendState
+  /** The state of a backend in this process. */
+  readonly condition: (backendId: string) => Pick<BackendCondition, 'state' | 'reason' | 'isTroubled'>
   /** Why the API would not take requests; empty where it does. */
   readonly reasons: () => readonly string[]
   readonly onFailed: (error: unknown) => void
@@ -144,7 +143,7 @@ export class StatusBoard implements AsyncDisposable {
   }
 
   async #look(nowMs: number): Promise<ServiceStatus> {
-    const { store, profiles, backends, reasons, stateOf } = this.#parts
+    const { store, profiles, backends, reasons, condition } = this.#parts
     const days = shownDays(nowMs)
     const [kept, incidents] = await Promise.all([
       store.listUptime(days[0]!),
@@ -162,41 +161,22 @@ export class StatusBoard implements AsyncDisposable {
         return { kind: 'profile', name: id, state: this.#profileState(id), note, days: daysOf('profile', id) }
       }),
       ...backends.map((name): StatusComponent => {
-        const state = stateOf(name)
-        return {
-          kind: 'backend',
-          name,
-          state: backendStates[state],
-          note: backendNotes[state],
-          days: daysOf('backend', name),
-        }
+        const { component, note } = describeBackend(condition(name), this.lastHour(name))
+        return { kind: 'backend', name, state: component, note, days: daysOf('backend', name) }
       }),
     ]
     return { atMs: nowMs, indicator: indicatorOf(components, incidents), components, incidents }
   }
 
   #profileState(id: string): ComponentState {
-    const { profiles, backends, stateOf } = this.#parts
+    const { profiles, backends, condition } = this.#parts
     const behind =
       profiles.find((profile) => profile.id === id)?.backends.filter((name) => backends.includes(name)) ?? []
     if (behind.length === 0) return 'operational'
-    const usable = behind.filter((name) => stateOf(name) === 'usable').length
+    const usable = behind.filter((name) => ['closed', 'half_open'].includes(condition(name).state)).length
     if (usable === 0) return 'down'
     return usable * 2 < behind.length ? 'degraded' : 'operational'
   }
-}
-
-const backendStates: Readonly<Record<BackendState, ComponentState>> = {
-  usable: 'operational',
-  cooling: 'down',
-  rejected: 'down',
-  withdrawn: 'maintenance',
-}
-const backendNotes: Readonly<Record<BackendState, string | undefined>> = {
-  usable: undefined,
-  cooling: 'failed, and is left alone for a while',
-  rejected: 'refuses its credential',
-  withdrawn: 'taken out of use by the operator for a while',
 }
 
 function shareOf(counts: readonly UptimeCount[], of: Pick<UptimeCount, 'kind' | 'name' | 'day'>): number | undefined {

@@ -1,4 +1,5 @@
 import type { BackendControl } from '../domain/backend-controls.ts'
+import { describeBackend } from '../domain/backend-words.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import { failedBackends } from '../domain/upstream.ts'
 import type { Command } from './command.ts'
@@ -31,7 +32,7 @@ export const backendsList: Command = {
           looked.length === maxLooked && recent.length === maxLooked
             ? `Answered and failed are counted in the latest ${maxLooked} requests.`
             : 'Answered and failed are counted in the requests of the last hour.',
-          'What the running service leaves alone by itself is in its memory: see /operator/backends of the web app.',
+          'Circuit breakers are in the memory of the running service: see /operator/backends in the web app.',
           `Next: ${invocation.command('backends drain BACKEND')}`,
         ],
       }
@@ -56,7 +57,12 @@ function lookAt(backend: string, controls: readonly BackendControl[], records: r
 
 function writeRow({ backend, holds, answered, failed }: BackendRow): readonly string[] {
   const [hold] = holds
-  const state = holds.length === 0 ? 'in use' : holds.map(({ kind }) => kind).join(', ')
+  const states =
+    holds.length === 0 ? (['closed'] as const) : holds.map(({ kind }) => (kind === 'released' ? 'closed' : kind))
+  const counted = { answered, failed }
+  const state = states
+    .map((each) => describeBackend({ state: each, reason: undefined, isTroubled: false }, counted).words)
+    .join(', ')
   return [
     backend,
     state,

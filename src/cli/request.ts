@@ -2,6 +2,7 @@ import { uuidOf } from '../domain/ids.ts'
 import type { ProviderError } from '../domain/provider-error.ts'
 import { priceBook, requestCostUsd, writeUsd } from '../domain/request-cost.ts'
 import type { RequestRecord } from '../domain/requests.ts'
+import { describeLeftOut } from '../domain/route-words.ts'
 import { terminalLine } from '../domain/safe-text.ts'
 import type { Command } from './command.ts'
 import { CommandError, exitCodes } from './failures.ts'
@@ -74,6 +75,10 @@ function writeRecord(record: RequestRecord, errors: readonly ProviderError[], co
       [attempt.backend, attempt.outcome, attempt.status, `${Math.round(attempt.ms)} ms`, attempt.upstreamRequestId]
         .filter((part) => part !== undefined)
         .join(', '),
+    ]),
+    ...(record.passedBy ?? []).map(({ backend, reason }) => [
+      'skipped',
+      `${backend}: ${describeLeftOut({ reason, untilMs: undefined }, 0)}`,
     ]),
   ]
   const said = errors.map(({ backend, text }) => `${terminalLine(backend)} said: ${terminalLine(text)}`)

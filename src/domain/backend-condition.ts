@@ -4,6 +4,15 @@ import type { AttemptOutcome } from './upstream.ts'
 /** Why a backend's circuit breaker is open (contract 5.2, 5.4, 9.3). */
 export type OpenReason = 'credentials' | 'rate' | 'failing'
 
+/** Why a backend is not asked: its breaker is open, or an operator keeps it out. */
+export type PassedByReason = OpenReason | HoldKind
+
+/** A backend that a request did not ask, by a category that callers may read (contract 3.1). */
+export interface PassedBy {
+  readonly backend: string
+  readonly reason: PassedByReason
+}
+
 /** The state of a backend in one running process: of its circuit breaker, or the operator's hold that overrides it. */
 export interface BackendCondition {
   readonly backendId: string

@@ -1,3 +1,4 @@
+import type { PassedBy } from './backend-condition.ts'
 import type { ErrorCode } from './errors.ts'
 import type { FusionRecord } from './fusion-record.ts'
 import type { Attempt } from './upstream.ts'
@@ -22,6 +23,8 @@ export interface RequestOutcome {
   /** Units of the month that were charged: 0 or the opening's units (contract 4.3). */
   readonly charged: number
   readonly attempts: readonly Attempt[]
+  /** Backends that came before the one that answered, or all where none did, and were kept out; absent where there were none. */
+  readonly passedBy?: readonly PassedBy[]
   readonly usage?: Usage
   readonly errorCode?: ErrorCode | 'client_closed'
   readonly firstContentMs?: number

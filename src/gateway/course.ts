@@ -35,7 +35,8 @@ export interface CourseEnd {
 export class Course {
   readonly #parts: CourseParts
   readonly #of: CourseOf
-  readonly #failover: Pick<Failover, 'attempts' | 'current' | 'retryCount' | 'firstContent' | 'release'>
+  readonly #failover: Pick<Failover, 'attempts' | 'current' | 'retryCount' | 'firstContent' | 'release'> &
+    Partial<Pick<Failover, 'passedBy'>>
   readonly #startedMs: number
   #deadline: Timer | undefined
   #silence: Timer | undefined
@@ -253,13 +254,14 @@ export class Course {
   }
 
   #outcome(charged: number, errorCode?: RequestOutcome['errorCode']): RequestOutcome {
-    const { current, attempts } = this.#failover
+    const { current, attempts, passedBy } = this.#failover
     const usage =
       current !== undefined && this.#firstContentMs !== undefined ? usageOf(current.lane, this.#of.request) : undefined
     return {
       charged,
       attempts,
       totalMs: Math.round(this.#elapsedMs()),
+      ...(passedBy === undefined ? {} : { passedBy }),
       ...(usage === undefined ? {} : { usage }),
       ...this.#of.fused?.trail,
       ...(errorCode === undefined ? {} : { errorCode }),

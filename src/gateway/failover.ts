@@ -1,3 +1,4 @@
+import type { PassedBy } from '../domain/backend-condition.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { Conversation } from '../domain/conversation.ts'
 import { ServiceError } from '../domain/errors.ts'
@@ -40,6 +41,8 @@ interface FailoverOf {
 export class Failover {
   /** What became of every attempt so far, in order. */
   readonly attempts: Attempt[] = []
+  /** Backends that were kept out when the choice fell, in their order; undefined where there were none. */
+  passedBy: readonly PassedBy[] | undefined
   /** The attempt that is being waited for or has answered. */
   current: AttemptRun | undefined
   readonly #parts: FailoverParts
@@ -89,7 +92,10 @@ export class Failover {
     let refusal: ServiceError | undefined
     for (;;) {
       const backend = this.#nextBackend()
-      if (backend === undefined) throw refusal ?? this.#exhausted()
+      if (backend === undefined) {
+        this.#notePassedBy(this.#backends)
+        throw refusal ?? this.#exhausted()
+      }
       let written: WrittenBody
       try {
         written = this.#bodyFor(backend)
@@ -102,7 +108,11 @@ export class Failover {
       }
       this.#asked += 1
       const answered = await this.#ask(backend, written)
-      if (answered instanceof AttemptRun) return answered
+      if (answered instanceof AttemptRun) {
+        const place = this.#backends.indexOf(backend)
+        if (place > 0) this.#notePassedBy(this.#backends.slice(0, place))
+        return answered
+      }
       refusal = answered
     }
   }
@@ -111,6 +121,12 @@ export class Failover {
   release(): void {
     if (this.#budgetOf !== undefined) this.#parts.budget.giveBack(this.#asker.accountId, this.#budgetOf.id)
     this.#budgetOf = undefined
+  }
+
+  #notePassedBy(backends: readonly Backend[]): void {
+    const { passedBy } = this.#candidates.exhausted(backends)
+    const unasked = passedBy.filter(({ backend }) => !this.attempts.some((attempt) => attempt.backend === backend))
+    if (unasked.length > 0) this.passedBy = unasked
   }
 
   /** Whether a backend that stays silent can be left for another. */
@@ -222,7 +238,7 @@ export class Failover {
     const { soonestMs, passedBy } = this.#candidates.exhausted(this.#backends)
     const retryCount = this.retryCount
     const tried = this.attempts.map(({ outcome }) => outcome)
-    const unasked = passedBy.filter(({ backend }) => !this.attempts.some((attempt) => attempt.backend === backend))
+    const unasked = this.passedBy ?? []
     if (unasked.length === 0 && !this.#candidates.hasUsable) {
       if (this.#lacking !== undefined && !this.#isUndecided)
         return notCapable(this.#lacking, profile, this.#request.format)

@@ -52,6 +52,7 @@ const outcomeColumns = [
   'first_content_ms',
   'total_ms',
   'fusions',
+  'passed_by',
 ]
 
 /** The kinds of records by number: how many cells follow, and the statement that takes them. */

@@ -85,6 +85,7 @@ function writeOutcomeCells(result: RequestOutcome, dueMark: number | null, into:
   const row = outcomeColumns(result)
   into.push(row.charged, dueMark, row.attempts, row.input_tokens, row.output_tokens, row.cached_tokens)
   into.push(row.reasoning_tokens, row.usage_source, row.error_code, row.first_content_ms, row.total_ms, row.fusions)
+  into.push(row.passed_by)
 }
 
 /** What the records of `writeRecords` change in the account's units of the month. */

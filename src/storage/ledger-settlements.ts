@@ -77,7 +77,8 @@ async function writeOutcome(db: Kysely<Tables>, { id, outcome }: Settlement): Pr
         input_tokens = ${row.input_tokens}, output_tokens = ${row.output_tokens},
         cached_tokens = ${row.cached_tokens}, reasoning_tokens = ${row.reasoning_tokens},
         usage_source = ${row.usage_source}, error_code = ${row.error_code},
-        first_content_ms = ${row.first_content_ms}, total_ms = ${row.total_ms}, fusions = ${row.fusions}
+        first_content_ms = ${row.first_content_ms}, total_ms = ${row.total_ms}, fusions = ${row.fusions},
+        passed_by = ${row.passed_by}
       where id = ${id} and state = 'open'
       returning account_id, period_id, units - charged as back
     )

@@ -290,4 +290,5 @@ export const migrations: readonly Migration[] = [
     ],
   },
   storedBytesMigration,
+  { name: '017-passed-by', statements: [`alter table requests add column passed_by text`] },
 ]

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import type { PassedBy } from '../domain/backend-condition.ts'
 import { boundRecord, type FusionRecord } from '../domain/fusion-record.ts'
 import { lowestIdAt } from '../domain/ids.ts'
 import type { RequestOutcome, RequestRecord, RequestState } from '../domain/requests.ts'
@@ -8,6 +9,8 @@ import type { RequestRow, Tables } from './schema.ts'
 
 /** Deliberations that one record holds. */
 const maxFusions = 8
+/** Backends that were kept out, of one record. */
+const maxPassedBy = 32
 
 /** Which records to list: newest first, those before `beforeId` when it is given. */
 export interface RequestSelection {
@@ -103,6 +106,7 @@ export function outcomeColumns(outcome: RequestOutcome) {
     first_content_ms: outcome.firstContentMs === undefined ? null : Math.round(outcome.firstContentMs),
     total_ms: Math.round(outcome.totalMs),
     fusions: outcome.fusions === undefined ? null : writeFusions(outcome.fusions),
+    passed_by: outcome.passedBy === undefined ? null : JSON.stringify(outcome.passedBy.slice(0, maxPassedBy)),
   }
 }
 
@@ -135,6 +139,7 @@ export function readRequest(row: RequestRow): RequestRecord {
     ...(row.usage_source === null ? undefined : { usage: readUsage(row) }),
     ...(row.error_code === null ? undefined : { errorCode: row.error_code as NonNullable<RequestRecord['errorCode']> }),
     ...(row.first_content_ms === null ? undefined : { firstContentMs: row.first_content_ms }),
+    ...(row.passed_by === null ? undefined : { passedBy: JSON.parse(row.passed_by) as PassedBy[] }),
     ...(row.fusions === null ? undefined : { fusions: JSON.parse(row.fusions) as FusionRecord[] }),
   }
 }

@@ -104,6 +104,8 @@ export interface RequestRow {
    */
   due_mark: number | null
   attempts: string | null
+  /** Backends that were kept out, and why, JSON. */
+  passed_by: string | null
   input_tokens: number | null
   output_tokens: number | null
   cached_tokens: number | null

@@ -39,7 +39,8 @@ const notices = {
   'backend-drained': 'It is drained: no new request goes there within a second. What runs there goes on to its end.',
   'backend-undrained': 'It takes requests again, within a second.',
   'backend-quarantined': 'It is quarantined: no new request goes there within a second.',
-  'backend-released': 'It is released, and asked again within a second.',
+  'backend-released':
+    'Its quarantine and circuit breaker end on every server within a second. A drain stays until you end it.',
   'managed-on': 'The switch is on. It serves while the three checks hold.',
   'managed-off': 'The switch is off. Nobody is served through managed access within a second.',
   'resale-recorded': 'The agreement is recorded.',

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
-import { StatusBoard, type BackendState } from '../../src/accounts/status-board.ts'
+import type { BackendCondition } from '../../src/domain/backend-condition.ts'
+import { StatusBoard } from '../../src/accounts/status-board.ts'
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import { shareOver } from '../../src/domain/service-status.ts'
 import { systemRandom } from '../../src/domain/random.ts'
@@ -11,7 +12,9 @@ type RequestEvent = Extract<ServiceEvent, { event: 'request' }>
 
 let clock: SkippingClock
 let store: MemoryIncidents
-let states: Record<string, BackendState>
+let states: Record<string, Partial<BackendCondition>>
+const failing = { state: 'open', reason: 'failing' } as const
+const rejected = { state: 'open', reason: 'credentials' } as const
 let reasons: string[]
 let failures: unknown[]
 let board: StatusBoard
@@ -31,7 +34,7 @@ beforeEach(() => {
     ],
     backends: ['alpha', 'beta', 'gamma'],
     configured: ['alpha', 'beta', 'gamma', 'private'],
-    stateOf: (id) => states[id] ?? 'usable',
+    condition: (id) => ({ state: 'closed', reason: undefined, isTroubled: false, ...states[id] }),
     reasons: () => reasons,
     onFailed: (error) => void failures.push(error),
   })
@@ -86,13 +89,13 @@ describe('what is counted', () => {
   })
 
   test('what an operator took out is no trouble of the service, while others serve', async () => {
-    states['alpha'] = 'withdrawn'
+    states['alpha'] = { state: 'drained', reason: 'drained' }
     expect([(await read()).indicator, await stateOf('alpha'), await stateOf('p')]).toEqual([
       'none',
       'maintenance',
       'operational',
     ])
-    for (const name of ['alpha', 'beta', 'gamma']) states[name] = 'withdrawn'
+    for (const name of ['alpha', 'beta', 'gamma']) states[name] = { state: 'drained', reason: 'drained' }
     await clock.skip(10_000)
     expect([(await read()).indicator, await stateOf('p')]).toEqual(['major', 'down'])
   })
@@ -112,7 +115,7 @@ describe('what is counted', () => {
     note({ outcome: 'server_is_overloaded', upstream: 'up_mine', failed: ['up_mine'] })
     note({ outcome: 'server_is_overloaded', upstream: undefined, attempts: 0 })
     expect(await shareOf('profile', 'p')).toBeUndefined()
-    states = { alpha: 'cooling', beta: 'cooling', gamma: 'rejected' }
+    states = { alpha: failing, beta: failing, gamma: rejected }
     note({ outcome: 'server_is_overloaded', upstream: undefined, attempts: 0 })
     expect(await shareOf('profile', 'p')).toBe(0)
   })
@@ -146,15 +149,15 @@ describe('what is counted', () => {
 describe('how it does now', () => {
   test('a profile works while any backend is usable, and the whole is as bad as its worst part', async () => {
     expect([await stateOf('p'), (await read()).indicator]).toEqual(['operational', 'none'])
-    states = { alpha: 'cooling' }
+    states = { alpha: failing }
     expect([await stateOf('p'), await stateOf('alpha'), (await read()).indicator]).toEqual([
       'operational',
       'down',
       'minor',
     ])
-    states = { alpha: 'cooling', beta: 'rejected' }
+    states = { alpha: failing, beta: rejected }
     expect(await stateOf('p')).toBe('degraded')
-    states = { alpha: 'cooling', beta: 'rejected', gamma: 'cooling' }
+    states = { alpha: failing, beta: rejected, gamma: failing }
     expect([await stateOf('p'), await stateOf('own'), (await read()).indicator]).toEqual([
       'down',
       'operational',

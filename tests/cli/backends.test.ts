@@ -53,7 +53,9 @@ test('the list says how each answered in the last hour, and that it knows no mor
   )
   const { out, err } = await harness.say('backends', 'list')
   expect(out).toMatch(/simulated-alpha +in use +1 +1/)
-  expect(err).toContain('in its memory')
+  expect(err).toContain('in the memory of the running service')
+  for (let failed = 0; failed < 4; failed++) harness.records.push(record('timeout', 5))
+  expect((await harness.say('backends', 'list')).out).toMatch(/simulated-alpha +in use, fails often +1 +5/)
 })
 
 test.each([

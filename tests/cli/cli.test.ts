@@ -498,6 +498,11 @@ describe('requests', () => {
     })
   })
 
+  test('of a request that skipped backends says which, and why', async () => {
+    cli.records.push({ ...record, passedBy: [{ backend: 'b-0', reason: 'rate' }] })
+    expect((await cli.say('request', 'req_1')).out).toMatch(/^skipped +b-0: its provider limits our rate$/m)
+  })
+
   test('a deliberated one is shown with its decision, its costs and the end of every sub-call', async () => {
     const usage = {
       inputTokens: 200,

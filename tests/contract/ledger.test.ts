@@ -49,6 +49,7 @@ function openingOf(changes: Partial<RequestOpening> = {}): RequestOpening {
 const answered: RequestOutcome = {
   charged: 1,
   attempts: [{ backend: 'b-1', outcome: 'answered', status: 200, ms: 12, upstreamRequestId: 'up-1' }],
+  passedBy: [{ backend: 'b-0', reason: 'rate' }],
   usage: { inputTokens: 3, outputTokens: 4, cachedTokens: 1, reasoningTokens: 2, source: 'counted' },
   firstContentMs: 7,
   totalMs: 12,

@@ -25,6 +25,7 @@ export function requestRow(id: string, admittedAtMs: number, changes: Partial<Re
     first_content_ms: null,
     total_ms: 5,
     fusions: null,
+    passed_by: null,
     ...changes,
   }
 }

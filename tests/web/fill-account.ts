@@ -42,6 +42,7 @@ async function fillPast({ config, account, store }: Service): Promise<void> {
           first_content_ms: isFailed ? null : 320,
           total_ms: 1250,
           fusions: null,
+          passed_by: null,
         }
         await db.insertInto('requests').values(row).execute()
       }

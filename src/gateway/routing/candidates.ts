@@ -1,15 +1,10 @@
+import type { PassedBy } from '../../domain/backend-condition.ts'
 import type { Backend } from '../ports.ts'
 import type { Asker } from './backend-breakers.ts'
-import type { CircuitBreakers, PassedByReason } from './circuit-breakers.ts'
+import type { CircuitBreakers } from './circuit-breakers.ts'
 
 /** Each backend once, at most this many of them (contract 5.2). */
 export const maxAttempts = 3
-
-/** A backend that is not asked now, by a category that callers may read. */
-interface PassedBy {
-  readonly backend: string
-  readonly reason: PassedByReason
-}
 
 /** Why no backend was left, for the error that says so. */
 export interface Exhausted {

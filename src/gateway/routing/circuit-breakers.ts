@@ -1,5 +1,5 @@
-import type { BackendCondition, OpenReason } from '../../domain/backend-condition.ts'
-import type { Hold, HoldKind } from '../../domain/backend-controls.ts'
+import type { BackendCondition, PassedByReason } from '../../domain/backend-condition.ts'
+import type { Hold } from '../../domain/backend-controls.ts'
 import { BoundedMap } from '../../domain/bounded-map.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { EventLog } from '../../domain/events.ts'
@@ -9,9 +9,6 @@ import { CircuitBreaker } from './circuit-breaker.ts'
 
 /** Backends remembered; the one asked first is forgotten first. */
 const maxBackends = 10_000
-
-/** Why a backend is not asked: its breaker is open, or an operator keeps it out. */
-export type PassedByReason = OpenReason | HoldKind
 
 /** Whether a backend may be asked now. `untilMs` is epoch milliseconds, `Infinity` where only an operator ends it. */
 export type Availability =

@@ -1,3 +1,4 @@
+import type { BackendCondition } from '../../domain/backend-condition.ts'
 import type { Backend } from '../ports.ts'
 import type { CircuitBreakers } from './circuit-breakers.ts'
 
@@ -11,7 +12,7 @@ export interface BackendCount {
   readonly rejected: number
   /** Only pretend to be models. */
   readonly simulated: number
-  /** Would be asked, and failed the last request that reached them. */
+  /** Would be asked, and failed the last request that reached them, or often. */
   readonly failing: number
 }
 
@@ -24,6 +25,11 @@ export function countBackends(profile: string, backends: readonly Backend[], bre
     usable: known.filter(({ usable }) => usable).length,
     rejected: known.filter((one) => !one.usable && one.reason === 'credentials').length,
     simulated: backends.filter(({ simulated }) => simulated).length,
-    failing: backends.filter(({ id }, index) => known[index]!.usable && breakers.condition(id).failures > 0).length,
+    failing: backends.filter(({ id }, index) => known[index]!.usable && isFailing(breakers.condition(id))).length,
   }
+}
+
+/** It failed the last request, or often. */
+function isFailing({ failures, isTroubled }: BackendCondition): boolean {
+  return failures > 0 || isTroubled
 }

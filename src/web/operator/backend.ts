@@ -3,6 +3,7 @@ import { controlBackend, type BackendOrder } from '../../accounts/backend-contro
 import { AccountsError } from '../../accounts/refusals.ts'
 import { holdReasons, type BackendControl, type HoldReason } from '../../domain/backend-controls.ts'
 import type { BackendCondition } from '../../domain/backend-condition.ts'
+import { describeBackend } from '../../domain/backend-words.ts'
 import { describeLeftOut } from '../../domain/route-words.ts'
 import { hasRole, operatorActions } from '../../domain/operators.ts'
 import { operatorControlOf } from '../control.ts'
@@ -19,7 +20,7 @@ import { consolePage } from './console-page.ts'
 import { nameOperator, operatorEmails } from './operator-emails.ts'
 import { hourWords, servesWords } from './backends.ts'
 import type { ConsoleBackend } from './console-desk.ts'
-import { standing, standingTag, stateWords } from './state-words.ts'
+import { standing, standingTag } from './state-words.ts'
 
 const path = '/operator/backends/:backendId'
 const { see, steerBackend } = operatorActions
@@ -85,11 +86,12 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
   return consolePage(visit, {
     title: backend.id,
     above: trail({ path: '/operator/backends', name: 'Backends' }),
-    lead: html`${standingTag(condition)} ${backend.simulated ? html`<span class="tag">simulated</span>` : ''}`,
+    lead: html`${standingTag(condition, desk.lastHour(backend.id))}
+    ${backend.simulated ? html`<span class="tag">simulated</span>` : ''}`,
     status: problem === undefined ? 200 : 422,
     problem,
     body: html`<section class="card">
-        <h2>How it stands</h2>
+        <h2>State</h2>
         <dl class="facts">
           ${facts(condition, controls, emails).map(([name, value]) => fact(name, value))}
           ${fact('Last hour', hourWords(desk.lastHour(backend.id)))}
@@ -132,7 +134,7 @@ function facts(
       : [
           [
             'State',
-            html`${stateWords[state]} since ${writeMinute(sinceMs)}:
+            html`${describeBackend(condition).words} since ${writeMinute(sinceMs)}:
             ${reason === undefined ? '' : describeLeftOut({ reason }, 0)}. One request tries it again from
             ${writeMinute(untilMs)} on.`,
           ] as const,
@@ -169,14 +171,21 @@ function steering(
       }
       ${
         isHeld('quarantined')
-          ? letGo(visit, `${id}/release`, 'Release', 'The quarantine ends, and it is asked again.')
+          ? letGo(
+              visit,
+              `${id}/release`,
+              'Release',
+              isHeld('drained')
+                ? 'Ends the quarantine. It stays drained.'
+                : 'Ends the quarantine: it gets requests again within a second.',
+            )
           : html`${
               isOpen
                 ? letGo(
                     visit,
                     `${id}/release`,
                     'Ask it again now',
-                    'Ends what the service decided by itself: the next request goes there.',
+                    'Closes its circuit breaker on every server within a second. If the next requests fail too, it opens again.',
                   )
                 : ''
             }

@@ -24,7 +24,8 @@ async function showBackends(visit: OperatorVisit): Promise<Response> {
   const { shown, nav } = partOf(desk.backends, { path, query: visit.query, name: 'from', perPage })
   const rows = shown.map((backend) => {
     const condition = standing(desk.condition(backend.id), controls)
-    return row(backend, standingTag(condition), desk.lastHour(backend.id))
+    const hour = desk.lastHour(backend.id)
+    return row(backend, standingTag(condition, hour), hour)
   })
   return consolePage(visit, {
     title: 'Backends',
@@ -33,7 +34,7 @@ async function showBackends(visit: OperatorVisit): Promise<Response> {
         rows.length === 0
           ? html`<p class="empty">The configuration has none.</p>`
           : html`<section class="card">
-              <h2>How they stand</h2>
+              <h2>State</h2>
               <ul class="rows">
                 ${rows}
               </ul>

@@ -43,7 +43,7 @@ function card({ parts }: OperatorVisit, profile: Profile, controls: readonly Bac
               (backend) =>
                 html`<li>
                   <a href="/operator/backends/${backend}">${backend}</a>
-                  ${standingTag(standing(parts.desk.condition(backend), controls))}
+                  ${standingTag(standing(parts.desk.condition(backend), controls), parts.desk.lastHour(backend))}
                 </li>`,
             )}
           </ol>`

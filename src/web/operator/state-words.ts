@@ -1,25 +1,8 @@
 import { html } from 'hono/html'
-import type { BackendCondition } from '../../domain/backend-condition.ts'
+import type { BackendCondition, HourCount } from '../../domain/backend-condition.ts'
 import { holdsOf, type BackendControl } from '../../domain/backend-controls.ts'
+import { describeBackend } from '../../domain/backend-words.ts'
 import type { Html } from '../layout.ts'
-
-type State = BackendCondition['state']
-
-const tones: Readonly<Record<State, 'good' | 'warn' | 'bad'>> = {
-  closed: 'good',
-  open: 'bad',
-  half_open: 'warn',
-  quarantined: 'bad',
-  drained: 'warn',
-}
-/** The state of a backend in words, wherever operators read it. */
-export const stateWords: Readonly<Record<State, string>> = {
-  closed: 'in use',
-  open: 'not asked',
-  half_open: 'being tried',
-  quarantined: 'quarantined',
-  drained: 'drained',
-}
 
 /**
  * The state of a backend as operators read it. What they decided is read from the store: a server follows within a second,
@@ -39,7 +22,7 @@ export function standing(condition: BackendCondition, controls: readonly Backend
 }
 
 /** The state of a backend as a tag behind its name. */
-export function standingTag({ state, isTroubled }: Pick<BackendCondition, 'state' | 'isTroubled'>): Html {
-  if (state === 'closed' && isTroubled) return html`<span class="tag warn">in use, fails often</span>`
-  return html`<span class="tag ${tones[state]}">${stateWords[state]}</span>`
+export function standingTag(condition: BackendCondition, hour: HourCount): Html {
+  const { tone, words } = describeBackend(condition, hour)
+  return html`<span class="tag ${tone}">${words}</span>`
 }

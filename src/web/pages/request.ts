@@ -4,6 +4,7 @@ import { embeddingsFormatId } from '../../domain/format-id.ts'
 import type { ProviderError } from '../../domain/provider-error.ts'
 import { requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
+import { describeLeftOut } from '../../domain/route-words.ts'
 import type { Attempt } from '../../domain/upstream.ts'
 import { download } from '../download.ts'
 import { fusionCard } from '../fusion-card.ts'
@@ -53,7 +54,7 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
       </section>
       <section class="card">
         <h2>Attempts</h2>
-        ${attemptTable(record.attempts, names)}
+        ${attemptTable(record.attempts, names)} ${passedByList(record.passedBy, names)}
       </section>
       ${providerErrors(errors, names)} ${(record.fusions ?? []).map((fusion) => fusionCard(fusion, names))}
       <p class="actions">
@@ -126,6 +127,19 @@ function providerErrors(errors: readonly ProviderError[], names: Names): Html | 
     </dl>
     <p class="faint">Only your account can see these messages. They are deleted after 7 days.</p>
   </section>`
+}
+
+/** The backends that were kept out, and why. */
+function passedByList(passedBy: RequestRecord['passedBy'] = [], names: Names): Html | string {
+  if (passedBy.length === 0) return ''
+  return html`<h3>Skipped backends</h3>
+    <dl class="facts">
+      ${passedBy.map(
+        ({ backend, reason }) =>
+          html`<dt>${names.backend(backend)}</dt>
+            <dd>${describeLeftOut({ reason, untilMs: undefined }, 0)}</dd>`,
+      )}
+    </dl>`
 }
 
 function attemptTable(attempts: readonly Attempt[], names: Names): Html {
