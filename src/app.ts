@@ -21,6 +21,7 @@ import { CircuitBreakers } from './gateway/routing/circuit-breakers.ts'
 import { KeyDirectory } from './gateway/key-directory.ts'
 import type { Ledger } from './gateway/ports.ts'
 import { ProviderErrors } from './gateway/provider-errors.ts'
+import { Conversations } from './gateway/conversations.ts'
 import { StoredResponses } from './gateway/stored-responses.ts'
 import { Api, type Readiness } from './http/api.ts'
 import { Catalog } from './http/catalog.ts'
@@ -95,20 +96,21 @@ export async function startApp(
   // Behind the first look at the revision: what is changed from here on is told.
   await watch.start()
   parts.defer(startRequestSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
-  parts.defer(startResponseSweep(storage.responses, { retentionMs: given.responseRetentionMs, clock, onFailed }))
+  const answerSweep = { retentionMs: given.responseRetentionMs, clock, onFailed }
+  parts.defer(startResponseSweep(storage.responses, answerSweep))
+  parts.defer(startResponseSweep(storage.conversations, answerSweep))
   const sales = parts.use(await openBilling(given, { storage, clock, random, log, onFailed }))
   const shownOffers = new ShownOffers({ billing: sales.sold?.plane.billing, clock, log })
   const offers = (): Promise<readonly Offer[]> => shownOffers.read()
   const sealer = createSealer({ ...sealingKeys(given.secrets), random })
   const notes = new FusionNotes(sealer, clock)
-  const stored = new StoredResponses({
-    store: storage.responses,
-    sealer,
-    clock,
-    log,
-    retentionMs: given.responseRetentionMs,
-    maxBytes: given.limits.bodyBytes,
+  const storing = { sealer, clock, log, retentionMs: given.responseRetentionMs, maxBytes: given.limits.bodyBytes }
+  const conversations = new Conversations({
+    ...storing,
+    store: storage.conversations,
+    mintId: idMinter('conv_', () => clock.nowMs(), random),
   })
+  const stored = new StoredResponses({ ...storing, store: storage.responses, conversations })
 
   const mail = await openMail(given, clock, log)
 
@@ -133,13 +135,23 @@ export async function startApp(
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
   const web = parts.use(await listenForWeb(given.appListen))
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port })
-  const listening = await listen(given, withPort, { gatewayFor, stored, offers, readiness, clock, random, log })
+  const listening = await listen(given, withPort, {
+    gatewayFor,
+    stored,
+    conversations,
+    offers,
+    readiness,
+    clock,
+    random,
+    log,
+  })
   const { api } = listening
   const config = withPort(listening.port)
   const { managed } = guard
   const webNeeds = {
     storage,
     stored,
+    conversations,
     api,
     sales,
     offers,
@@ -227,6 +239,7 @@ function buildGateway(
 interface ListenNeeds {
   readonly gatewayFor: (config: Config) => Gateway
   readonly stored: StoredResponses
+  readonly conversations: Conversations
   readonly offers: () => Promise<readonly Offer[]>
   readonly readiness: () => Readiness
   readonly clock: Clock
@@ -246,7 +259,10 @@ function listen(given: Config, withPort: (port: number) => Config, needs: Listen
   })
 }
 
-function buildApi(config: Config, { gatewayFor, stored, offers, readiness, clock, random, log }: ListenNeeds): Api {
+function buildApi(
+  config: Config,
+  { gatewayFor, stored, conversations, offers, readiness, clock, random, log }: ListenNeeds,
+): Api {
   const nowMs = (): number => clock.nowMs()
   const links = linksFor(config.appUrl)
   const { baseUrl, plans, profiles, backends } = config
@@ -254,6 +270,7 @@ function buildApi(config: Config, { gatewayFor, stored, offers, readiness, clock
     gateway: gatewayFor(config),
     stored,
     catalog: new Catalog({ baseUrl, links, plans, profiles, backends, offers, createdAt: Math.floor(nowMs() / 1000) }),
+    conversations,
     links,
     baseUrl,
     edgeGate: config.edgeGate.enabled,

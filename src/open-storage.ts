@@ -7,6 +7,7 @@ import { openSqliteLedger } from './storage/ledger-sqlite.ts'
 import { databasePath, openSqlite, openSqliteForResponses } from './storage/open-sqlite.ts'
 import { checkPepper } from './storage/pepper-check.ts'
 import { proveQuotasOnSqlite } from './storage/prove-quotas-sqlite.ts'
+import { createConversationStore, type RetainedConversations } from './storage/conversation-store.ts'
 import { createResponseStore, type RetainedResponses } from './storage/response-store.ts'
 import { createStore, type Store } from './storage/store.ts'
 
@@ -15,6 +16,7 @@ export interface Storage extends AsyncDisposable {
   readonly store: Store
   readonly ledger: Ledger
   readonly responses: RetainedResponses
+  readonly conversations: RetainedConversations
   /** Rejects where a write to the quotas is not found again behind a fresh connection. */
   proveQuotas(): Promise<void>
   /** Whether requests can be recorded just now. */
@@ -47,7 +49,9 @@ export async function openStorage(config: Config, { clock, log, onDied }: Storag
   await using opened = new AsyncDisposableStack()
   const store = await openStore(config)
   opened.defer(() => store.close())
-  const responses = createResponseStore(openSqliteForResponses(config.dataDir), config.limits.storedBytes)
+  const answers = openSqliteForResponses(config.dataDir)
+  const responses = createResponseStore(answers, config.limits.storedBytes)
+  const conversations = createConversationStore(answers, config.limits.storedBytes)
   opened.defer(() => responses.close())
   const onFailing = (reason: string): void => log({ event: 'ledger_failing', reason })
   const ledger = await openSqliteLedger(config.dataDir, clock, { onFailing, onDied })
@@ -61,6 +65,7 @@ export async function openStorage(config: Config, { clock, log, onDied }: Storag
     store,
     ledger,
     responses,
+    conversations,
     proveQuotas: () => proveQuotasOnSqlite(config.dataDir),
     isHealthy: () => ledger.healthy() && file.isThere(),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

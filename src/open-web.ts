@@ -17,6 +17,7 @@ import type { RandomBytes } from './domain/random.ts'
 import { priceBook } from './domain/request-cost.ts'
 import { createSealer } from './domain/sealing.ts'
 import { formatById } from './formats/formats.ts'
+import type { Conversations } from './gateway/conversations.ts'
 import type { StoredResponses } from './gateway/stored-responses.ts'
 import type { Api } from './http/api.ts'
 import type { ManagedAccess } from './gateway/ports.ts'
@@ -45,6 +46,7 @@ const lastUsesAmong = 2_000
 export interface WebNeeds {
   readonly storage: Storage
   readonly stored: StoredResponses
+  readonly conversations: Conversations
   readonly api: Api
   readonly sales: PlanSales
   readonly offers: WebParts['offers']
@@ -101,6 +103,7 @@ export function openWeb(config: Config, needs: WebNeeds): Web {
       holdings: { store, clock, random, pepper },
       records: store,
       answers: keptAnswers(config, needs),
+      conversations: keptConversations(config, needs),
       upstreams: openUpstreamDesk(config, providers, random),
       status,
       support: { store, clock, random, mailTo: config.mail?.support, sendMail: mail.sendMail },
@@ -157,6 +160,22 @@ function keptAnswers(config: Config, { storage, stored, clock }: WebNeeds): WebP
         return { response: await stored.find(accountId, id), input: await stored.inputOf(accountId, id) }
       } catch (error) {
         if (error instanceof ServiceError && error.code === 'response_not_found') return undefined
+        throw error
+      }
+    },
+  }
+}
+
+function keptConversations(config: Config, { storage, conversations, clock }: WebNeeds): WebParts['conversations'] {
+  return {
+    list: (accountId, before, limit) =>
+      storage.conversations.listOf(accountId, clock.nowMs() - config.responseRetentionMs, before, limit),
+    async open(accountId, id) {
+      try {
+        const { metadata } = await conversations.find(accountId, id)
+        return { metadata, items: await conversations.itemsOf(accountId, id) }
+      } catch (error) {
+        if (error instanceof ServiceError && error.code === 'conversation_not_found') return undefined
         throw error
       }
     },

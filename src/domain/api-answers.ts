@@ -65,8 +65,22 @@ const response = object(
     model: text,
     output: list(item),
   },
-  { usage: { type: ['object', 'null'] }, store: { type: ['boolean', 'null'] }, previous_response_id: optionalText },
+  {
+    usage: { type: ['object', 'null'] },
+    store: { type: ['boolean', 'null'] },
+    previous_response_id: optionalText,
+    conversation: { type: ['object', 'null'] },
+  },
 )
+
+const itemList = object({
+  object: { const: 'list' },
+  data: list(object({ type: text, id: text })),
+  first_id: optionalText,
+  last_id: optionalText,
+  has_more: yes,
+})
+const conversation = object({ id: text, object: { const: 'conversation' }, created_at: whole, metadata: map })
 
 /** What a 200 of each operation holds, by its id. Members that providers add are not named. */
 export const apiAnswers: Readonly<Record<string, Schema>> = {
@@ -116,13 +130,15 @@ export const apiAnswers: Readonly<Record<string, Schema>> = {
   }),
   getModel: model,
   deleteResponse: object({ id: text, object: { const: 'response' }, deleted: { const: true } }),
-  listInputItems: object({
-    object: { const: 'list' },
-    data: list(object({ type: text, id: text })),
-    first_id: optionalText,
-    last_id: optionalText,
-    has_more: yes,
-  }),
+  listInputItems: itemList,
+  createConversation: conversation,
+  getConversation: conversation,
+  updateConversation: conversation,
+  deleteConversation: object({ id: text, object: { const: 'conversation.deleted' }, deleted: { const: true } }),
+  createConversationItems: itemList,
+  listConversationItems: itemList,
+  getConversationItem: object({ type: text, id: text }),
+  deleteConversationItem: conversation,
   countInputTokens: object({ object: { const: 'response.input_tokens' }, input_tokens: whole }),
   compactResponse: object({
     id: text,

@@ -1,4 +1,5 @@
 import type { ApiOperation } from './api-operation.ts'
+import { conversationOperations, paging } from './api-operations-conversations.ts'
 
 const profile = 'svc-router/frontier'
 const model = { type: 'string', description: 'A profile, such as `svc-router/frontier`.' }
@@ -37,6 +38,14 @@ const responseId = {
   schema: { type: 'string' },
 } as const
 
+const conversation = {
+  anyOf: [
+    { type: 'string' },
+    { type: 'object', required: ['id'], properties: { id: { type: 'string' } } },
+    { type: 'null' },
+  ],
+  description: 'The conversation to continue. Its items come before `input`; input and output are added to it.',
+}
 const asked = { access: 'key', refusals: 'model' } as const
 const read = { access: 'key', refusals: 'lookup' } as const
 const open = { access: 'public', refusals: 'public' } as const
@@ -81,6 +90,7 @@ export const apiOperations: readonly ApiOperation[] = [
           description: 'Whether the answer is kept, to be read and gone on from.',
         },
         previous_response_id: previous,
+        conversation,
       },
       example: { model: profile, input: 'Hello!' },
     },
@@ -218,22 +228,7 @@ export const apiOperations: readonly ApiOperation[] = [
     id: 'listInputItems',
     summary: 'What an answer was asked',
     description: 'Lists the items that an answer was given to.',
-    parameters: [
-      responseId,
-      {
-        name: 'limit',
-        in: 'query',
-        description: 'How many.',
-        schema: { type: 'integer', minimum: 1, maximum: 100, default: 20 },
-      },
-      {
-        name: 'order',
-        in: 'query',
-        description: 'Newest or oldest first.',
-        schema: { type: 'string', enum: ['asc', 'desc'], default: 'desc' },
-      },
-      { name: 'after', in: 'query', description: 'The item to go on behind.', schema: { type: 'string' } },
-    ],
+    parameters: [responseId, ...paging],
     answer: 'A page of the list.',
   },
   {
@@ -255,7 +250,7 @@ export const apiOperations: readonly ApiOperation[] = [
     description: 'Estimates how long a request is. It takes nothing of the plan and asks no provider.',
     body: {
       required: [],
-      fields: { model, input, tools, previous_response_id: previous },
+      fields: { model, input, tools, previous_response_id: previous, conversation },
       example: { model: profile, input: 'Hello!' },
     },
     answer: '`input_tokens`, an estimate.',
@@ -269,11 +264,12 @@ export const apiOperations: readonly ApiOperation[] = [
     description: 'Has a model sum a conversation up, so that it goes on in fewer tokens. It counts like an answer.',
     body: {
       required: ['model', 'input'],
-      fields: { model, input: filledInput, previous_response_id: previous },
+      fields: { model, input: filledInput, previous_response_id: previous, conversation },
       example: { model: profile, input: 'Hello!' },
     },
     answer: 'The shortened conversation, to be sent back as input.',
   },
+  ...conversationOperations,
   {
     ...open,
     method: 'get',

@@ -44,6 +44,8 @@ export interface Hints {
   readonly sealedReasoning?: boolean
   readonly instructions?: string
   readonly previousResponseId?: string
+  /** Responses only: the conversation that the request continues (contract 2.5). */
+  readonly conversationId?: string
   readonly truncation?: string
   /** Responses only: the most calls of tools that are not run by the caller, of ours among them. */
   readonly maxToolCalls?: number

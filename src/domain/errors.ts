@@ -49,6 +49,16 @@ export const errorCatalog = {
     message:
       'There is no stored response with this id. It may have expired, been deleted, or been asked for with "store": false.',
   },
+  conversation_not_found: {
+    ...invalid,
+    status: 404,
+    message: 'There is no conversation with this id. It may have expired or been deleted. Create a new one.',
+  },
+  conversation_item_not_found: {
+    ...invalid,
+    status: 404,
+    message: 'There is no item with this id in the conversation.',
+  },
   context_length_exceeded: {
     ...invalid,
     message:

@@ -96,6 +96,8 @@ export interface AnswerContext {
   readonly servedModel?: string | undefined
   /** The stored answer that the request went on from, which its answer repeats. */
   readonly previousResponseId?: string | undefined
+  /** The conversation that the answer belongs to, which it names. */
+  readonly conversationId?: string | undefined
   /**
    * What is said under `svc_router` of how the answer comes about, where that is known before it begins: why one model
    * alone answers what several could have had a part in.

@@ -4,13 +4,14 @@ import { itemNotFound, ServiceError } from '../domain/errors.ts'
 /**
  * Refuses what only the provider's own format can serve: what refers to something kept elsewhere, and features that
  * cannot be said in another format. Asked when a request is translated, never when it is relayed (contract 2.4).
- * @throws ServiceError `previous_response_not_found`, `item_not_found`, `unsupported_parameter`
+ * @throws ServiceError `previous_response_not_found`, `conversation_not_found`, `item_not_found`, `unsupported_parameter`
  */
 export function assertTranslatable(conversation: Conversation): void {
-  const { previousResponseId, references, untranslatable } = conversation.hints
+  const { previousResponseId, conversationId, references, untranslatable } = conversation.hints
   if (previousResponseId !== undefined) {
     throw new ServiceError('previous_response_not_found', { param: 'previous_response_id' })
   }
+  if (conversationId !== undefined) throw new ServiceError('conversation_not_found', { param: 'conversation' })
   if (references !== undefined && references.length > 0) throw itemNotFound(references[0])
   const field = untranslatable?.[0]
   if (field !== undefined) {

@@ -134,13 +134,12 @@ function inCallersWords(error: unknown, names: Readonly<Record<string, string>> 
   return param === undefined ? error : new ServiceError(error.code, { ...error.facts, param })
 }
 
-/** What would be kept at a provider, where no other backend and no other request could find it. */
-const keptElsewhere = ['background', 'conversation']
-
 /** Refuses what is not served whichever backend answers. @throws ServiceError `unsupported_parameter` */
 export function assertServed({ hints }: Conversation): void {
-  const field = hints.untranslatable?.find((name) => keptElsewhere.includes(name))
-  if (field !== undefined) throw unsupported(field, `${field} is not served here. Send the request without it.`)
+  // It would run at one provider, where no other backend could find it.
+  if (hints.untranslatable?.includes('background') === true) {
+    throw unsupported('background', 'background is not served here. Send the request without it.')
+  }
 }
 
 /** The rules for passing a request on to that backend as it is; undefined where it is translated. */

@@ -38,7 +38,7 @@ export async function answerCompaction(
   const conversation = readRequest(full.request.body)
   const items = inputItems(full.request.body['input'])
   if (conversation.turns.length === 0) {
-    throw invalidRequest('input', 'There is nothing to compact. Send input or previous_response_id.')
+    throw invalidRequest('input', 'There is nothing to compact. Send input, previous_response_id or conversation.')
   }
   const users = items.filter((item) => item['type'] === 'message' && item['role'] === 'user')
   const body = {

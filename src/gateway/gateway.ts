@@ -80,6 +80,7 @@ interface ServedTurn {
   readonly backends: readonly Backend[]
   readonly keeping: Keeping | undefined
   readonly previousResponseId: string | undefined
+  readonly conversationId: string | undefined
 }
 
 /** The data plane: who asks, what they may have, and how they are answered. */
@@ -167,7 +168,8 @@ export class Gateway {
     const conversation = full === undefined ? read : formats(given.format).readRequest(request.body)
     const keeping = stored?.keeping(accountId, request, conversation, full?.resolved)
     const previousResponseId = given.previousResponseId ?? read.hints.previousResponseId
-    const turn = { profile, request, conversation, backends, keeping, previousResponseId }
+    const { conversationId } = read.hints
+    const turn = { profile, request, conversation, backends, keeping, previousResponseId, conversationId }
     const mayFuse = isFusable(profile, conversation)
     return await (mayFuse ? this.#answerFused(principal, turn, sink) : this.#serve(principal, turn, sink))
   }
@@ -185,7 +187,7 @@ export class Gateway {
   /** Admits a request that is known to be well and has it answered. */
   async #serve(principal: Principal, turn: ServedTurn, sink: AnswerSink, plan?: FusedPlan): Promise<void> {
     const { mintId, log } = this.#parts
-    const { profile, conversation, keeping, previousResponseId } = turn
+    const { profile, conversation, keeping, previousResponseId, conversationId } = turn
     const request = { ...turn.request, grant: callGrant(principal, this.#parts.backends) }
     const { accountId, keyId, limits } = principal
     const fuser = plan?.fuser
@@ -208,8 +210,9 @@ export class Gateway {
       requestId: id,
       createdAt: nowSeconds(),
       nowSeconds,
-      isStored: keeping !== undefined,
+      isStored: keeping?.isStored === true,
       previousResponseId,
+      conversationId,
       report: plan?.report,
       mintId,
     }

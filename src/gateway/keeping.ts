@@ -7,7 +7,9 @@ import { itemDigest, type StoredResponse } from '../domain/stored-responses.ts'
 import { isObject } from '../domain/json.ts'
 import { isArray } from '../formats/fields.ts'
 import { responseIdFor } from '../formats/openai-responses/response-object.ts'
+import { withIds } from '../formats/openai-responses/stored-items.ts'
 import { restate } from '../formats/restate.ts'
+import type { Conversations } from './conversations.ts'
 import type { ResponseStore } from './response-store.ts'
 import { textBinding, type TextPurpose } from './sealed-texts.ts'
 import type { Resolved } from './stored-responses.ts'
@@ -16,8 +18,11 @@ import { giveWay } from './turns.ts'
 /** An answer that is not saved within this time is not kept: its reader does not wait longer for the last event. */
 const saveMs = 5_000
 
-/** What an answer says of itself when it could not be kept. */
-export const notStored = { store: 'false' } as const
+/** What an answer says of itself where it was not stored as it said, or not added to its conversation. */
+type KeepChanges = Readonly<Record<string, string>>
+
+const notStored = { store: 'false' } as const
+const notAdded = { conversation: 'null' } as const
 
 interface KeepingOf {
   readonly store: ResponseStore
@@ -27,10 +32,16 @@ interface KeepingOf {
   readonly accountId: string
   readonly requestId: string
   readonly from: Resolved
+  readonly conversations: Conversations
+  /** Whether the answer itself is stored: in a conversation it need not be. */
+  readonly isStored: boolean
   readonly maxBytes: number
 }
 
-/** Keeps the answer to one request, before its reader learns that it is complete (contract 2.5). */
+/**
+ * Stores the answer to one request, and adds the turn to its conversation, before its reader learns that it is complete
+ * (contract 2.5).
+ */
 export class Keeping {
   readonly #of: KeepingOf
 
@@ -38,11 +49,50 @@ export class Keeping {
     this.#of = of
   }
 
-  /** Keeps a response object as its reader sees it; false where it could not be kept, and then nothing of it is. */
-  async keep(response: JsonObject): Promise<boolean> {
+  /** Whether the answer itself will be stored. */
+  get isStored(): boolean {
+    return this.#of.isStored
+  }
+
+  /**
+   * Adds the turn to its conversation and stores the response object as its reader sees it, which of the two is wanted.
+   * Gives what the response must say instead where either failed; undefined where it may be shown as it is.
+   */
+  async keep(response: JsonObject): Promise<KeepChanges | undefined> {
+    const isAdded = await this.#add(response)
+    const shown = isAdded ? response : { ...response, conversation: null }
+    const isStored = !this.#of.isStored || (await this.#save(shown))
+    if (isAdded && isStored) return undefined
+    return { ...(!isAdded && notAdded), ...(!isStored && notStored) }
+  }
+
+  /** What the response says where it cannot be read, and nothing was kept. */
+  unread(): KeepChanges {
+    const { isStored, from } = this.#of
+    return { ...(from.conversationId !== undefined && notAdded), ...(isStored && notStored) }
+  }
+
+  /** Adds input and output to the conversation, if the request continues one; false where that failed. */
+  async #add(response: JsonObject): Promise<boolean> {
+    const { accountId, from, requestId, conversations } = this.#of
+    const { conversationId } = from
+    if (conversationId === undefined) return true
+    // A provider that gives an id twice gets another one here: no answer is left out for it.
+    const output = itemsOf(response)
+      .filter(isObject)
+      .map((item) => (from.knownIds.has(item['id']) ? { ...item, id: '' } : item))
+    const items = withIds([...from.own, ...output], responseIdFor(requestId))
+    const added = conversations
+      .append(accountId, conversationId, items)
+      .then((refusal) => refusal === undefined)
+      .catch((error: unknown) => this.#fail(failureName(error)))
+    return this.#within(added, () => conversations.takeBack(accountId, conversationId, items))
+  }
+
+  async #save(response: JsonObject): Promise<boolean> {
     const { store, accountId, from, maxBytes, requestId, clock } = this.#of
     const id = responseIdFor(requestId)
-    const items = isArray(response['output']) ? response['output'] : []
+    const items = itemsOf(response)
     const input = JSON.stringify(from.own)
     const output = JSON.stringify(items)
     const rest = JSON.stringify({ ...response, output: [] })
@@ -56,7 +106,8 @@ export class Keeping {
     const stored: StoredResponse = {
       id,
       accountId,
-      previousId: from.previousId,
+      // What came before a turn of a conversation stands there.
+      previousId: from.conversationId ?? from.previousId,
       createdAtMs: clock.nowMs(),
       links: from.links + 1,
       chainBytes: from.bytes + bytes,
@@ -66,30 +117,30 @@ export class Keeping {
     }
     const digests = [...idsOf(items), ...idsOf(from.own)].map((itemId) => itemDigest(accountId, itemId))
     const saved = store.save(stored, digests).catch((error: unknown) => this.#fail(failureName(error)))
-    return this.#within(saved, id)
+    return this.#within(saved, () => store.remove(accountId, id, 0))
   }
 
-  /** As `keep`, for the bytes of a whole answer: gives them back, as they are or saying that they are not kept. */
+  /** As `keep`, for the bytes of a whole answer: gives them back, as they are or with what they must say instead. */
   async keepWhole(bytes: Buffer): Promise<Buffer> {
     const response = JSON.parse(bytes.toString('utf8')) as JsonObject
-    return (await this.keep(response)) ? bytes : restate(bytes, notStored)
+    const changes = await this.keep(response)
+    return changes === undefined ? bytes : restate(bytes, changes)
   }
 
   #seal(id: string, purpose: TextPurpose, text: string): string {
     return this.#of.sealer.seal(textBinding(this.#of.accountId, id, purpose), text)
   }
 
-  async #within(saved: Promise<boolean>, id: string): Promise<boolean> {
-    const { store, clock, accountId } = this.#of
+  /** What was not done in time counts as failed, and is undone when it happens after all. */
+  async #within(saved: Promise<boolean>, undo: () => Promise<unknown>): Promise<boolean> {
+    const { clock } = this.#of
     const late = Promise.withResolvers<undefined>()
     const timer = clock.after(saveMs, () => late.resolve(undefined))
     const isSaved = await Promise.race([saved, late.promise])
     timer.cancel()
     if (isSaved !== undefined) return isSaved
     // Its reader is told that it is not kept, so it must not turn up later.
-    saved
-      .then((isThere) => (isThere ? store.remove(accountId, id, 0) : false))
-      .catch((error: unknown) => this.#fail(failureName(error)))
+    saved.then((isThere) => (isThere ? undo() : undefined)).catch((error: unknown) => this.#fail(failureName(error)))
     return this.#fail('timeout')
   }
 
@@ -97,6 +148,10 @@ export class Keeping {
     this.#of.log({ event: 'store_failing', reason })
     return false
   }
+}
+
+function itemsOf(response: JsonObject): readonly Json[] {
+  return isArray(response['output']) ? response['output'] : []
 }
 
 function idsOf(items: readonly Json[]): string[] {

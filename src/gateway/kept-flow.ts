@@ -3,7 +3,7 @@ import type { JsonObject } from '../domain/conversation.ts'
 import { isObject } from '../domain/json.ts'
 import { dataOfLines, restateEvent } from '../formats/restate.ts'
 import type { AttemptRun, Flow } from './attempt.ts'
-import { type Keeping, notStored } from './keeping.ts'
+import type { Keeping } from './keeping.ts'
 
 const maxBehindChars = 64 * 1024
 const terminal = /"type"\s*:\s*"response\.(?:completed|incomplete)"/g
@@ -81,11 +81,12 @@ class KeptFlow implements Flow {
     const { encoding } = this.#run.lane
     const data = Buffer.from(dataOfLines(block.split('\n')), encoding).toString('utf8')
     const { response } = JSON.parse(data) as { response?: JsonObject }
-    const isStored = isObject(response) && (await this.#keeping.keep(response))
+    const changes = isObject(response) ? await this.#keeping.keep(response) : this.#keeping.unread()
     if (this.#state !== 'saving') return
     this.#state = 'over'
     const bytes = encoding === 'latin1' ? block : Buffer.from(block, 'utf8').toString('latin1')
-    const shown = isStored ? block : Buffer.from(restateEvent(bytes, notStored).block, 'latin1').toString(encoding)
+    const shown =
+      changes === undefined ? block : Buffer.from(restateEvent(bytes, changes).block, 'latin1').toString(encoding)
     const rest = shown + this.#behind
     this.#behind = ''
     if (this.#hasEnded) this.#flow.ended(rest)

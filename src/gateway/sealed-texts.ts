@@ -4,17 +4,17 @@ import type { EventLog } from '../domain/events.ts'
 import { SealError, type Sealer } from '../domain/sealing.ts'
 import { giveWay } from './turns.ts'
 
-/** What a sealed text of a stored answer is: sealed for one, it does not open as another. */
-export type TextPurpose = 'response' | 'input' | 'output'
+/** What a sealed text of a stored answer or of a conversation is: sealed for one, it does not open as another. */
+export type TextPurpose = 'response' | 'input' | 'output' | 'metadata' | 'item'
 
 interface ReadParts {
   readonly sealer: Sealer
   readonly log: EventLog
 }
 
-/** What a stored text is bound to: moved to another account, answer or place it does not open. */
-export function textBinding(accountId: string, responseId: string, purpose: TextPurpose): readonly string[] {
-  return [accountId, responseId, purpose]
+/** What a stored text is bound to: moved to another account, answer, conversation or place it does not open. */
+export function textBinding(accountId: string, ownerId: string, purpose: TextPurpose): readonly string[] {
+  return [accountId, ownerId, purpose]
 }
 
 /** Opens a list of items. @throws ServiceError `response_not_found` where the key that sealed it is gone */
@@ -28,31 +28,32 @@ export async function readItems(
   return (await open(parts, accountId, responseId, purpose, sealed)) as readonly JsonObject[]
 }
 
-/** Opens an object. @throws as `readItems` */
+/** Opens an object. @throws ServiceError as `readItems`; `conversation_not_found` for what a conversation holds */
 export async function readObject(
   parts: ReadParts,
   accountId: string,
-  responseId: string,
+  ownerId: string,
   purpose: TextPurpose,
   sealed: string,
 ): Promise<JsonObject> {
-  return (await open(parts, accountId, responseId, purpose, sealed)) as JsonObject
+  return (await open(parts, accountId, ownerId, purpose, sealed)) as JsonObject
 }
 
 async function open(
   { sealer, log }: ReadParts,
   accountId: string,
-  responseId: string,
+  ownerId: string,
   purpose: TextPurpose,
   sealed: string,
 ): Promise<unknown> {
   try {
-    const text = sealer.open(textBinding(accountId, responseId, purpose), sealed)
+    const text = sealer.open(textBinding(accountId, ownerId, purpose), sealed)
     await giveWay(text)
     return JSON.parse(text)
   } catch (cause) {
     if (!(cause instanceof SealError)) throw cause
     log({ event: 'store_failing', reason: `sealed text: ${cause.reason}` })
-    throw new ServiceError('response_not_found', { cause })
+    const isConversation = purpose === 'metadata' || purpose === 'item'
+    throw new ServiceError(isConversation ? 'conversation_not_found' : 'response_not_found', { cause })
   }
 }

@@ -7,6 +7,8 @@ import type { Sealer } from '../domain/sealing.ts'
 import type { StoredTurn } from '../domain/stored-responses.ts'
 import { inputItems, replayed, withIds } from '../formats/openai-responses/stored-items.ts'
 import { type Compacted, openCompaction, sealCompaction } from './compaction.ts'
+import type { Conversations } from './conversations.ts'
+import { eitherOne } from '../formats/openai-responses/read-request.ts'
 import { Keeping } from './keeping.ts'
 import type { ModelRequest } from './ports.ts'
 import { findItems, maxReferences } from './referenced-items.ts'
@@ -23,6 +25,7 @@ const maxLinks = 1_000
 
 export interface StoredResponsesParts {
   readonly store: ResponseStore
+  readonly conversations: Conversations
   readonly sealer: Sealer
   readonly clock: Clock
   readonly log: EventLog
@@ -35,16 +38,31 @@ export interface StoredResponsesParts {
 /** What a request has behind it, and what it brought itself. */
 export interface Resolved {
   readonly previousId: string | undefined
+  /** The conversation that the answer is added to. */
+  readonly conversationId: string | undefined
+  /** Ids of the items before the answer, where it is added to a conversation. */
+  readonly knownIds: ReadonlySet<unknown>
   readonly links: number
   readonly bytes: number
   /** The items of this request alone; where it referred to one, that item. */
   readonly own: readonly JsonObject[]
 }
 
-/** Whether a conversation names something that only we can know: a stored answer, a stored item, a compaction. */
+/** Whether a request names something that only we can know: a stored answer, item or conversation, or a compaction. */
 export function refersToStored({ hints }: Conversation): boolean {
-  return hints.previousResponseId !== undefined || hints.references !== undefined || hints.compactions === true
+  const { previousResponseId, conversationId, references, compactions } = hints
+  return (
+    previousResponseId !== undefined || conversationId !== undefined || references !== undefined || compactions === true
+  )
 }
+
+const nothingBefore = {
+  previousId: undefined,
+  conversationId: undefined,
+  knownIds: new Set(),
+  links: 0,
+  bytes: 0,
+} as const
 
 /** Answers that callers may go on from and look at again (contract 2.5). Whatever is not the account's own is not there. */
 export class StoredResponses {
@@ -54,7 +72,7 @@ export class StoredResponses {
     this.#parts = parts
   }
 
-  /** What will keep the answer to this request, or undefined where it is not kept. */
+  /** What will store the answer or add it to its conversation; undefined where neither is to happen. */
   keeping(
     accountId: string,
     request: ModelRequest,
@@ -62,22 +80,24 @@ export class StoredResponses {
     resolved?: Resolved,
   ): Keeping | undefined {
     const { retentionMs, maxBytes } = this.#parts
-    if (request.format !== 'openai-responses' || conversation.hints.store === false || retentionMs === 0)
-      return undefined
-    const from = resolved ?? { previousId: undefined, links: 0, bytes: 0, own: inputItems(request.body['input']) }
-    return new Keeping({ ...this.#parts, accountId, requestId: request.id, from, maxBytes })
+    if (request.format !== 'openai-responses' || retentionMs === 0) return undefined
+    const isStored = conversation.hints.store !== false
+    if (!isStored && resolved?.conversationId === undefined) return undefined
+    const from = resolved ?? { ...nothingBefore, own: inputItems(request.body['input']) }
+    return new Keeping({ ...this.#parts, accountId, requestId: request.id, from, maxBytes, isStored })
   }
 
   /**
    * The request with everything that it refers to in its place: what every backend can answer, whatever it speaks.
-   * @throws ServiceError `previous_response_not_found`, `item_not_found`, `invalid_request`, `store_unavailable`
+   * @throws ServiceError `previous_response_not_found`, `conversation_not_found`, `item_not_found`, `invalid_request`, `store_unavailable`
    */
   async resolve(
     accountId: string,
     request: ModelRequest,
     { hints }: Conversation,
   ): Promise<{ readonly request: ModelRequest; readonly resolved: Resolved }> {
-    const { previousResponseId, references = [] } = hints
+    const { previousResponseId, conversationId, references = [] } = hints
+    if (conversationId !== undefined && request.previousResponseId !== undefined) throw eitherOne()
     const told: JsonObject[] = []
     // What stands in the conversation already is not told again: a call that came twice would have two ids alike.
     const toldIds = new Set<unknown>()
@@ -96,21 +116,32 @@ export class StoredResponses {
         await giveWay(turn.sealedInput)
       }
     }
-    const found = await this.#items(accountId, references, request.work)
+    if (conversationId !== undefined) {
+      const items = await this.#parts.conversations.itemsOf(accountId, conversationId, request.work)
+      told.push(...this.#tell(accountId, items))
+      for (const item of items) toldIds.add(item['id'])
+    }
+    const unresolved = conversationId === undefined ? references : references.filter((id) => !toldIds.has(id))
+    const found = await this.#items(accountId, unresolved, request.work)
     const own: JsonObject[] = []
     for (const item of inputItems(request.body['input'])) {
       const { type, id } = item
       const stored = type === 'item_reference' && typeof id === 'string' ? found.get(id) : undefined
-      if (stored !== undefined && toldIds.has(id)) continue
-      if (stored !== undefined) toldIds.add(id)
+      // In a conversation no id stands twice, whether it was sent as a reference or as the whole item.
+      if ((stored !== undefined || conversationId !== undefined) && typeof id === 'string' && toldIds.has(id)) continue
+      if (stored !== undefined || conversationId !== undefined) toldIds.add(id)
       own.push(stored ?? item)
       if (stored !== undefined) told.push(...this.#tell(accountId, [stored]))
       else if (type === 'compaction') told.push(...openCompaction(this.#parts.sealer, accountId, item))
       else told.push(item)
     }
     return {
-      request: await this.#rewritten(request, told),
-      resolved: { previousId: previousResponseId, links, bytes, own },
+      request: await this.#rewritten(
+        request,
+        told,
+        conversationId === undefined ? 'previous_response_id' : 'conversation',
+      ),
+      resolved: { previousId: previousResponseId, conversationId, knownIds: toldIds, links, bytes, own },
     }
   }
 
@@ -146,7 +177,11 @@ export class StoredResponses {
     const { store, maxBytes } = this.#parts
     const turns = await this.#ask(() => store.chain(accountId, id, this.#sinceMs(), maxLinks))
     const [last] = turns
-    if (last !== undefined && (last.links >= maxLinks || last.chainBytes > maxBytes)) throw tooLong(maxBytes)
+    if (last !== undefined && (last.links >= maxLinks || last.chainBytes > maxBytes)) {
+      throw tooLong(maxBytes, 'previous_response_id')
+    }
+    const first = turns.at(-1)?.previousId
+    if (first?.startsWith('conv_') === true) throw inConversation(first)
     // A link that is gone takes with it what came after: half a conversation would be answered as if it were all.
     if (last === undefined || turns.at(-1)!.previousId !== undefined) {
       throw new ServiceError('previous_response_not_found', { param: 'previous_response_id' })
@@ -181,10 +216,11 @@ export class StoredResponses {
   }
 
   /** The same request with `input` told in full; all other bytes stay as they were. */
-  #rewritten(request: ModelRequest, input: readonly JsonObject[]): Promise<ModelRequest> {
+  #rewritten(request: ModelRequest, input: readonly JsonObject[], param: string): Promise<ModelRequest> {
     const { maxBytes } = this.#parts
-    return rewriteRequest(request, { input, previous_response_id: undefined }, (bytes) => {
-      if (bytes > maxBytes) throw tooLong(maxBytes)
+    const changes = { input, previous_response_id: undefined, conversation: undefined }
+    return rewriteRequest(request, changes, (bytes) => {
+      if (bytes > maxBytes) throw tooLong(maxBytes, param)
     })
   }
 
@@ -204,9 +240,17 @@ export class StoredResponses {
   }
 }
 
-function tooLong(maxBytes: number): ServiceError {
+/** Going on from a turn of a conversation without the turns before it would lose them. */
+function inConversation(id: string): ServiceError {
   return invalidRequest(
     'previous_response_id',
+    `This response belongs to the conversation ${id}. Send "conversation": "${id}" instead.`,
+  )
+}
+
+function tooLong(maxBytes: number, param: string): ServiceError {
+  return invalidRequest(
+    param,
     `With all that came before, this request is larger than ${Math.floor(maxBytes / 1024 / 1024)} MiB or goes on from more than ${maxLinks} answers. Compact the conversation, or begin a new one.`,
   )
 }

@@ -12,18 +12,20 @@ import type { TokenCount } from '../formats/manners.ts'
 import { openaiManners } from '../formats/openai/manners.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { ModelRequest, Principal } from '../gateway/ports.ts'
-import { UnadmittedWork } from '../gateway/unadmitted-work.ts'
+import { type RequestWork, UnadmittedWork } from '../gateway/unadmitted-work.ts'
+import type { Conversations } from '../gateway/conversations.ts'
 import type { StoredResponses } from '../gateway/stored-responses.ts'
 import { AttemptLimiter, type LimiterState } from './attempt-limiter.ts'
 import { withStatedTool } from './attached-tools.ts'
 import { Callers, type CallersParts } from './callers.ts'
 import type { Catalog } from './catalog.ts'
+import { ConversationsApi } from './conversations-api.ts'
 import { Cors } from './cors.ts'
 import { discardRest } from './discard-rest.ts'
 import { EdgeGate } from './edge-gate.ts'
 import { Intake } from './intake.ts'
 import { baseUrlFor, isModelPath, mannersAt, modelNameOf, pathOf } from './paths.ts'
-import { readJsonBody, type BodyLimits } from './read-body.ts'
+import { readJsonBody, type BodyLimits, type JsonBody } from './read-body.ts'
 import { refusalBody, writeRefusal } from './refusals.ts'
 import { checkHeaders, statedIn } from './request-headers.ts'
 import { sendAllowed, sendEmpty, sendJson, sendPublic } from './respond.ts'
@@ -41,6 +43,7 @@ const uncountedPerMinute = 300
 export interface ApiParts extends CallersParts {
   readonly gateway: Gateway
   readonly stored: StoredResponses
+  readonly conversations: Conversations
   readonly catalog: Catalog
   readonly links: Links
   readonly baseUrl: string
@@ -80,6 +83,7 @@ export class Api {
   readonly #cors: Cors
   readonly #streamProbes: StreamProbes
   readonly #responses: ResponsesApi
+  readonly #conversations: ConversationsApi
   /** Connections that stay open for many answers. */
   readonly sockets: ResponsesSockets
   readonly #bodyLimits: BodyLimits
@@ -156,6 +160,10 @@ export class Api {
       readRequest: (exchange) => this.#readRequest(exchange, 'openai-responses'),
       sinkFor: ({ response, requestId }) => new ResponseSink(response, requestId, parts.nowMs, undefined),
     })
+    this.#conversations = new ConversationsApi({
+      ...shared,
+      readBody: async (exchange) => (await this.#readBody(exchange)).body,
+    })
   }
 
   /** Requests that have not ended yet. */
@@ -220,7 +228,8 @@ export class Api {
   #routeAt(path: string, method: string | undefined): Route | undefined {
     if (Object.hasOwn(this.#routes, path)) return this.#routes[path]
     if (isModelPath(path)) return this.#model
-    return this.#responses.routeOf(path, method) ?? (method === 'HEAD' ? this.#routes[`HEAD ${path}`] : undefined)
+    const found = this.#responses.routeOf(path, method) ?? this.#conversations.routeOf(path, method)
+    return found ?? (method === 'HEAD' ? this.#routes[`HEAD ${path}`] : undefined)
   }
 
   /** The methods that are served at a path, as `Allow` lists them. */
@@ -248,8 +257,16 @@ export class Api {
     await gateway.answer(principal, request, sink)
   }
 
+  async #readRequest(exchange: Exchange, format: ClientFormatId): Promise<ModelRequest> {
+    const { request, requestId: id } = exchange
+    const { bytes, members, body, work } = await this.#readBody(exchange)
+    const { timeoutMs, passedHeaders, fusionDepth } = statedIn(request, relayById(format).passedHeaders)
+    const read = { id, format, bytes, members, body, timeoutMs, passedHeaders, fusionDepth, work }
+    return await withStatedTool(request, read)
+  }
+
   /** Reads the body at the expense of its sender's shares (contract 9.9). @throws ServiceError */
-  async #readRequest({ request, requestId: id, principal }: Exchange, format: ClientFormatId): Promise<ModelRequest> {
+  async #readBody({ request, principal }: Exchange): Promise<JsonBody & { readonly work: RequestWork }> {
     if (principal === undefined) throw new Error('a body without a principal')
     const { accountId } = principal
     const work = this.#work.begin(accountId)
@@ -258,10 +275,7 @@ export class Api {
       share.grow(arrived)
       work.spend(arrived)
     }
-    const { bytes, members, body } = await readJsonBody(request, this.#bodyLimits, { spend })
-    const { timeoutMs, passedHeaders, fusionDepth } = statedIn(request, relayById(format).passedHeaders)
-    const read = { id, format, bytes, members, body, timeoutMs, passedHeaders, fusionDepth, work }
-    return await withStatedTool(request, read)
+    return { ...(await readJsonBody(request, this.#bodyLimits, { spend })), work }
   }
 
   /** Not counted and not admitted (contract 4.3). Nobody is asked: it is an estimate, and says so. */

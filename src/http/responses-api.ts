@@ -1,34 +1,25 @@
 import type { JsonObject } from '../domain/conversation.ts'
 import { invalidRequest, ServiceError } from '../domain/errors.ts'
-import type { UsageSignals } from '../domain/usage.ts'
 import { answerCompaction } from '../gateway/compact.ts'
 import { countInput } from '../gateway/count-input.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { AnswerSink, ModelRequest, Principal } from '../gateway/ports.ts'
 import type { StoredResponses } from '../gateway/stored-responses.ts'
 import type { UnadmittedWork } from '../gateway/unadmitted-work.ts'
-import type { AttemptLimiter } from './attempt-limiter.ts'
 import type { Intake } from './intake.ts'
-import { sendJson } from './respond.ts'
+import { listOf, type LookupParts, lookupRoute, principalOf, queryOf, readPage } from './lookups.ts'
 import type { Exchange, Route } from './route.ts'
-import { usageHeaders } from './signals.ts'
 
 const root = '/v1/responses/'
-const defaultPageSize = 20
-const largestPageSize = 100
 /** How the ids of stored answers look; nothing else is looked up. */
 const idShape = /^resp_[0-9A-Za-z]{8,64}$/
 
 /** What these endpoints use of the API that they are a part of. */
-export interface ResponsesApiParts {
+export interface ResponsesApiParts extends LookupParts {
   readonly gateway: Gateway
   readonly stored: StoredResponses
-  readonly nowMs: () => number
-  /** Counts the requests that the plan does not (contract 4.3). */
-  readonly uncounted: AttemptLimiter
   readonly intake: Intake
   readonly work: UnadmittedWork
-  readonly signalsOf: (principal: Principal) => Promise<UsageSignals | undefined>
   readonly readRequest: (exchange: Exchange) => Promise<ModelRequest>
   readonly sinkFor: (exchange: Exchange) => AnswerSink
 }
@@ -52,8 +43,8 @@ export class ResponsesApi {
       if (id === '') return undefined
       const allowed = 'GET, DELETE'
       return method === 'DELETE'
-        ? { ...this.#looking('DELETE', (_, principal) => this.#remove(principal, id)), allowed }
-        : { ...this.#looking('GET', (exchange, principal) => this.#retrieve(exchange, principal, id)), allowed }
+        ? this.#looking('DELETE', (_, principal) => this.#remove(principal, id), allowed)
+        : this.#looking('GET', (exchange, principal) => this.#retrieve(exchange, principal, id), allowed)
     }
     if (what === 'input_items') {
       return this.#looking('GET', (exchange, principal) => this.#listInput(exchange, principal, id))
@@ -61,19 +52,12 @@ export class ResponsesApi {
     return what === 'cancel' ? this.#looking('POST', (_, principal) => this.#cancel(principal, id)) : undefined
   }
 
-  /** A route that takes nothing of the plan and answers with JSON. */
-  #looking(method: Route['method'], answer: (exchange: Exchange, principal: Principal) => Promise<JsonObject>): Route {
-    const handle = async (exchange: Exchange): Promise<void> => {
-      const { uncounted, signalsOf, nowMs } = this.#parts
-      const principal = principalOf(exchange)
-      const limiter = uncounted.take(principal.accountId)
-      const body = await answer(exchange, principal)
-      const signals = await signalsOf(principal)
-      if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
-      const headers = ['Cache-Control', 'no-store', ...usageHeaders(signals, nowMs(), limiter)]
-      sendJson(exchange.response, exchange.requestId, 200, body, headers)
-    }
-    return { method, access: 'key', gated: true, handle }
+  #looking(
+    method: Route['method'],
+    answer: (exchange: Exchange, principal: Principal) => Promise<JsonObject>,
+    allowed?: string,
+  ): Route {
+    return lookupRoute(this.#parts, method, answer, allowed)
   }
 
   /** A model summarises, so it is admitted and charged like every answer. */
@@ -108,27 +92,13 @@ export class ResponsesApi {
   }
 
   async #listInput({ request }: Exchange, { accountId }: Principal, id: string): Promise<JsonObject> {
-    const query = queryOf(request.url)
-    const limit = Number(query.get('limit') ?? defaultPageSize)
-    if (!Number.isInteger(limit) || limit < 1 || limit > largestPageSize) {
-      throw invalidRequest('limit', `limit must be a whole number from 1 to ${largestPageSize}.`)
-    }
-    const order = query.get('order') ?? 'desc'
-    if (order !== 'asc' && order !== 'desc') throw invalidRequest('order', 'order must be asc or desc.')
+    const { limit, order, after } = readPage(request.url)
     const items = await this.#parts.stored.inputOf(accountId, known(id), this.#parts.work.begin(accountId))
     const ordered = order === 'asc' ? items : items.toReversed()
-    const after = query.get('after')
-    const start = after === null ? 0 : ordered.findIndex((item) => item['id'] === after) + 1
-    if (after !== null && start === 0)
+    const start = after === undefined ? 0 : ordered.findIndex((item) => item['id'] === after) + 1
+    if (after !== undefined && start === 0)
       throw invalidRequest('after', 'after must be the id of an item of this response.')
-    const data = ordered.slice(start, start + limit)
-    return {
-      object: 'list',
-      data,
-      first_id: data[0]?.['id'] ?? null,
-      last_id: data.at(-1)?.['id'] ?? null,
-      has_more: start + limit < ordered.length,
-    }
+    return listOf(ordered.slice(start, start + limit), start + limit < ordered.length)
   }
 
   async #count(exchange: Exchange, principal: Principal): Promise<JsonObject> {
@@ -137,18 +107,8 @@ export class ResponsesApi {
   }
 }
 
-function principalOf({ principal }: Exchange): Principal {
-  if (principal === undefined) throw new Error('a key route without a principal')
-  return principal
-}
-
 /** @throws ServiceError `response_not_found` for what cannot be an id */
 function known(id: string): string {
   if (!idShape.test(id)) throw new ServiceError('response_not_found')
   return id
-}
-
-function queryOf(url = ''): URLSearchParams {
-  const at = url.indexOf('?')
-  return new URLSearchParams(at < 0 ? '' : url.slice(at + 1))
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { describeBug } from '../domain/bugs.ts'
 import type { JsonObject, Usage } from '../domain/conversation.ts'
-import { ServiceError } from '../domain/errors.ts'
+import { invalidRequest, ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
 import type { UsageSignals } from '../domain/usage.ts'
@@ -125,6 +125,8 @@ export class SocketTurns {
     const { response } = ending
     // What is stored is found where it is stored, and is told from there.
     if (response === undefined || response['store'] === true || typeof response['id'] !== 'string') return
+    // What came before it stands in its conversation, and is continued from there.
+    if (isObject(response['conversation'])) return
     const text = [inputText(message.json), outputText(response)].filter((part) => part !== '').join(',')
     memory.keep(response['id'], text, { before, storedId: before === undefined ? message.previousId : undefined })
   }
@@ -140,6 +142,9 @@ export class SocketTurns {
     const { gateway, uncounted, nowMs, signalsOf } = this.#parts
     uncounted.take(principal.accountId)
     const conversation = gateway.check(principal, asked)
+    if (conversation.hints.conversationId !== undefined) {
+      throw invalidRequest('conversation', 'conversation cannot be used with "generate": false.')
+    }
     if (previousId !== undefined && before === undefined) await this.#assertStored(principal, previousId)
     const signals = await signalsOf(principal)
     if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })

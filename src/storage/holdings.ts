@@ -17,6 +17,8 @@ const ownTables = [
   'managed_requests',
   'upgrade_requests',
   'stored_responses',
+  'conversation_items',
+  'conversations',
   'requests',
   'usage',
 ] as const satisfies readonly (keyof Tables)[]

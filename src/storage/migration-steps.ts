@@ -1,5 +1,6 @@
 import { keptForEver } from './append-only.ts'
 import { backendControlsMigration } from './migration-backend-controls.ts'
+import { conversationsMigration } from './migration-conversations.ts'
 import { incidentsMigration } from './migration-incidents.ts'
 import { operatorsMigration } from './migration-operators.ts'
 import { providerErrorsMigration } from './migration-provider-errors.ts'
@@ -291,4 +292,5 @@ export const migrations: readonly Migration[] = [
   },
   storedBytesMigration,
   { name: '017-passed-by', statements: [`alter table requests add column passed_by text`] },
+  conversationsMigration,
 ]

@@ -1,4 +1,5 @@
 import type { RequestSweepOptions } from './request-sweep.ts'
+import type { RetainedConversations } from './conversation-store.ts'
 import type { RetainedResponses } from './response-store.ts'
 import { startSweep } from './sweep.ts'
 
@@ -6,11 +7,11 @@ import { startSweep } from './sweep.ts'
 const chunkRows = 200
 
 /**
- * Deletes stored answers that are older than they are kept, for as long as it runs; gives what ends it. With a retention
+ * Deletes stored answers or conversations that are older than they are kept, for as long as it runs; gives what ends it. With a retention
  * of 0 nothing is kept, and what was kept before goes too (contract 2.5).
  */
 export function startResponseSweep(
-  store: Pick<RetainedResponses, 'deleteUntil'>,
+  store: Pick<RetainedResponses | RetainedConversations, 'deleteUntil'>,
   { retentionMs, clock, onFailed }: RequestSweepOptions,
 ): () => void {
   const deleteOld = (nowMs: number, rows: number): Promise<number> => store.deleteUntil(nowMs - retentionMs, rows)

@@ -27,7 +27,9 @@ export async function addResponses(
   return await db.transaction().execute(async (transaction) => {
     const saved: boolean[] = []
     for (const { response, itemDigests } of saves) {
-      const hasRoom = await makeRoom(transaction, response, maxBytes)
+      const { accountId, sealedResponse, sealedInput, sealedOutput } = response
+      const bytes = sealedResponse.length + sealedInput.length + sealedOutput.length
+      const hasRoom = await makeRoom(transaction, accountId, bytes, maxBytes)
       saved.push(hasRoom)
       if (!hasRoom) continue
       await transaction.insertInto('stored_responses').values(rowOf(response)).execute()
@@ -43,17 +45,24 @@ export async function addResponses(
   })
 }
 
-/** Whether an answer has room in its account, after the oldest ones have gone as far as needed. */
-async function makeRoom(db: Transaction<Tables>, response: StoredResponse, maxBytes: number): Promise<boolean> {
-  const { accountId, sealedResponse, sealedInput, sealedOutput } = response
-  const room = maxBytes - (sealedResponse.length + sealedInput.length + sealedOutput.length)
-  if (room < 0) return false
+/**
+ * Whether an account has room for so many bytes more, after its oldest answers were deleted as far as needed.
+ * Conversations stay: where they alone leave too little room, nothing is deleted.
+ */
+export async function makeRoom(
+  db: Transaction<Tables>,
+  accountId: string,
+  bytes: number,
+  maxBytes: number,
+): Promise<boolean> {
+  const room = maxBytes - bytes
   for (let step = 0; step <= maxSteps; step += 1) {
     const stored = await db
       .selectFrom('stored_bytes')
-      .select('bytes')
+      .select(['bytes', 'conversation_bytes'])
       .where('account_id', '=', accountId)
       .executeTakeFirst()
+    if ((stored?.conversation_bytes ?? 0) > room) return false
     if ((stored?.bytes ?? 0) <= room) return true
     const oldest = await db
       .selectFrom('stored_responses')

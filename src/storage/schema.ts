@@ -16,6 +16,8 @@ export interface Tables extends IdentityTables {
   stored_responses: StoredResponseRow
   stored_items: StoredItemRow
   stored_bytes: StoredBytesRow
+  conversations: ConversationRow
+  conversation_items: ConversationItemRow
   audit_log: AuditRow
   audit_head: AuditHeadRow
   audit_checkpoints: CheckpointRow
@@ -152,7 +154,30 @@ export interface StoredResponseRow {
 /** Sealed text that an account has stored; written by triggers alone. */
 interface StoredBytesRow {
   account_id: string
+  /** All of it. */
   bytes: number
+  /** The part that conversations have. */
+  conversation_bytes: number
+}
+
+export interface ConversationRow {
+  id: string
+  account_id: string
+  created_at_ms: number
+  last_used_at_ms: number
+  items: number
+  bytes: number
+  next_position: number
+  sealed_metadata: string
+}
+
+interface ConversationItemRow {
+  conversation_id: string
+  position: number
+  account_id: string
+  digest: string
+  bytes: number
+  sealed: string
 }
 
 /** Finds the answer of an item by its id, of which only a digest is kept. */

@@ -68,6 +68,7 @@ async function* sectionsOf(visit: AccountVisit): AsyncGenerator<Section> {
   yield ['usedUnits', await parts.holdings.store.listUsedUnits(id, maxOthers)]
   yield ['requests', () => requestsOf(visit)]
   yield ['storedAnswers', () => answersOf(visit)]
+  yield ['conversations', () => conversationsOf(visit)]
   yield ['audit', () => auditOf(visit)]
 }
 
@@ -95,6 +96,26 @@ async function* answersOf({ parts, signedIn }: AccountVisit): AsyncGenerator {
       const content = (await parts.answers.open(id, answer.id)) ?? null
       bytes += JSON.stringify(content).length
       yield { ...answer, content }
+    }
+    if (page.length < pageRows) return
+    before = page.at(-1)
+  }
+  yield cut
+}
+
+async function* conversationsOf({ parts, signedIn }: AccountVisit): AsyncGenerator {
+  const { id } = signedIn.account
+  const { conversations } = parts
+  let before: Awaited<ReturnType<typeof conversations.list>>[number] | undefined
+  let readBytes = 0
+  for (let count = 0; count < maxAnswers; count += pageRows) {
+    const page = await conversations.list(id, before, pageRows)
+    for (const conversation of page) {
+      if (readBytes > maxAnswerBytes) return void (yield cut)
+      const { createdAtMs, lastUsedAtMs, bytes } = conversation
+      const content = (await conversations.open(id, conversation.id)) ?? null
+      readBytes += bytes
+      yield { id: conversation.id, createdAtMs, lastUsedAtMs, content }
     }
     if (page.length < pageRows) return
     before = page.at(-1)

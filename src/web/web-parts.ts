@@ -59,6 +59,24 @@ interface KeptAnswers {
   open(accountId: string, id: string): Promise<{ readonly response: unknown; readonly input: unknown } | undefined>
 }
 
+interface KeptConversation {
+  readonly id: string
+  readonly createdAtMs: number
+  readonly lastUsedAtMs: number
+}
+
+/** Conversations that are stored. */
+interface KeptConversations {
+  /** Newest first; those behind `before` when it is given. */
+  list(
+    accountId: string,
+    before: KeptConversation | undefined,
+    limit: number,
+  ): Promise<readonly (KeptConversation & { readonly bytes: number })[]>
+  /** Metadata and items; undefined where it is gone by now, or the key that sealed it is. */
+  open(accountId: string, id: string): Promise<{ readonly metadata: unknown; readonly items: unknown } | undefined>
+}
+
 /** What the pages work with; app.ts gives it. */
 export interface WebParts {
   /** Where people reach the app, without a slash at the end. */
@@ -91,6 +109,7 @@ export interface WebParts {
   readonly holdings: Omit<ControlPlane<HoldingsStore>, 'actor'>
   readonly records: Pick<AuditStore, 'listAudit'> & Pick<ManagedAccessStore, 'listManagedRequests'>
   readonly answers: KeptAnswers
+  readonly conversations: KeptConversations
   readonly upstreams: UpstreamDesk
   readonly support: SupportDesk
   readonly managed: ManagedDesk

@@ -4,6 +4,7 @@ import { noLimits } from '../../src/domain/key-limits.ts'
 import { deleteAccount } from '../../src/accounts/delete-account.ts'
 import type { AuditRecord } from '../../src/domain/audit.ts'
 import { Secret } from '../../src/domain/secret.ts'
+import { createConversationStore } from '../../src/storage/conversation-store.ts'
 import { createResponseStore } from '../../src/storage/response-store.ts'
 import type { RequestRow, Tables } from '../../src/storage/schema.ts'
 import { createStore, type Store } from '../../src/storage/store.ts'
@@ -40,6 +41,8 @@ const owned = [
   'requests',
   'usage',
   'stored_responses',
+  'conversations',
+  'conversation_items',
   'emails',
   'sessions',
   'passkeys',
@@ -200,6 +203,11 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
         },
         [`item ${n}`],
       )
+      const conversations = createConversationStore(db)
+      const conversation = { id: `conv_${n}`, accountId, createdAtMs: 5, lastUsedAtMs: 5, items: 0, bytes: 0 }
+      await conversations.add({ ...conversation, sealedMetadata: 's' })
+      const limits = { nowMs: 5, sinceMs: 0, maxItems: 9, maxBytes: 9, skipsDuplicates: false }
+      await conversations.append(accountId, `conv_${n}`, [{ digest: 'd', bytes: 1, sealed: 's' }], limits)
       const proof = { id: `prf_${n}`, purpose: 'sign_in', address, createdAtMs: 1, expiresAtMs: 99 } as const
       await store.addProof({ ...proof, accountId: null }, { code: null, link: `link ${n}` }, 0)
       const session = { id: `ses_${n}`, accountId, method: 'email', agent: 'x', createdAtMs: 1 } as const

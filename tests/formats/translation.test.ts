@@ -232,7 +232,7 @@ describe('a request from responses to chat', () => {
     [{ previous_response_id: 'resp_1' }, 'previous_response_not_found', 'previous_response_id'],
     [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, 'item_not_found', 'input'],
     [{ background: true }, 'unsupported_parameter', 'background'],
-    [{ conversation: 'conv_1' }, 'unsupported_parameter', 'conversation'],
+    [{ conversation: 'conv_1' }, 'conversation_not_found', 'conversation'],
     [{ prompt: { id: 'p' } }, 'unsupported_parameter', 'prompt'],
     [
       { input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'file-1' }] }] },

@@ -11,7 +11,9 @@ import { bodyShape, JsonScan } from '../../src/formats/json-scan.ts'
 import { readRequest } from '../../src/formats/openai-responses/read-request.ts'
 import type { ModelRequest } from '../../src/gateway/ports.ts'
 import type { ResponseStore } from '../../src/gateway/response-store.ts'
-import { StoredResponses } from '../../src/gateway/stored-responses.ts'
+import { Conversations } from '../../src/gateway/conversations.ts'
+import { StoredResponses, type StoredResponsesParts } from '../../src/gateway/stored-responses.ts'
+import { createConversationStore } from '../../src/storage/conversation-store.ts'
 import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import { createResponseStore, type RetainedResponses } from '../../src/storage/response-store.ts'
 import { startResponseSweep } from '../../src/storage/response-sweep.ts'
@@ -24,13 +26,15 @@ const keyOf = (id: string) => ({ id, key: new Secret<Uint8Array>(random(32)) })
 const current = keyOf('k1')
 
 let folder: string
+let db: Awaited<ReturnType<typeof openSqlite>>
 let store: RetainedResponses
 let clock: ManualClock
 let events: ServiceEvent[]
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
-  store = createResponseStore(await openSqlite(folder))
+  db = await openSqlite(folder)
+  store = createResponseStore(db)
   clock = new ManualClock()
   events = []
 })
@@ -43,7 +47,13 @@ function storedResponses(changes: { store?: ResponseStore; retentionMs?: number;
   const { key = current, ...rest } = changes
   const sealer = createSealer({ current: key, random })
   const log = (event: ServiceEvent): void => void events.push(event)
-  return new StoredResponses({ store, sealer, clock, log, retentionMs: 30 * dayMs, maxBytes: 1_000_000, ...rest })
+  return withConversations({ store, sealer, clock, log, retentionMs: 30 * dayMs, maxBytes: 1_000_000, ...rest })
+}
+
+function withConversations(parts: Omit<StoredResponsesParts, 'conversations'>): StoredResponses {
+  const mintId = (): string => 'conv_0123456789'
+  const conversations = new Conversations({ ...parts, store: createConversationStore(db), mintId })
+  return new StoredResponses({ ...parts, conversations })
 }
 
 let count = 0
@@ -77,7 +87,8 @@ async function keep(stored: StoredResponses, body: JsonObject = { input: 'Hello.
   const keeping = stored.keeping(account, request, conversation)
   if (keeping === undefined) return undefined
   const id = request.id.replace('req_', 'resp_')
-  return (await keeping.keep({ id, status: 'completed', output: [answerItem] })) ? id : undefined
+  const changes = await keeping.keep({ id, status: 'completed', output: [answerItem] })
+  return changes === undefined ? id : undefined
 }
 
 const goOn = (stored: StoredResponses, id: string): Promise<unknown> => {
@@ -180,7 +191,7 @@ describe('what is sealed', () => {
     const rotated = createSealer({ current: keyOf('k2'), previous: current, random })
     const log = (event: ServiceEvent): void => void events.push(event)
     const parts = { store, clock, log, retentionMs: 30 * dayMs, maxBytes: 1_000_000 }
-    expect(await new StoredResponses({ ...parts, sealer: rotated }).find(account, id)).toMatchObject({ id })
+    expect(await withConversations({ ...parts, sealer: rotated }).find(account, id)).toMatchObject({ id })
     await expect(storedResponses({ key: keyOf('k3') }).find(account, id)).rejects.toMatchObject({
       code: 'response_not_found',
     })

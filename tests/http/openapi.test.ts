@@ -84,11 +84,22 @@ describe('the OpenAPI document', () => {
     for (const { path, method, operation } of operations()) {
       const response = await ask(
         method.toUpperCase(),
-        path.replace('{model}', 'svc-router/frontier').replace('{response_id}', 'resp_0123456789'),
+        path
+          .replace('{model}', 'svc-router/frontier')
+          .replace('{response_id}', 'resp_0123456789')
+          .replace('{conversation_id}', 'conv_0123456789')
+          .replace('{item_id}', 'msg_1'),
       )
       const code = await codeOf(response)
       expect(
-        [undefined, 'invalid_request', 'response_not_found', 'unsupported_parameter', 'model_not_found'],
+        [
+          undefined,
+          'invalid_request',
+          'response_not_found',
+          'conversation_not_found',
+          'unsupported_parameter',
+          'model_not_found',
+        ],
         `${method} ${path}`,
       ).toContain(code)
       expect(Object.keys(operation.responses), `${method} ${path}`).toContain(String(response.status))

@@ -142,6 +142,24 @@ export const clientRefusals: readonly RefusalRow[] = [
   },
   {
     ...refused,
+    code: 'conversation_not_found',
+    status: 404,
+    param: 'conversation',
+    provoke: (service) =>
+      ask(service, { path: '/responses', body: { ...response, conversation: 'conv_0123456789ABCDEFGHIJKLMN' } }),
+  },
+  {
+    ...refused,
+    code: 'conversation_item_not_found',
+    status: 404,
+    provoke: async (service) => {
+      const { text } = await ask(service, { path: '/conversations', body: {} })
+      const { id } = JSON.parse(text) as { id: string }
+      return ask(service, { path: `/conversations/${id}/items/msg_0123456789`, method: 'GET' })
+    },
+  },
+  {
+    ...refused,
     code: 'context_length_exceeded',
     provoke: (service) => askScripted(service, { do: 'context_length_exceeded', body: contextBody() }),
   },

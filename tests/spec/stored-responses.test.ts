@@ -222,10 +222,9 @@ describe('what cannot be gone on from is refused before it is counted', () => {
     expect((await get(`/responses/${answer.id}`)).status).toBe(404)
   })
 
-  test('a background or a conversation at the provider, whatever the backend speaks', async () => {
+  test('a background, whatever the backend speaks', async () => {
     await start()
     expect(await post({ input: 'x', background: true })).toMatchObject({ status: 400, code: 'unsupported_parameter' })
-    expect(await post({ input: 'x', conversation: 'conv_1' })).toMatchObject({ status: 400 })
     expect(await post({ input: 'x', background: false })).toMatchObject({ status: 200 })
   })
 })

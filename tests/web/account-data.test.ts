@@ -56,6 +56,7 @@ describe('downloading', () => {
       'usedUnits',
       'requests',
       'storedAnswers',
+      'conversations',
       'audit',
     ])
     expect(data['account']).toMatchObject({ id: service.account.id, name: 'tester' })

@@ -1,4 +1,5 @@
 import type { Conversation, Hints, Json, JsonObject, Sampling } from '../../domain/conversation.ts'
+import { invalidRequest, type ServiceError } from '../../domain/errors.ts'
 import { isObject } from '../../domain/json.ts'
 import {
   arrayField,
@@ -72,6 +73,11 @@ function readHints(body: JsonObject, text: JsonObject | undefined, input: ReadIn
   if (arrayField(body, 'include')?.includes(includeSealed) === true) hints.sealedReasoning = true
   const previous = stringField(body, 'previous_response_id')
   if (previous !== undefined) hints.previousResponseId = previous
+  const conversationId = readConversationId(body['conversation'])
+  if (conversationId !== undefined) {
+    if (previous !== undefined) throw eitherOne()
+    hints.conversationId = conversationId
+  }
   const maxToolCalls = numberField(body, 'max_tool_calls')
   if (maxToolCalls !== undefined) hints.maxToolCalls = maxToolCalls
   const verbosity = text === undefined ? undefined : stringField(text, 'verbosity', 'text.')
@@ -80,9 +86,25 @@ function readHints(body: JsonObject, text: JsonObject | undefined, input: ReadIn
   if (input.compactions === true) hints.compactions = true
   if (input.fusionEchoes === true) hints.fusionEchoes = true
   if (input.bareReasoning === true) hints.bareReasoning = true
-  const untranslatable = ['background', 'conversation', 'prompt'].filter((name) => isMeant(body[name]))
+  const untranslatable = ['background', 'prompt'].filter((name) => isMeant(body[name]))
   if (untranslatable.length > 0) hints.untranslatable = untranslatable
   return hints
+}
+
+/** `conversation` is an id, or an object that has it. @throws ServiceError `invalid_request` */
+function readConversationId(value: Json | undefined): string | undefined {
+  if (value === undefined || value === null) return undefined
+  const id = isObject(value) ? value['id'] : value
+  if (typeof id === 'string' && id !== '') return id
+  throw invalidRequest('conversation', 'conversation must be the id of a conversation, or an object with its id.')
+}
+
+/** A request cannot continue two things at once. */
+export function eitherOne(): ServiceError {
+  return invalidRequest(
+    'previous_response_id',
+    'previous_response_id and conversation cannot be used together. Send one of them.',
+  )
 }
 
 /** Whether the field asks for something: not `background: false`, not null. */

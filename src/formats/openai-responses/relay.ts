@@ -38,11 +38,12 @@ export const openaiResponsesRelay: RelayRules = {
     dropsEmptied: false,
   },
 
-  restated(response, { isStored, previousResponseId, requestId }) {
+  restated(response, { isStored, previousResponseId, conversationId, requestId }) {
     const changes: Record<string, string> = {}
     if (isStored) changes['id'] = JSON.stringify(responseIdFor(requestId))
     if ((response['store'] ?? false) !== isStored) changes['store'] = String(isStored)
     if (previousResponseId !== undefined) changes['previous_response_id'] = JSON.stringify(previousResponseId)
+    if (conversationId !== undefined) changes['conversation'] = JSON.stringify({ id: conversationId })
     return Object.keys(changes).length === 0 ? undefined : changes
   },
 

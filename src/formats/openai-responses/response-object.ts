@@ -37,6 +37,7 @@ export function responseObject(id: string, context: AnswerContext, state: Respon
     output: state.output,
     ...repeatHints(conversation.hints),
     previous_response_id: context.previousResponseId ?? null,
+    ...(context.conversationId !== undefined && { conversation: { id: context.conversationId } }),
     store: context.isStored,
     ...repeatSampling(conversation.sampling),
     ...repeatChoices(conversation),

@@ -54,6 +54,16 @@ export const requestHelp = {
     mend: ['Check the id, and that the key is of the account that asked.'],
     example: {},
   },
+  conversation_not_found: {
+    why: 'This account has no conversation with this id. Conversations are deleted when they were not used for as long as responses are stored: 30 days unless the operator says otherwise.',
+    mend: ['Check the id, and that the key belongs to the account that created it.', 'Or create a new conversation.'],
+    example: {},
+  },
+  conversation_item_not_found: {
+    why: 'The conversation exists, but it has no item with this id: the item was deleted, or belongs to another conversation.',
+    mend: ['List the items of the conversation to see their ids.'],
+    example: {},
+  },
   context_length_exceeded: {
     why: 'The conversation is longer than any model behind this profile can read. Before this was said, models with larger windows were tried.',
     mend: [

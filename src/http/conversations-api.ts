@@ -1,0 +1,157 @@
+import type { IncomingMessage } from 'node:http'
+import type { Json, JsonObject } from '../domain/conversation.ts'
+import { invalidRequest, ServiceError } from '../domain/errors.ts'
+import { frontierId } from '../domain/profiles.ts'
+import { isArray } from '../formats/fields.ts'
+import { readRequest } from '../formats/openai-responses/read-request.ts'
+import { responseIdFor } from '../formats/openai-responses/response-object.ts'
+import { inputItems, withIds } from '../formats/openai-responses/stored-items.ts'
+import type { Conversations } from '../gateway/conversations.ts'
+import type { UnadmittedWork } from '../gateway/unadmitted-work.ts'
+import { listOf, type LookupParts, lookupRoute, principalOf, readPage } from './lookups.ts'
+import type { Exchange, Route } from './route.ts'
+
+const root = '/v1/conversations'
+/** Only ids of this shape are looked up. */
+const idShape = /^conv_[0-9A-Za-z]{8,64}$/
+const maxItemIdChars = 256
+/** Items of one request, as OpenAI has it. */
+const maxNewItems = 20
+
+export interface ConversationsApiParts extends LookupParts {
+  readonly conversations: Conversations
+  readonly work: UnadmittedWork
+  readonly readBody: (exchange: Exchange) => Promise<JsonObject>
+}
+
+type Answer = (exchange: Exchange, accountId: string) => Promise<JsonObject>
+
+/** Everything below `/v1/conversations`, as OpenAI's API has it (contract 2.5). */
+export class ConversationsApi {
+  readonly #parts: ConversationsApiParts
+
+  constructor(parts: ConversationsApiParts) {
+    this.#parts = parts
+  }
+
+  /** The route of a path and a method; undefined where nothing is served. */
+  routeOf(path: string, method: string | undefined): Route | undefined {
+    if (path === root) return this.#route({ POST: (exchange, accountId) => this.#create(exchange, accountId) }, method)
+    if (!path.startsWith(`${root}/`)) return undefined
+    const [id = '', what, itemId, ...rest] = path.slice(root.length + 1).split('/')
+    if (id === '' || rest.length > 0 || (what !== undefined && what !== 'items') || itemId === '') return undefined
+    const { conversations } = this.#parts
+    if (what === undefined) {
+      const answers = {
+        GET: (_: Exchange, accountId: string) => conversations.find(accountId, known(id)),
+        POST: (exchange: Exchange, accountId: string) => this.#update(exchange, accountId, id),
+        DELETE: (_: Exchange, accountId: string) => this.#remove(accountId, id),
+      }
+      return this.#route(answers, method)
+    }
+    if (itemId === undefined) {
+      const answers = {
+        GET: (exchange: Exchange, accountId: string) => this.#list(exchange, accountId, id),
+        POST: (exchange: Exchange, accountId: string) => this.#add(exchange, accountId, id),
+      }
+      return this.#route(answers, method)
+    }
+    const answers = {
+      GET: (_: Exchange, accountId: string) =>
+        conversations.findItem(accountId, known(id), knownItem(itemId), this.#parts.work.begin(accountId)),
+      DELETE: (_: Exchange, accountId: string) => conversations.removeItem(accountId, known(id), knownItem(itemId)),
+    }
+    return this.#route(answers, method)
+  }
+
+  #route(answers: Readonly<Partial<Record<'GET' | 'POST' | 'DELETE', Answer>>>, method: string | undefined): Route {
+    const methods = Object.keys(answers) as (keyof typeof answers)[]
+    const served = methods.find((name) => name === method) ?? methods[0]!
+    const answer = (exchange: Exchange): Promise<JsonObject> =>
+      answers[served]!(exchange, principalOf(exchange).accountId)
+    return lookupRoute(this.#parts, served, answer, methods.join(', '))
+  }
+
+  async #create(exchange: Exchange, accountId: string): Promise<JsonObject> {
+    const body = hasBody(exchange.request) ? await this.#parts.readBody(exchange) : {}
+    const items = newItems(body['items'] ?? [], exchange.requestId)
+    return this.#parts.conversations.create(accountId, items, body['metadata'])
+  }
+
+  async #update(exchange: Exchange, accountId: string, id: string): Promise<JsonObject> {
+    const { metadata } = await this.#parts.readBody(exchange)
+    return this.#parts.conversations.update(accountId, known(id), metadata)
+  }
+
+  async #remove(accountId: string, id: string): Promise<JsonObject> {
+    await this.#parts.conversations.remove(accountId, known(id))
+    return { id, object: 'conversation.deleted', deleted: true }
+  }
+
+  async #add(exchange: Exchange, accountId: string, id: string): Promise<JsonObject> {
+    const body = await this.#parts.readBody(exchange)
+    const items = newItems(body['items'], exchange.requestId)
+    await this.#parts.conversations.add(accountId, known(id), items)
+    return listOf(items, false)
+  }
+
+  async #list({ request }: Exchange, accountId: string, id: string): Promise<JsonObject> {
+    const page = readPage(request.url)
+    const work = this.#parts.work.begin(accountId)
+    // One more than asked for says whether there are more.
+    const items = await this.#parts.conversations.list(accountId, known(id), { ...page, limit: page.limit + 1 }, work)
+    return listOf(items.slice(0, page.limit), items.length > page.limit)
+  }
+}
+
+/** @throws ServiceError `conversation_not_found` for what cannot be an id */
+function known(id: string): string {
+  if (!idShape.test(id)) throw new ServiceError('conversation_not_found')
+  return id
+}
+
+/** The id of an item as callers chose it, from a path. @throws ServiceError `conversation_item_not_found` */
+function knownItem(encoded: string): string {
+  try {
+    const id = decodeURIComponent(encoded)
+    if (id.length <= maxItemIdChars) return id
+  } catch {
+    // What cannot be decoded is no id.
+  }
+  throw new ServiceError('conversation_item_not_found')
+}
+
+/** OpenAI's clients send nothing where nothing is set. */
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/** The items of a request, complete and each with an id. @throws ServiceError `invalid_request` */
+function newItems(given: Json | undefined, requestId: string): readonly JsonObject[] {
+  if (!isArray(given)) throw invalidRequest('items', 'items must be an array.')
+  if (given.length > maxNewItems) {
+    throw invalidRequest('items', `items has more than ${maxNewItems} items. Add them in several requests.`)
+  }
+  try {
+    const items = inputItems(given)
+    for (const [index, { type, id }] of items.entries()) {
+      if (type === 'item_reference') throw invalidRequest(`input[${index}]`, `input[${index}] must be an item itself.`)
+      if (typeof id === 'string' && id.length > maxItemIdChars) {
+        throw invalidRequest(`input[${index}].id`, `input[${index}].id is longer than ${maxItemIdChars} characters.`)
+      }
+    }
+    // What no request could send as its input would make every later turn fail.
+    readRequest({ model: frontierId, input: given })
+    return withIds(items, responseIdFor(requestId))
+  } catch (error) {
+    throw inOwnWords(error)
+  }
+}
+
+/** The same refusal with the field named as it is called here. */
+function inOwnWords(error: unknown): unknown {
+  if (!(error instanceof ServiceError) || error.code !== 'invalid_request') return error
+  const { param = '', words } = error.facts
+  const renamed = (text: string): string => text.replace(/\binput\b/, 'items')
+  return invalidRequest(renamed(param), renamed(String(words?.['problem'] ?? '')))
+}
