@@ -14,7 +14,7 @@ import { giveWay } from './turns.ts'
 import type { RequestWork } from './unadmitted-work.ts'
 
 /** Items of one conversation. */
-export const maxItems = 2_000
+const maxItems = 2_000
 /** Items that are sealed or opened in one turn of the event loop. */
 const itemsPerTurn = 100
 const maxMetadataPairs = 16

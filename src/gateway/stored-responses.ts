@@ -98,51 +98,57 @@ export class StoredResponses {
   ): Promise<{ readonly request: ModelRequest; readonly resolved: Resolved }> {
     const { previousResponseId, conversationId, references = [] } = hints
     if (conversationId !== undefined && request.previousResponseId !== undefined) throw eitherOne()
-    const told: JsonObject[] = []
-    // What stands in the conversation already is not told again: a call that came twice would have two ids alike.
-    const toldIds = new Set<unknown>()
-    let bytes = 0
-    let links = 0
-    if (previousResponseId !== undefined) {
-      const chain = await this.#chain(accountId, previousResponseId)
-      for (const { sealedInput, sealedOutput } of chain) request.work?.spend(sealedInput.length + sealedOutput.length)
-      bytes = chain.at(-1)!.chainBytes
-      links = chain.length
-      for (const turn of chain) {
-        const input = await readItems(this.#parts, accountId, turn.id, 'input', turn.sealedInput)
-        const output = await readItems(this.#parts, accountId, turn.id, 'output', turn.sealedOutput)
-        told.push(...this.#tell(accountId, input), ...replayed(output))
-        for (const item of [...withIds(input, turn.id), ...output]) toldIds.add(item['id'])
-        await giveWay(turn.sealedInput)
-      }
-    }
-    if (conversationId !== undefined) {
-      const items = await this.#parts.conversations.itemsOf(accountId, conversationId, request.work)
-      told.push(...this.#tell(accountId, items))
-      for (const item of items) toldIds.add(item['id'])
-    }
-    const unresolved = conversationId === undefined ? references : references.filter((id) => !toldIds.has(id))
+    const before = await this.#before(accountId, hints, request.work)
+    const { items: told, ids, bytes, links } = before
+    const isInConversation = conversationId !== undefined
+    const unresolved = isInConversation ? references.filter((id) => !ids.has(id)) : references
     const found = await this.#items(accountId, unresolved, request.work)
     const own: JsonObject[] = []
     for (const item of inputItems(request.body['input'])) {
       const { type, id } = item
       const stored = type === 'item_reference' && typeof id === 'string' ? found.get(id) : undefined
       // In a conversation no id stands twice, whether it was sent as a reference or as the whole item.
-      if ((stored !== undefined || conversationId !== undefined) && typeof id === 'string' && toldIds.has(id)) continue
-      if (stored !== undefined || conversationId !== undefined) toldIds.add(id)
+      const isOnce = stored !== undefined || (isInConversation && typeof id === 'string')
+      if (isOnce && ids.has(id)) continue
+      if (isOnce) ids.add(id)
       own.push(stored ?? item)
       if (stored !== undefined) told.push(...this.#tell(accountId, [stored]))
       else if (type === 'compaction') told.push(...openCompaction(this.#parts.sealer, accountId, item))
       else told.push(item)
     }
+    const param = isInConversation ? 'conversation' : 'previous_response_id'
     return {
-      request: await this.#rewritten(
-        request,
-        told,
-        conversationId === undefined ? 'previous_response_id' : 'conversation',
-      ),
-      resolved: { previousId: previousResponseId, conversationId, knownIds: toldIds, links, bytes, own },
+      request: await this.#rewritten(request, told, param),
+      resolved: { previousId: previousResponseId, conversationId, knownIds: ids, links, bytes, own },
     }
+  }
+
+  /** All that comes before the input, as it is told, and the ids of its items. */
+  async #before(
+    accountId: string,
+    { previousResponseId, conversationId }: Conversation['hints'],
+    work: RequestWork | undefined,
+  ): Promise<{ items: JsonObject[]; ids: Set<unknown>; bytes: number; links: number }> {
+    // What was said before is not told again: a call that came twice would have two ids alike.
+    const before = { items: [] as JsonObject[], ids: new Set<unknown>(), bytes: 0, links: 0 }
+    if (conversationId !== undefined) {
+      const items = await this.#parts.conversations.itemsOf(accountId, conversationId, work)
+      before.items.push(...this.#tell(accountId, items))
+      for (const item of items) before.ids.add(item['id'])
+    }
+    if (previousResponseId === undefined) return before
+    const chain = await this.#chain(accountId, previousResponseId)
+    for (const { sealedInput, sealedOutput } of chain) work?.spend(sealedInput.length + sealedOutput.length)
+    before.bytes = chain.at(-1)!.chainBytes
+    before.links = chain.length
+    for (const turn of chain) {
+      const input = await readItems(this.#parts, accountId, turn.id, 'input', turn.sealedInput)
+      const output = await readItems(this.#parts, accountId, turn.id, 'output', turn.sealedOutput)
+      before.items.push(...this.#tell(accountId, input), ...replayed(output))
+      for (const item of [...withIds(input, turn.id), ...output]) before.ids.add(item['id'])
+      await giveWay(turn.sealedInput)
+    }
+    return before
   }
 
   /** The response object as its caller saw it. @throws ServiceError `response_not_found`, `store_unavailable`; what `work` throws */
