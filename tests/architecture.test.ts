@@ -27,6 +27,7 @@ const layers: Readonly<Record<string, { imports: readonly string[]; packages: re
       'domain',
       'gateway/ports.ts',
       'gateway/response-store.ts',
+      'gateway/conversation-store.ts',
       'accounts/ports.ts',
       'accounts/backend-ports.ts',
       'accounts/billing/ports.ts',

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { failureName } from '../domain/bugs.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { Json, JsonObject } from '../domain/conversation.ts'
@@ -10,7 +9,7 @@ import type { Sealer } from '../domain/sealing.ts'
 import { itemDigest } from '../domain/stored-responses.ts'
 import type { AppendOptions, AppendRefusal, ConversationStore, ItemPage } from './conversation-store.ts'
 import { readObject, textBinding } from './sealed-texts.ts'
-import { giveWay } from './turns.ts'
+import { giveWay, nextTurn } from './turns.ts'
 import type { RequestWork } from './unadmitted-work.ts'
 
 /** Items of one conversation. */
