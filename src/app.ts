@@ -177,7 +177,9 @@ export async function startApp(
     await new Promise<void>((resolve) => setTimeout(resolve, unreadyBeforeCloseMs[config.mode]))
     let cutRequests = 0
     try {
-      cutRequests = await listening.drain(config.drainMs)
+      const cut = await listening.drain(config.drainMs)
+      cutRequests = cut.running + cut.unread
+      if (cutRequests > 0) log({ event: 'drain_limit', limitMs: config.drainMs, ...cut })
     } finally {
       try {
         await owned.disposeAsync()

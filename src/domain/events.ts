@@ -8,6 +8,8 @@ import type { RequestOutcome } from './requests.ts'
 export type ServiceEvent =
   | { readonly event: 'started'; readonly baseUrl: string; readonly version: string }
   | { readonly event: 'draining'; readonly openRequests: number }
+  /** The `drain` limit passed: so many answers were still under way, so many complete ones not taken by their callers. */
+  | { readonly event: 'drain_limit'; readonly limitMs: number; readonly running: number; readonly unread: number }
   | { readonly event: 'stopped'; readonly cutRequests: number }
   | {
       readonly event: 'request'

@@ -109,8 +109,10 @@ export class Gateway {
   }
 
   /** Ends every request that is under way, because the server stops; each is told so and recorded. */
-  cutAll(): void {
+  cutAll(): number {
+    const running = this.#running.size
     for (const course of this.#running.all()) course.cut()
+    return running
   }
 
   /** The counters as they stand for this key (contract 4.1). */

@@ -171,9 +171,9 @@ export class Api {
     return this.#open + this.sockets.answering
   }
 
-  /** Ends what is still under way, each in its own words. */
-  cutAll(): void {
-    this.#parts.gateway.cutAll()
+  /** Ends what is still under way, each in its own words, and gives how many that were. */
+  cutAll(): number {
+    return this.#parts.gateway.cutAll()
   }
 
   /** What answers the bytes of a connection that are no request: there is nothing to route yet. */

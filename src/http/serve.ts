@@ -33,8 +33,19 @@ export interface ServeOptions {
 export interface Listening {
   readonly port: number
   readonly api: Api
-  /** Takes no new connections; resolves when the last one is closed and the last answer ended, or `limitMs` has passed, then cuts what is left. Gives how many were cut. */
-  drain(limitMs: number): Promise<number>
+  /**
+   * Takes no new connections and at most one more request on each open one; resolves when the last one is closed and the
+   * last answer ended, or `limitMs` has passed, then cuts what is left.
+   */
+  drain(limitMs: number): Promise<Cut>
+}
+
+/** What was cut at the limit of a drain. */
+export interface Cut {
+  /** Requests whose answers were not complete. */
+  readonly running: number
+  /** Complete answers that their callers had not taken. */
+  readonly unread: number
 }
 
 /**
@@ -91,7 +102,8 @@ function attach(server: Server, api: Api, options: ServeOptions, connections: Co
     answers.set(request.socket, response)
     response.on('close', forget)
     const isForProbes = connections.isForProbes(request.socket)
-    if (isForProbes) response.shouldKeepAlive = false
+    // Without an end to its connection, a caller that asks again at once is never idle and lasts to the drain's limit.
+    if (isForProbes || !server.listening) response.shouldKeepAlive = false
     api.handle(request, response, isForProbes ? { probesOnly: true } : undefined)
   }
   const take = (request: IncomingMessage, response: ServerResponse): void => {
@@ -160,8 +172,8 @@ function listen(server: Server, { host, port }: ServeOptions): Promise<void> {
   })
 }
 
-async function drain(server: Server, api: Api, limitMs: number): Promise<number> {
-  let cut = 0
+async function drain(server: Server, api: Api, limitMs: number): Promise<Cut> {
+  let cut: Cut = { running: 0, unread: 0 }
   await new Promise<void>((resolve) => {
     let isClosed = false
     let isForced = false
@@ -180,8 +192,9 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<number>
     }, closeIdleMs)
     let force: NodeJS.Timeout | undefined
     const limit = setTimeout(() => {
-      cut = api.openRequests
-      api.cutAll()
+      const open = api.openRequests
+      const running = Math.min(open, api.cutAll())
+      cut = { running, unread: open - running }
       force = setTimeout(() => {
         server.closeAllConnections()
         api.sockets.terminate()

@@ -74,6 +74,20 @@ test('callers that keep their connections open do not hold up the end', async ()
   expect((await stream).complete).toBe(true)
 })
 
+test('callers that ask again at once are answered once more, on a connection that then ends', async () => {
+  await start()
+  provider.script([
+    { do: 'answer', words: 12, tokenDelayMs: 50 },
+    { do: 'answer', words: 2, tokenDelayMs: 10 },
+  ])
+  const post = writePost('/chat/completions', service.key, slowStream)
+  const read = new RawConnection(service.port).read(post + post)
+  await expect.poll(() => service.records().at(-1)?.state, { timeout: 5_000 }).toBe('delivered')
+  expect(await service.stop('SIGTERM')).toBe(0)
+  const heads = (await read).match(/^HTTP\/1\.1 200 OK|^connection: .+$/gim)?.map((line) => line.toLowerCase().trim())
+  expect(heads).toEqual(['http/1.1 200 ok', 'connection: keep-alive', 'http/1.1 200 ok', 'connection: close'])
+})
+
 test('a stream that is longer than the drain limit is ended in its own words, and its record says so', async () => {
   await start({ drain: '500ms' })
   provider.script([{ do: 'answer', words: 1_000, tokenDelayMs: 50 }])
@@ -88,6 +102,7 @@ test('a stream that is longer than the drain limit is ended in its own words, an
   expect(answer.body.trimEnd().endsWith('data: [DONE]')).toBe(true)
   const [record] = service.records()
   expect(record).toMatchObject({ state: 'done', charged: 1, errorCode: 'restarting' })
+  expect(service.errors).toContain('"event":"drain_limit","limitMs":500,"running":1,"unread":0')
   expect(service.usedUnits()).toBe(1)
 })
 
