@@ -77,6 +77,21 @@ const rows: readonly Row[] = [
     places: ['1:16'],
     fixes: ['expected a size such as'],
   },
+  {
+    name: 'in production, a credential that would leave this machine unencrypted',
+    text:
+      'mode: production\napp_url: https://app.example.com\nproviders:\n' +
+      '  lan: {preset: custom, base_url: "http://models.example/v1"}\n' +
+      '  own: {preset: custom, base_url: "http://127.0.0.1:9/v1"}\n' +
+      '  trusted: {preset: custom, base_url: "http://models.example/v1", plain_http: true}\n' +
+      'backends:\n' +
+      ['lan', 'own', 'trusted']
+        .map((name) => `  ${name}: {provider: ${name}, model: m, credential_env: MADE_UP, managed: true}\n`)
+        .join(''),
+    env: { ...production, MADE_UP: 'made-up-credential' },
+    places: ['4:35'],
+    fixes: ['plain_http: true'],
+  },
   { name: 'a mode that is none', text: 'mode: prod', places: ['1:7'], fixes: ['expected local or production'] },
   {
     name: 'a list where settings are expected',

@@ -116,6 +116,24 @@ describe('a mistake in the line ends with 2 and the next command', () => {
     expect(cli.seen).toEqual([])
   })
 
+  test.each([
+    ['http://models.example/v1', 2],
+    ['https://models.example/v1', 0],
+  ])('in production a credential goes only to https: %s ends with %i', async (baseUrl, expected) => {
+    cli.env = {
+      NODE_ENV: 'production',
+      SVC_ROUTER_PEPPER: 'made-up-pepper-of-the-tests',
+      SVC_ROUTER_SEALING_KEY: Buffer.alloc(32, 7).toString('base64'),
+      MADE_UP: 'made-up-credential',
+    }
+    const path = join(cli.folder, 'mine.yaml')
+    writeFileSync(path, 'app_url: https://app.example.com')
+    await cli.say('accounts', 'create', 'ada', '--config', path)
+    const args = ['custom', '--model', 'm', '--base-url', baseUrl, '--credential-env', 'MADE_UP', '--account', 'ada']
+    const { code, err } = await cli.say('upstream', 'add', ...args, '--config', path)
+    expect([code, err.includes('only to an address that begins with https')]).toEqual([expected, expected === 2])
+  })
+
   test.each([['--api-key', 'made-up-secret-1'], ['--token=made-up-secret-1'], ['made-up-secret-1']])(
     'a secret among the arguments is refused and not repeated: %s',
     async (...args) => {

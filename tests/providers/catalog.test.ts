@@ -248,6 +248,32 @@ describe('which backends serve whom', () => {
     expect((await run(configured!)).head?.status).toBe(200)
   })
 
+  test.each([
+    ['http', true, true, 0],
+    ['http', true, false, 1],
+    ['http', false, true, 1],
+    ['https', true, true, 1],
+  ])(
+    '%s in production %s, with a credential %s: asked %i times',
+    async (protocol, publicOnly, hasCredential, asked) => {
+      let lookups = 0
+      const lookup = (
+        _host: string,
+        _options: unknown,
+        callback: (error: Error, addresses: { address: string; family: number }[]) => void,
+      ): void => {
+        lookups += 1
+        callback(new Error('no such host'), [])
+      }
+      const row = upstream({ id: 'ups_1', accountId: 'acc_1', baseUrl: `${protocol}://provider.example/v1` })
+      const own = hasCredential ? row : { ...row, sealedCredential: null }
+      const { backends } = open([], { acc_1: [own] }, { publicOnly, pools: openPools({ lookup }) })
+      const [backend] = await backends.forProfile('svc-router/frontier', 'acc_1')
+      expect((await run(backend!)).error?.outcome).toBe('unreachable')
+      expect(lookups).toBe(asked)
+    },
+  )
+
   test('an own upstream sends its own credential in its own header to its own server', async () => {
     const provider = await simulate({ capture: true })
     const row = upstream({
