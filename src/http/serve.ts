@@ -41,7 +41,7 @@ export interface Listening {
 }
 
 /** What was cut at the limit of a drain. */
-export interface Cut {
+interface Cut {
   /** Requests whose answers were not complete. */
   readonly running: number
   /** Complete answers that their callers had not taken. */
