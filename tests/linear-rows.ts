@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+import { clientAddress } from '../src/domain/client-address.ts'
 import type { ConversationFormatId, FormatId } from '../src/domain/format-id.ts'
 import { refusalFault } from '../src/formats/answer-faults.ts'
 import { formatById, relayById } from '../src/formats/formats.ts'
@@ -12,8 +14,12 @@ import { findJsonObject } from '../src/gateway/fusion/json-object.ts'
 import { vectorise } from '../src/gateway/fusion/similarity.ts'
 import { RelayLane } from '../src/gateway/relay-lane.ts'
 import { TranslationLane } from '../src/gateway/translation-lane.ts'
+import { EdgeGate } from '../src/http/edge-gate.ts'
+import { pathOf } from '../src/http/paths.ts'
+import { statedIn } from '../src/http/request-headers.ts'
 import { AnswerParser } from '../src/providers/answer-parser.ts'
 import { readHead } from '../src/providers/head.ts'
+import { readSessionToken } from '../src/web/session-cookie.ts'
 import { contextOf } from './formats/exchange.ts'
 
 /**
@@ -33,6 +39,7 @@ export const linearRows: readonly LinearRow[] = [
   ...answerFraming(),
   ...jsonText(),
   ...modelText(),
+  ...requestHeaders(),
 ]
 
 const conversationOf = (client: ConversationFormatId) =>
@@ -249,6 +256,45 @@ function modelText(): LinearRow[] {
     ['the words of a text', 'a1,', (text) => vectorise([text, text])],
   ]
   return texts.map(([what, unit, read]) => ({
+    what,
+    size: 30_000,
+    prepare: (size) => {
+      const text = unit.repeat(size)
+      return () => void read(text)
+    },
+  }))
+}
+
+/** What callers write before the body. */
+function requestHeaders(): LinearRow[] {
+  const gate = new EdgeGate(
+    () => {},
+    () => 0,
+  )
+  const passGate = (userAgent: string): void => {
+    try {
+      gate.pass(userAgent, 'req_1')
+    } catch {
+      // Refused, as it should be.
+    }
+  }
+  const asRequest = (request: Pick<IncomingMessage, 'headers'> & { url?: string }): IncomingMessage =>
+    request as IncomingMessage
+  const readers: readonly (readonly [string, string, (text: string) => unknown])[] = [
+    ['cookies without a name', '; ', (text) => readSessionToken(new Headers({ cookie: text }), 'account', false)],
+    [
+      'cookies that begin like ours',
+      'svc_session;',
+      (text) => readSessionToken(new Headers({ cookie: text }), 'account', true),
+    ],
+    ['a User-Agent of blanks', ' ', (text) => passGate(`${text}x`)],
+    ['a User-Agent that begins like a browser', 'mozilla/5.0 ', passGate],
+    ['forwarding addresses', ', ', (text) => clientAddress('127.0.0.1', text, 2)],
+    ['a query string', '&a=%20', (text) => pathOf(asRequest({ headers: {}, url: `/v1/models?${text}` }))],
+    ['slashes of a path', '/', (text) => pathOf(asRequest({ headers: {}, url: text }))],
+    ['a stated time', '1', (text) => statedIn(asRequest({ headers: { 'x-stainless-timeout': text } }))],
+  ]
+  return readers.map(([what, unit, read]) => ({
     what,
     size: 30_000,
     prepare: (size) => {
