@@ -8,7 +8,7 @@ const ownerOnly = 0o600
 
 /** Keeps the last checkpoint of the audit log in a file of the data folder, beside the database. */
 export function checkpointFile(folder: string): CheckpointMemory {
-  const path = join(folder, 'audit-checkpoint.json')
+  const path = checkpointPath(folder)
   return {
     async read() {
       try {
@@ -29,4 +29,9 @@ export function checkpointFile(folder: string): CheckpointMemory {
       }
     },
   }
+}
+
+/** The file of a data folder that has the checkpoint. */
+export function checkpointPath(folder: string): string {
+  return join(folder, 'audit-checkpoint.json')
 }

@@ -2,6 +2,7 @@ import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Clock, Timer } from '../domain/clock.ts'
 import { SetupError } from '../domain/setup-error.ts'
+import { checkpointPath } from './checkpoint-file.ts'
 import { markPath } from './delivery-marks.ts'
 
 const lookEveryMs = 1_000
@@ -9,13 +10,14 @@ const headerBytes = 100
 
 /**
  * Refuses a data folder that has lost its database: none is there, or only the beginning of one, though delivery marks
- * show that requests were recorded here. Reads the file's header alone. @throws SetupError
+ * or a checkpoint of the audit log show that there was one. Reads the file's header alone. @throws SetupError
  */
 export function assertDatabaseThere(path: string, folder: string): void {
-  const fix = `restore ${path} from a backup; to go on without it, move ${markPath(folder)} away, and all accounts, keys and records are lost`
+  const evidence = [markPath(folder), checkpointPath(folder)].filter((file) => existsSync(file))
+  const fix = `restore ${path} from a backup; to go on without it, move ${evidence.join(' and ') || path} away, and all accounts, keys and records are lost`
   if (sizeOf(path) === 0) {
-    if (!existsSync(markPath(folder))) return
-    throw new SetupError('the database of this data folder is missing, though requests were recorded in it', fix)
+    if (evidence.length === 0) return
+    throw new SetupError('the database of this data folder is missing, though there was one', fix)
   }
   // What is not yet in the file itself is in its log then.
   if (sizeOf(`${path}-wal`) > 0) return

@@ -36,6 +36,12 @@ test.each([
   expect(check).toThrow('is missing')
 })
 
+test('deleting the marks too does not hide it: the checkpoint of the audit log still shows it', () => {
+  writeFileSync(join(folder, 'audit-checkpoint.json'), '{}')
+  rmSync(path)
+  expect(check).toThrow('is missing')
+})
+
 test('a database that was cut short is refused', () => {
   truncateSync(path, statSync(path).size - 4096)
   expect(check).toThrow('cut short')
