@@ -172,7 +172,7 @@ describe('status', () => {
       'operational',
     ])
     expect(status).toEqual({ indicator: 'minor', description: 'Some parts have trouble' })
-    expect(await read('/status')).toContain('refuses its credential')
+    expect(await read('/status')).toContain('its provider rejects the credential')
     await clock.skip(61_000)
     expect((await service.chat()).headers.get('x-svc-router-upstream')).toBe('alpha')
     await later()
