@@ -62,7 +62,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const id = mintId()
   const { bytes, members } = await readJsonBody(request, limits, { spend: () => {} })
   const facts = { id, accountId: 'acc_bench', keyId: 'key_bench', profile: 'svc-router/frontier', units: 1 }
-  const admission = ledger.admit({ ...facts, format: 'openai-chat', stream: false }, plan)
+  const admission = await ledger.admit({ ...facts, format: 'openai-chat', stream: false }, plan)
   const startedMs = clock.nowMs()
   const whole = await ask(id, patchMembers(bytes, members, { model: '"bench-model"' }))
   const { usage } = JSON.parse(whole.toString()) as { usage: { prompt_tokens: number; completion_tokens: number } }

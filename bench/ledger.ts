@@ -31,7 +31,7 @@ const courses: Record<string, { readonly stream: boolean; readonly run: Course }
   'whole answer, delivered and then settled': {
     stream: false,
     run: async (ledger, opening) => {
-      const admission = ledger.admit(opening, plan)
+      const admission = await ledger.admit(opening, plan)
       await admission.durable()
       admission.deliver()
       admission.settle(outcome, 'done')
@@ -40,7 +40,7 @@ const courses: Record<string, { readonly stream: boolean; readonly run: Course }
   'whole answer, settled and then delivered': {
     stream: false,
     run: async (ledger, opening) => {
-      const admission = ledger.admit(opening, plan)
+      const admission = await ledger.admit(opening, plan)
       admission.settle(outcome, 'due')
       await admission.durable()
       admission.deliver()
@@ -49,7 +49,7 @@ const courses: Record<string, { readonly stream: boolean; readonly run: Course }
   stream: {
     stream: true,
     run: async (ledger, opening) => {
-      const admission = ledger.admit(opening, plan)
+      const admission = await ledger.admit(opening, plan)
       await admission.durable()
       admission.deliver()
       await new Promise((resolve) => setImmediate(resolve))

@@ -1,39 +1,46 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { EventLog } from './domain/events.ts'
 import { safeJson } from './domain/safe-text.ts'
 
 /** Lines wait this long, so that many are written at once. */
 const flushMs = 100
-/**
- * Lines that may wait for one flush; further ones are counted and dropped, so that a burst cannot fill the memory. It
- * is no help against a reader that does not read: a pipe is written synchronously on Linux, and holds the process up
- * until it has room.
- */
+/** Lines that may wait to be written; further ones are counted and dropped, so that a full disk cannot fill the memory. */
 const maxWaiting = 10_000
+/** How long the end of the service waits for its last lines. */
+const endLimitMs = 2_000
 
 export interface LogOptions {
-  /** Where lines go: a stream of the process, usually standard error. */
-  readonly write: (text: string) => void
+  /** Writes text, and resolves when more can follow. It is called once at a time. */
+  readonly write: (text: string) => Promise<void>
   /** Whether every request has its line; its record is kept in any case. */
   readonly requests: boolean
   readonly nowMs: () => number
 }
 
-/** Writes typed events as JSON lines, in batches. `flush` writes what waits. */
-export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog; flush: () => void } {
+/** Writes typed events as JSON lines, in batches. `end` writes what waits, for at most 2 s. */
+export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog; end: () => Promise<void> } {
   let waiting: string[] = []
   let dropped = 0
   let timer: NodeJS.Timeout | undefined
+  let writing: Promise<void> | undefined
 
-  const flush = (): void => {
+  const writeWaiting = async (): Promise<void> => {
+    while (waiting.length > 0) {
+      if (dropped > 0)
+        waiting.push(safeJson({ time: new Date(nowMs()).toISOString(), event: 'log_lines_dropped', dropped }))
+      const text = `${waiting.join('\n')}\n`
+      waiting = []
+      dropped = 0
+      await write(text)
+    }
+    writing = undefined
+  }
+
+  const flush = (): Promise<void> => {
     clearTimeout(timer)
     timer = undefined
-    if (dropped > 0)
-      waiting.push(safeJson({ time: new Date(nowMs()).toISOString(), event: 'log_lines_dropped', dropped }))
-    if (waiting.length === 0) return
-    const text = `${waiting.join('\n')}\n`
-    waiting = []
-    dropped = 0
-    write(text)
+    if (waiting.length === 0) return writing ?? Promise.resolve()
+    return (writing ??= writeWaiting())
   }
 
   const log: EventLog = (event) => {
@@ -43,8 +50,15 @@ export function openLog({ write, requests, nowMs }: LogOptions): { log: EventLog
       return
     }
     waiting.push(safeJson({ time: new Date(nowMs()).toISOString(), ...event }))
-    timer ??= setTimeout(flush, flushMs).unref()
+    if (writing === undefined) timer ??= setTimeout(() => void flush(), flushMs).unref()
   }
 
-  return { log, flush }
+  const end = async (): Promise<void> => {
+    const limit = new AbortController()
+    const passed = sleep(endLimitMs, undefined, { signal: limit.signal }).catch(() => {})
+    await Promise.race([flush(), passed])
+    limit.abort()
+  }
+
+  return { log, end }
 }

@@ -20,6 +20,7 @@ import { systemRandom } from './domain/random.ts'
 import { createSealer } from './domain/sealing.ts'
 import { SetupError } from './domain/setup-error.ts'
 import { openLog } from './log.ts'
+import { openLogOutput } from './log-output.ts'
 import { openModels } from './open-models.ts'
 import { planRouteAlone } from './open-routing.ts'
 import { openStore } from './open-storage.ts'
@@ -33,7 +34,7 @@ import { checkpointFile } from './storage/checkpoint-file.ts'
 import { DataFolderInUse } from './storage/data-folder-lock.ts'
 import { LedgerUnavailable } from './storage/ledger-unavailable.ts'
 import { SchemaMismatch } from './storage/migrations.ts'
-import { databasePath } from './storage/open-sqlite.ts'
+import { databasePath } from './storage/connect-sqlite.ts'
 
 const debugEnv = 'SVC_ROUTER_DEBUG'
 /** Names, with commas between, what bin/boot.mjs set for this process alone. */
@@ -84,7 +85,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     checkpoints,
     managed: store,
     backends: store,
-    proveQuotas: () => proveQuotasOnSqlite(config.dataDir),
+    proveQuotas: () => proveQuotasOnSqlite(databasePath(config.dataDir)),
     billing: store.billing,
     proofs: store,
     operators: store.operators,
@@ -118,8 +119,8 @@ async function signAudit(config: Config, store: AuditStore, memory: CheckpointMe
 
 /** The service itself. Its log goes to standard error, one JSON line for each event. */
 async function startService(config: Config): Promise<RunningApp> {
-  const { log, flush } = openLog({
-    write: (text) => process.stderr.write(text),
+  const { log, end } = openLog({
+    write: openLogOutput(),
     requests: (process.env['SVC_ROUTER_LOG_REQUESTS'] ?? '') !== '',
     nowMs: () => clock.nowMs(),
   })
@@ -140,7 +141,7 @@ async function startService(config: Config): Promise<RunningApp> {
       try {
         await app.stop().catch(inOwnWords)
       } finally {
-        flush()
+        await end()
       }
     },
   }

@@ -10,6 +10,7 @@ import { planRoute } from './gateway/route-planner.ts'
 import { CircuitBreakers } from './gateway/routing/circuit-breakers.ts'
 import { openProviders, type Providers } from './open-providers.ts'
 import { openStore } from './open-storage.ts'
+import { databasePath } from './storage/connect-sqlite.ts'
 import { proveQuotasOnSqlite } from './storage/prove-quotas-sqlite.ts'
 
 /** Says where a request would go. */
@@ -48,7 +49,7 @@ export async function planRouteAlone(
   const store = await openStore(config)
   opened.defer(() => store.close())
   const hasManaged = config.backends.some(({ managed }) => managed)
-  const proveQuotas = (): Promise<void> => proveQuotasOnSqlite(config.dataDir)
+  const proveQuotas = (): Promise<void> => proveQuotasOnSqlite(databasePath(config.dataDir))
   const readiness = hasManaged ? await checkReadiness({ store, proveQuotas, clock }, 'while_on') : undefined
   const managed = { isOn: (provider: string) => readiness !== undefined && isManagedOn(readiness, provider) }
   const providers = opened.use(

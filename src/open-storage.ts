@@ -2,11 +2,11 @@ import type { Config } from './config/config.ts'
 import type { Clock } from './domain/clock.ts'
 import type { EventLog } from './domain/events.ts'
 import type { Ledger } from './gateway/ports.ts'
+import { databasePath } from './storage/connect-sqlite.ts'
 import { assertDatabaseThere, watchDatabaseFile } from './storage/database-file.ts'
 import { openSqliteLedger } from './storage/ledger-sqlite.ts'
-import { databasePath, openSqlite, openSqliteForResponses } from './storage/open-sqlite.ts'
+import { openSqlite, openSqliteInThread } from './storage/open-sqlite.ts'
 import { checkPepper } from './storage/pepper-check.ts'
-import { proveQuotasOnSqlite } from './storage/prove-quotas-sqlite.ts'
 import { createConversationStore, type RetainedConversations } from './storage/conversation-store.ts'
 import { createResponseStore, type RetainedResponses } from './storage/response-store.ts'
 import { createStore, type Store } from './storage/store.ts'
@@ -30,7 +30,7 @@ export interface StorageNeeds {
   readonly onDied: (reason: string) => void
 }
 
-/** Opens the database of the data folder under the configured pepper. @throws SetupError and the engine's own errors */
+/** Opens the database of the data folder under the configured pepper, for one command. @throws SetupError and the engine's own errors */
 export async function openStore({ dataDir, secrets }: Config): Promise<Store> {
   assertDatabaseThere(databasePath(dataDir), dataDir)
   const db = await openSqlite(dataDir)
@@ -47,15 +47,18 @@ export async function openStore({ dataDir, secrets }: Config): Promise<Store> {
 /** Opens the database and the ledger of this process. @throws DataFolderInUse and the engine's own errors */
 export async function openStorage(config: Config, { clock, log, onDied }: StorageNeeds): Promise<Storage> {
   await using opened = new AsyncDisposableStack()
-  const store = await openStore(config)
-  opened.defer(() => store.close())
-  const answers = openSqliteForResponses(config.dataDir)
-  const responses = createResponseStore(answers, config.limits.storedBytes)
-  const conversations = createConversationStore(answers, config.limits.storedBytes)
-  opened.defer(() => responses.close())
+  const checked = await openStore(config)
+  opened.defer(() => checked.close())
   const onFailing = (reason: string): void => log({ event: 'ledger_failing', reason })
   const ledger = await openSqliteLedger(config.dataDir, clock, { onFailing, onDied })
   opened.defer(() => ledger.close())
+  const { thread } = ledger
+  const store = createStore(openSqliteInThread(thread, 'store'))
+  opened.defer(() => store.close())
+  const answers = openSqliteInThread(thread, 'responses')
+  const responses = createResponseStore(answers, config.limits.storedBytes)
+  const conversations = createConversationStore(answers, config.limits.storedBytes)
+  opened.defer(() => responses.close())
   const file = watchDatabaseFile(databasePath(config.dataDir), clock, () =>
     log({ event: 'store_failing', reason: 'database_file_lost' }),
   )
@@ -66,7 +69,7 @@ export async function openStorage(config: Config, { clock, log, onDied }: Storag
     ledger,
     responses,
     conversations,
-    proveQuotas: () => proveQuotasOnSqlite(config.dataDir),
+    proveQuotas: async () => thread.call({ type: 'prove' }),
     isHealthy: () => ledger.healthy() && file.isThere(),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }

@@ -99,7 +99,7 @@ const roots = [
   'open-console-desk.ts',
   'main.ts',
 ]
-const free = ['log.ts', 'make-folder.ts', 'release-memory.ts', '../package.json', '../docs/']
+const free = ['log.ts', 'log-output.ts', 'make-folder.ts', 'release-memory.ts', '../package.json', '../docs/']
 
 const source = join(import.meta.dirname, '..', 'src')
 const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))

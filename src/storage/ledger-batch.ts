@@ -11,23 +11,6 @@ export interface Batch {
   readonly recoverFrom?: string
 }
 
-/** A batch as JSON: one text goes from thread to thread at a quarter of what a list of values costs both of them. */
-export type ToWorker = string
-
-/** Says that no more comes; no JSON of a batch looks like it. */
-export const closing = 'close' satisfies ToWorker
-
-/** What the worker answers: the number of the last batch on disk, or that a commit failed, why, and that it is tried again. */
-export type FromWorker =
-  | { readonly type: 'ready' }
-  | { readonly type: 'committed'; readonly number: number }
-  | { readonly type: 'failed'; readonly reason: string }
-
-export interface WorkerStart {
-  readonly path: string
-  readonly busyTimeoutMs: number
-}
-
 const openingColumns = [
   'id',
   'account_id',

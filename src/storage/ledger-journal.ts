@@ -14,7 +14,7 @@ import {
   writeVoid,
 } from './ledger-records.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
-import type { LedgerWriter } from './ledger-writer.ts'
+import type { SqliteThread } from './sqlite-thread.ts'
 
 /** What nobody waits for is written this much later: most requests are then told in one record, beginning and end together. */
 const lazyMs = 10
@@ -44,7 +44,7 @@ export interface JournalListener {
 export class LedgerJournal {
   readonly #clock: Clock
   readonly #listener: JournalListener
-  #writer: Pick<LedgerWriter, 'post'> | undefined
+  #writer: Pick<SqliteThread, 'post'> | undefined
   #gathering: Gathering = newGathering(1)
   #isFlushDue = false
   #lazyTimer: Timer | undefined
@@ -83,7 +83,7 @@ export class LedgerJournal {
   }
 
   /** Where batches go from now on. */
-  use(writer: Pick<LedgerWriter, 'post'>): void {
+  use(writer: Pick<SqliteThread, 'post'>): void {
     this.#writer = writer
   }
 

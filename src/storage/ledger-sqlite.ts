@@ -1,21 +1,26 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Clock } from '../domain/clock.ts'
 import type { Plan } from '../domain/plans.ts'
 import type { RequestOpening, RequestOutcome } from '../domain/requests.ts'
 import { minuteMs } from '../domain/minute-log.ts'
 import { AccountMeter, type KeyRate, type Moment, type UsageSignals } from '../domain/usage.ts'
 import type { Admission, Delivery, Ledger } from '../gateway/ports.ts'
-import { connectSqlite } from './connect-sqlite.ts'
+import { connectSqlite, databasePath } from './connect-sqlite.ts'
 import { lockDataFolder } from './data-folder-lock.ts'
-import { DeliveryMarks, markedIdLength, readBootId, readDeliveryHistory } from './delivery-marks.ts'
+import {
+  type DeliveryHistory,
+  DeliveryMarks,
+  markedIdLength,
+  readBootId,
+  readDeliveryHistory,
+} from './delivery-marks.ts'
 import { LedgerJournal } from './ledger-journal.ts'
 import type { ChargedAccount, JournalEntry } from './ledger-records.ts'
 import { recoverRequests } from './ledger-recovery.ts'
 import { refusalError } from './ledger-refusal.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
-import { LedgerWriter } from './ledger-writer.ts'
-import { databasePath } from './open-sqlite.ts'
 import { QuotaCalendar } from './quota-calendar.ts'
+import type { AccountCounters } from './sqlite-messages.ts'
+import { SqliteThread } from './sqlite-thread.ts'
 
 /** Requests under way at once. Below `markCapacity`, so that the mark of none of them is overwritten before it is needed. */
 const maxInFlight = 60_000
@@ -24,6 +29,8 @@ const defaultMaxMeters = 100_000
 /** How many of the oldest are looked at to make room for one. */
 const evictionEffort = 32
 const defaultBusyTimeoutMs = 5000
+/** Accounts whose counters are being read at once. */
+const maxLoads = 5_000
 
 export interface SqliteLedgerOptions {
   /** What tells this run of the machine from others; for tests. */
@@ -40,8 +47,8 @@ export interface SqliteLedgerOptions {
 
 /** The ledger of one process over a data folder: decisions in memory, records on disk (architecture 5.5). */
 export interface SqliteLedger extends Ledger {
-  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission
-  signals(accountId: string, plan: Plan, rate?: KeyRate): UsageSignals
+  /** The thread that writes it, which runs other queries on the same database too. */
+  readonly thread: SqliteThread
   /** Whether records can be written just now. */
   healthy(): boolean
   /**
@@ -67,12 +74,10 @@ export async function openSqliteLedger(
   const ends: (() => void)[] = [lockDataFolder(folder)]
   try {
     const path = databasePath(folder)
-    const database = connectSqlite(path, busyTimeoutMs)
-    ends.push(() => database.close())
-    const recoverFrom = recoverRequests(database, readDeliveryHistory(folder, bootId))
+    const recoverFrom = recover(path, busyTimeoutMs, readDeliveryHistory(folder, bootId))
     const marks = DeliveryMarks.create(folder, bootId)
     ends.push(() => marks.close())
-    const ledger = new MemoryLedger(clock, database, marks, recoverFrom, options)
+    const ledger = new MemoryLedger(clock, marks, recoverFrom, options)
     await ledger.start(path, busyTimeoutMs, () => {
       for (const end of ends.toReversed()) end()
     })
@@ -81,6 +86,12 @@ export async function openSqliteLedger(
     for (const end of ends.toReversed()) end()
     throw error
   }
+}
+
+/** Decides what an earlier process left open, before anything is served; see `recoverRequests`. */
+function recover(path: string, busyTimeoutMs: number, history: DeliveryHistory): string {
+  using database = connectSqlite(path, busyTimeoutMs)
+  return recoverRequests(database, history)
 }
 
 /** One account's counters, and how many of its requests are not completely on disk. */
@@ -95,17 +106,16 @@ class MemoryLedger implements SqliteLedger {
   readonly #journal: LedgerJournal
   readonly #accounts = new Map<string, MeteredAccount>()
   readonly #maxMeters: number
-  readonly #readUsed: StatementSync
-  readonly #readRecent: StatementSync
-  readonly #finishAll: StatementSync
+  /** Accounts whose counters are being read, each once. */
+  readonly #loads = new Map<string, Promise<MeteredAccount>>()
   readonly #onDied: (reason: string) => void
-  #writer: LedgerWriter | undefined
+  #thread: SqliteThread | undefined
+  #isClosed = false
   #isDead = false
   #release: () => void = () => {}
 
   constructor(
     clock: Clock,
-    database: DatabaseSync,
     marks: DeliveryMarks,
     recoverFrom: string,
     { maxMeters = defaultMaxMeters, onFailing = () => {}, onDied = () => {} }: SqliteLedgerOptions,
@@ -114,11 +124,6 @@ class MemoryLedger implements SqliteLedger {
     this.#maxMeters = maxMeters
     this.#onDied = onDied
     this.#marks = marks
-    this.#readUsed = database.prepare('select used from usage where account_id = ? and period_id = ?')
-    this.#readRecent = database.prepare(
-      'select admitted_at_ms, key_id from requests where account_id = ? and admitted_at_ms > ?',
-    )
-    this.#finishAll = database.prepare('update requests set due_mark = null where id >= ? and due_mark is not null')
     this.#journal = new LedgerJournal(clock, recoverFrom, {
       onFinished: (entry) => {
         accountOf(entry).pending -= 1
@@ -132,7 +137,7 @@ class MemoryLedger implements SqliteLedger {
   }
 
   async start(path: string, busyTimeoutMs: number, release: () => void): Promise<void> {
-    this.#writer = await LedgerWriter.start(
+    this.#thread = await SqliteThread.start(
       { path, busyTimeoutMs },
       {
         onCommitted: (number) => this.#journal.onCommitted(number),
@@ -145,35 +150,42 @@ class MemoryLedger implements SqliteLedger {
         },
       },
     )
-    this.#journal.use(this.#writer)
+    this.#journal.use(this.#thread)
     this.#release = release
   }
 
-  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission {
-    if (!this.healthy() || this.#journal.inFlight >= maxInFlight) throw new LedgerUnavailable()
-    if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
-    const now = this.#calendar.now()
-    const account = this.#account(opening.accountId, now)
-    const refusal = account.meter.admit(now, plan, opening, rate)
-    if (refusal !== undefined) throw refusalError(refusal, plan, account.meter.signals(now, plan))
-    account.pending += 1
-    const entry = this.#journal.open(opening, now.wallMs, account.meter.periodId, account)
-    return new MemoryAdmission(entry, plan, rate, this.#calendar, this.#marks, this.#journal)
+  get thread(): SqliteThread {
+    if (this.#thread === undefined) throw new Error('the ledger was not started')
+    return this.#thread
   }
 
-  signals(accountId: string, plan: Plan, rate?: KeyRate): UsageSignals {
+  admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission | Promise<Admission> {
+    this.#assertRecording()
+    if (opening.id.length > markedIdLength) throw new RangeError('a request id is too long')
     const now = this.#calendar.now()
-    return this.#account(accountId, now).meter.signals(now, plan, rate)
+    const account = this.#known(opening.accountId, now) ?? this.#load(opening.accountId, now)
+    if (!(account instanceof Promise)) return this.#admitTo(account, now, opening, plan, rate)
+    return account.then(() => {
+      this.#assertRecording()
+      return this.admit(opening, plan, rate)
+    })
+  }
+
+  signals(accountId: string, plan: Plan, rate?: KeyRate): UsageSignals | Promise<UsageSignals> {
+    const now = this.#calendar.now()
+    const account = this.#known(accountId, now) ?? this.#load(accountId, now)
+    if (!(account instanceof Promise)) return account.meter.signals(now, plan, rate)
+    return account.then(({ meter }) => meter.signals(this.#calendar.now(), plan, rate))
   }
 
   healthy(): boolean {
-    return this.#writer !== undefined && this.#journal.isHealthy
+    return this.#thread !== undefined && !this.#isClosed && this.#journal.isHealthy
   }
 
   async close(): Promise<void> {
-    const writer = this.#writer
-    if (writer === undefined) return
-    this.#writer = undefined
+    const thread = this.#thread
+    if (thread === undefined || this.#isClosed) return
+    this.#isClosed = true
     let isComplete = false
     let isGone = true
     try {
@@ -182,28 +194,57 @@ class MemoryLedger implements SqliteLedger {
         isComplete = true
       }
     } finally {
-      isGone = this.#isDead || (await writer.close())
+      // After a complete flush every answer that was due has left: the next start has nothing to decide.
+      isGone = this.#isDead || (await thread.close(isComplete ? this.#journal.recoverFrom : undefined))
       this.#journal.end()
-      // Every answer that was due has left: the next start has nothing to decide.
-      if (isComplete && isGone) this.#finishAll.run(this.#journal.recoverFrom)
       // What hangs may still write: then the folder is given back by the end of the process alone.
       if (isGone) this.#release()
     }
     if (!isGone) throw new LedgerUnavailable()
   }
 
-  #account(id: string, now: Moment): MeteredAccount {
+  #assertRecording(): void {
+    if (!this.healthy() || this.#journal.inFlight >= maxInFlight) throw new LedgerUnavailable()
+  }
+
+  #admitTo(
+    account: MeteredAccount,
+    now: Moment,
+    opening: RequestOpening,
+    plan: Plan,
+    rate: KeyRate | undefined,
+  ): Admission {
+    const refusal = account.meter.admit(now, plan, opening, rate)
+    if (refusal !== undefined) throw refusalError(refusal, plan, account.meter.signals(now, plan))
+    account.pending += 1
+    const entry = this.#journal.open(opening, now.wallMs, account.meter.periodId, account)
+    return new MemoryAdmission(entry, plan, rate, this.#calendar, this.#marks, this.#journal)
+  }
+
+  #known(id: string, now: Moment): MeteredAccount | undefined {
     const known = this.#accounts.get(id)
-    if (known?.meter.covers(now.period)) return known
+    return known?.meter.covers(now.period) ? known : undefined
+  }
+
+  /** Reads the counters of an account, once for all who ask meanwhile. @throws StoreUnavailable, LedgerUnavailable */
+  #load(id: string, now: Moment): Promise<MeteredAccount> {
+    const running = this.#loads.get(id)
+    if (running !== undefined) return running
+    if (this.#loads.size >= maxLoads) throw new LedgerUnavailable()
+    const load = this.#read(id, now).finally(() => this.#loads.delete(id))
+    this.#loads.set(id, load)
+    return load
+  }
+
+  async #read(id: string, now: Moment): Promise<MeteredAccount> {
+    const { used, recent } = await this.thread.call<AccountCounters>({
+      type: 'counters',
+      accountId: id,
+      periodId: now.period.id,
+      sinceMs: Math.floor(now.wallMs - minuteMs),
+    })
     if (this.#accounts.size >= this.#maxMeters) this.#evict(now)
-    const used = Number(this.#readUsed.get(id, now.period.id)?.used ?? 0)
-    const recent = this.#readRecent.all(id, Math.floor(now.wallMs - minuteMs))
-    const meter = new AccountMeter(
-      now,
-      recent.map((row) => ({ atMs: Number(row.admitted_at_ms), keyId: String(row.key_id) })),
-      used,
-    )
-    const account = { id, meter, pending: 0, batchPeriodId: '', batchUnits: 0 }
+    const account = { id, meter: new AccountMeter(now, recent, used), pending: 0, batchPeriodId: '', batchUnits: 0 }
     this.#accounts.set(id, account)
     return account
   }

@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
+import type { SQLInputValue } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type CompiledQuery,
@@ -12,39 +12,56 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import { isBusy } from './connect-sqlite.ts'
+import { ConnectionSlot } from './connection-slot.ts'
+import type { SqliteResult } from './sqlite-messages.ts'
 
-const statementLimit = 200
-/** How long a statement waits for another writer. The waiting is asynchronous: the event loop goes on meanwhile. */
+/** How long a statement waits for another writer. The waiting is asynchronous: nothing else is held up meanwhile. */
 const busyTimeoutMs = 5000
 const busyPauseMs = 3
 
-/** Kysely over `node:sqlite`: one connection, which Kysely itself hands out to one caller at a time. */
-export function sqliteDialect(open: () => DatabaseSync): Dialect {
+/** One SQLite connection, of this thread or of the database thread. */
+export interface SqliteConnection {
+  execute(sql: string, parameters: readonly SQLInputValue[]): SqliteResult | Promise<SqliteResult>
+  /** Ends the open transaction, if there is one. */
+  rollback(): void | Promise<void>
+  /** The caller is done with it, and the next one begins. */
+  release(): void
+  close(): void
+}
+
+/** Kysely over one SQLite connection, which `open` opens at the first query. */
+export function sqliteDialect(open: () => SqliteConnection): Dialect {
   return {
-    createAdapter: () => new SqliteAdapter(),
-    createDriver: () => new NodeSqliteDriver(open),
+    createAdapter: () => new SlottedAdapter(),
+    createDriver: () => new SqliteDriver(open),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   }
 }
 
-class NodeSqliteDriver implements Driver {
-  readonly #open: () => DatabaseSync
-  #database: DatabaseSync | undefined
-  #connection: NodeSqliteConnection | undefined
+/** Kysely would queue the callers itself, without a bound: `ConnectionSlot` does it instead. */
+class SlottedAdapter extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true
+  }
+}
 
-  constructor(open: () => DatabaseSync) {
+class SqliteDriver implements Driver {
+  readonly #open: () => SqliteConnection
+  readonly #slot = new ConnectionSlot()
+  #connection: KyselyConnection | undefined
+
+  constructor(open: () => SqliteConnection) {
     this.#open = open
   }
 
   async init(): Promise<void> {
-    this.#database = this.#open()
-    this.#connection = new NodeSqliteConnection(this.#database)
+    this.#connection = new KyselyConnection(this.#open())
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
-    if (this.#connection === undefined) throw new Error('the database is not open')
-    return this.#connection
+    await this.#slot.acquire()
+    return this.#opened()
   }
 
   // The write lock is taken at the start: a transaction that first reads and then writes could not get it any more.
@@ -56,31 +73,44 @@ class NodeSqliteDriver implements Driver {
     await connection.executeQuery(Query.raw('commit'))
   }
 
-  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    // A full disk makes SQLite roll back by itself; then there is nothing left to end.
-    if (this.#database?.isTransaction) await connection.executeQuery(Query.raw('rollback'))
+  async rollbackTransaction(): Promise<void> {
+    await this.#opened().connection.rollback()
   }
 
-  async releaseConnection(): Promise<void> {}
+  async releaseConnection(): Promise<void> {
+    this.#connection?.connection.release()
+    this.#slot.release()
+  }
 
+  /** Waits for the queries that were asked before, for 5 s at most. */
   async destroy(): Promise<void> {
-    this.#database?.close()
+    await this.#slot.close()
+    this.#connection?.connection.close()
+  }
+
+  #opened(): KyselyConnection {
+    if (this.#connection === undefined) throw new Error('the database is not open')
+    return this.#connection
   }
 }
 
-class NodeSqliteConnection implements DatabaseConnection {
-  readonly #database: DatabaseSync
-  readonly #statements = new Map<string, { readonly statement: StatementSync; readonly reads: boolean }>()
+class KyselyConnection implements DatabaseConnection {
+  readonly connection: SqliteConnection
 
-  constructor(database: DatabaseSync) {
-    this.#database = database
+  constructor(connection: SqliteConnection) {
+    this.connection = connection
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const giveUpAtMs = performance.now() + busyTimeoutMs
+    const parameters = query.parameters as readonly SQLInputValue[]
     for (;;) {
       try {
-        return this.#execute(query)
+        const { rows, changes } = await this.connection.execute(query.sql, parameters)
+        return {
+          rows: rows as R[],
+          ...(changes === undefined ? undefined : { numAffectedRows: BigInt(changes) }),
+        }
       } catch (error) {
         if (!isBusy(error) || performance.now() > giveUpAtMs) throw error
         await sleep(busyPauseMs)
@@ -90,23 +120,5 @@ class NodeSqliteConnection implements DatabaseConnection {
 
   async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
     yield await Promise.reject(new Error('streaming of rows is not used'))
-  }
-
-  #execute<R>(query: CompiledQuery): QueryResult<R> {
-    const { statement, reads } = this.#prepare(query.sql)
-    const parameters = query.parameters as readonly SQLInputValue[]
-    if (reads) return { rows: statement.all(...parameters) as R[] }
-    const { changes } = statement.run(...parameters)
-    return { rows: [], numAffectedRows: BigInt(changes) }
-  }
-
-  #prepare(sql: string): { readonly statement: StatementSync; readonly reads: boolean } {
-    const known = this.#statements.get(sql)
-    if (known !== undefined) return known
-    if (this.#statements.size >= statementLimit) this.#statements.clear()
-    const statement = this.#database.prepare(sql)
-    const prepared = { statement, reads: statement.columns().length > 0 }
-    this.#statements.set(sql, prepared)
-    return prepared
   }
 }

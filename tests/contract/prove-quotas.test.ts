@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { databasePath, openSqlite } from '../../src/storage/open-sqlite.ts'
+import { databasePath } from '../../src/storage/connect-sqlite.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import { openPostgres } from '../../src/storage/open-postgres.ts'
 import { proveQuotasOnPostgres } from '../../src/storage/prove-quotas-postgres.ts'
 import { proveQuotasOnSqlite } from '../../src/storage/prove-quotas-sqlite.ts'
@@ -18,7 +19,7 @@ interface Fresh {
 
 const openIn = async (folder: string): Promise<Fresh> => ({
   open: () => openSqlite(folder),
-  prove: () => proveQuotasOnSqlite(folder),
+  prove: () => proveQuotasOnSqlite(databasePath(folder)),
   loseWrites: [
     `create trigger lose_insert before insert on usage begin select raise(ignore); end`,
     `create trigger lose_update before update on usage begin select raise(ignore); end`,
@@ -83,9 +84,9 @@ test('quotas are not durable where the SQLite file is gone, though it is still o
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
   const db = await openSqlite(folder)
   try {
-    await proveQuotasOnSqlite(folder)
+    await proveQuotasOnSqlite(databasePath(folder))
     rmSync(databasePath(folder))
-    await expect(proveQuotasOnSqlite(folder)).rejects.toThrow('not there')
+    await expect(proveQuotasOnSqlite(databasePath(folder))).rejects.toThrow('not there')
     expect(existsSync(databasePath(folder))).toBe(false)
   } finally {
     await db.destroy()

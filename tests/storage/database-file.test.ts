@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { assertDatabaseThere, watchDatabaseFile } from '../../src/storage/database-file.ts'
-import { databasePath, openSqlite } from '../../src/storage/open-sqlite.ts'
+import { databasePath } from '../../src/storage/connect-sqlite.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 
 let folder: string

@@ -24,7 +24,7 @@ async function runLane(lane: number): Promise<never> {
     const course = courses[round % courses.length]!
     const id = mintId()
     const facts = { accountId: `acc_${lane % 3}`, keyId: 'key_1', profile: course, format: 'openai-chat', units: 1 }
-    const admission = ledger.admit({ id, ...facts, stream: course === 'stream' }, plan)
+    const admission = await ledger.admit({ id, ...facts, stream: course === 'stream' }, plan)
     const outcome = { charged: course === 'failed' ? 0 : 1, attempts: [], totalMs: 1 }
     if (course === 'due') {
       await sleep(round % 3)

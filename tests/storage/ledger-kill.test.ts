@@ -69,7 +69,7 @@ test('over kill -9 nothing delivered is uncounted, nothing undelivered is counte
       for (const accountId of ['acc_0', 'acc_1', 'acc_2']) {
         const own = rows.filter((row) => row.account_id === accountId)
         const used = own.reduce((sum, row) => sum + row.charged, 0)
-        const signals = ledger.signals(accountId, plan)
+        const signals = await ledger.signals(accountId, plan)
         if (periodAt(startedAtMs).id === periodAt(clock.nowMs()).id) expect(signals.quotaUsed).toBe(used)
         const inMinute = own.filter((row) => row.admitted_at_ms > clock.nowMs() - 60_000).length
         expect(signals.rateRemaining).toBeLessThanOrEqual(plan.requestsPerMinute - inMinute)

@@ -17,7 +17,8 @@ import { DataFolderInUse } from '../../src/storage/data-folder-lock.ts'
 import { DeliveryMarks, markCapacity, readDeliveryHistory } from '../../src/storage/delivery-marks.ts'
 import { openSqliteLedger, type SqliteLedger } from '../../src/storage/ledger-sqlite.ts'
 import { failureReason, LedgerUnavailable } from '../../src/storage/ledger-unavailable.ts'
-import { databasePath, openSqlite } from '../../src/storage/open-sqlite.ts'
+import { databasePath } from '../../src/storage/connect-sqlite.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import type { Tables } from '../../src/storage/schema.ts'
 import { createStore } from '../../src/storage/store.ts'
 
@@ -94,8 +95,8 @@ describe('time', () => {
         const accountId = `acc_${++count}`
         const tight = { ...plan, requestsPerMinute: limit }
         const admittedMs: number[] = []
-        const ask = () => {
-          const admission = ledger.admit(openingOf({ accountId }), tight)
+        const ask = async () => {
+          const admission = await ledger.admit(openingOf({ accountId }), tight)
           const oldestMs = admittedMs[admittedMs.length - limit]
           if (oldestMs !== undefined) expect(nowMs - oldestMs).toBeGreaterThanOrEqual(60_000)
           admittedMs.push(nowMs)
@@ -111,11 +112,11 @@ describe('time', () => {
           }
           if (step !== 'ask') continue
           try {
-            ask()
+            await ask()
           } catch (error) {
             if (!(error instanceof ServiceError)) throw error
             nowMs += error.facts.retryAfterSeconds! * 1000
-            ask()
+            await ask()
           }
         }
       }),
@@ -126,13 +127,13 @@ describe('time', () => {
   test('a request of December that is settled in January counts for December', async () => {
     nowMs = Date.UTC(2026, 11, 31, 23, 59, 59)
     const ledger = await open()
-    const late = ledger.admit(openingOf(), plan)
+    const late = await ledger.admit(openingOf(), plan)
     nowMs = Date.UTC(2027, 0, 1)
-    expect(ledger.signals('acc_1', plan)).toMatchObject({ quotaUsed: 0, rateRemaining: 999 })
-    const next = ledger.admit(openingOf(), plan)
+    expect(await ledger.signals('acc_1', plan)).toMatchObject({ quotaUsed: 0, rateRemaining: 999 })
+    const next = await ledger.admit(openingOf(), plan)
     late.settle(answered, 'none')
     next.settle(answered, 'none')
-    expect(ledger.signals('acc_1', plan)).toMatchObject({ quotaUsed: 1, rateRemaining: 998 })
+    expect(await ledger.signals('acc_1', plan)).toMatchObject({ quotaUsed: 1, rateRemaining: 998 })
     await ledger.close()
     expect([await usedUnits('2026-12'), await usedUnits('2027-01')]).toEqual([1, 1])
   })
@@ -188,7 +189,7 @@ describe('after a process died', () => {
     const ledger = await open(each.after)
     expect(await createStore(db).findRequest(id)).toMatchObject(each.outcome)
     expect(await usedUnits()).toBe(each.outcome.charged)
-    expect(ledger.signals('acc_1', plan)).toMatchObject({ quotaUsed: each.outcome.charged, rateRemaining: 999 })
+    expect(await ledger.signals('acc_1', plan)).toMatchObject({ quotaUsed: each.outcome.charged, rateRemaining: 999 })
   })
 
   test.each([
@@ -224,12 +225,12 @@ describe('after a process died', () => {
     const first = await open('boot-1')
     const slow = openingOf({ id: `${lowestIdAt('req_', startMs - 3_600_000)}0000000000000000` })
     for (let step = 0; step < 4; step++) {
-      const admission = first.admit(openingOf(), plan)
+      const admission = await first.admit(openingOf(), plan)
       admission.settle(answered, 'none')
       await admission.durable()
       nowMs += 15_000
     }
-    const admission = first.admit(slow, plan)
+    const admission = await first.admit(slow, plan)
     await admission.durable()
     await first.close()
     await open('boot-1')
@@ -241,10 +242,10 @@ describe('an account whose counters were put out of memory', () => {
   test('goes on where it was, and one with a request under way stays', async () => {
     const ledger = await openSqliteLedger(folder, clock, { maxMeters: 2 })
     opened.push(ledger)
-    const running = ledger.admit(openingOf({ accountId: 'acc_running' }), plan)
+    const running = await ledger.admit(openingOf({ accountId: 'acc_running' }), plan)
     for (let round = 1; round <= 4; round++) {
       for (const accountId of ['acc_1', 'acc_2', 'acc_3', 'acc_4', 'acc_5']) {
-        const admission = ledger.admit(openingOf({ accountId }), plan)
+        const admission = await ledger.admit(openingOf({ accountId }), plan)
         expect(admission.signals()).toMatchObject({ quotaUsed: round, rateRemaining: 1000 - round })
         admission.settle(answered, 'none')
         // Sometimes it is read again while its last settlement is on the way to the disk.
@@ -254,10 +255,10 @@ describe('an account whose counters were put out of memory', () => {
     }
     expect(running.signals()).toMatchObject({ quotaUsed: 1, rateRemaining: 999 })
     running.settle(answered, 'none')
-    expect(ledger.signals('acc_running', plan)).toMatchObject({ quotaUsed: 1, rateRemaining: 999 })
+    expect(await ledger.signals('acc_running', plan)).toMatchObject({ quotaUsed: 1, rateRemaining: 999 })
     nowMs += 60_000
     for (const accountId of ['acc_1', 'acc_2', 'acc_3']) {
-      expect(ledger.signals(accountId, plan)).toMatchObject({ quotaUsed: 4, rateRemaining: 1000 })
+      expect(await ledger.signals(accountId, plan)).toMatchObject({ quotaUsed: 4, rateRemaining: 1000 })
     }
   })
 })
@@ -276,7 +277,7 @@ describe('delivery marks', () => {
 describe('the order of calls', () => {
   test('an answer cannot leave before its record is on disk', async () => {
     const ledger = await open()
-    const admission = ledger.admit(openingOf(), plan)
+    const admission = await ledger.admit(openingOf(), plan)
     expect(() => admission.deliver()).toThrow(LedgerUnavailable)
     await admission.durable()
     admission.deliver()
@@ -286,12 +287,12 @@ describe('the order of calls', () => {
   test('a stream that has begun is known to the disk before it ends', async () => {
     const ledger = await open()
     const opening = openingOf({ stream: true })
-    const admission = ledger.admit(opening, plan)
+    const admission = await ledger.admit(opening, plan)
     await admission.durable()
     admission.deliver()
     await admission.durable()
     expect(await createStore(db).findRequest(opening.id)).toMatchObject({ state: 'delivered', charged: 0 })
-    expect(ledger.signals('acc_1', plan).quotaUsed).toBe(1)
+    expect((await ledger.signals('acc_1', plan)).quotaUsed).toBe(1)
     admission.settle(answered, 'done')
     await ledger.close()
     expect(await createStore(db).findRequest(opening.id)).toMatchObject({ state: 'done', charged: 1 })
@@ -300,7 +301,7 @@ describe('the order of calls', () => {
   test('a clean end leaves nothing to decide, even over a reboot', async () => {
     const ledger = await open('boot-1')
     const opening = openingOf()
-    const admission = ledger.admit(opening, plan)
+    const admission = await ledger.admit(opening, plan)
     admission.settle(answered, 'due')
     await admission.durable()
     admission.deliver()
@@ -313,7 +314,7 @@ describe('the order of calls', () => {
 describe('while the disk cannot be written', () => {
   test('waiting answers are refused and not charged, nothing is admitted, and all is recorded once it can be again', async () => {
     const ledger = await open()
-    const before = ledger.admit(openingOf({ stream: true }), plan)
+    const before = await ledger.admit(openingOf({ stream: true }), plan)
     await before.durable()
 
     const blocker = new DatabaseSync(databasePath(folder))
@@ -321,9 +322,9 @@ describe('while the disk cannot be written', () => {
     const waiting = openingOf()
     const due = openingOf()
     const later = openingOf()
-    const first = ledger.admit(waiting, plan)
-    const second = ledger.admit(due, plan)
-    const third = ledger.admit(later, plan)
+    const first = await ledger.admit(waiting, plan)
+    const second = await ledger.admit(due, plan)
+    const third = await ledger.admit(later, plan)
     second.settle(answered, 'due')
     await Promise.all([
       expect(first.durable()).rejects.toThrow(LedgerUnavailable),
@@ -338,13 +339,13 @@ describe('while the disk cannot be written', () => {
     for (const admission of [first, second, third]) expect(() => admission.deliver()).toThrow(LedgerUnavailable)
     before.deliver()
     before.settle(answered, 'done')
-    expect(ledger.signals('acc_1', plan)).toMatchObject({ quotaUsed: 1, rateRemaining: 996 })
+    expect(await ledger.signals('acc_1', plan)).toMatchObject({ quotaUsed: 1, rateRemaining: 996 })
 
     blocker.exec('rollback')
     blocker.close()
     await expect.poll(() => ledger.healthy(), { timeout: 10_000 }).toBe(true)
     await expect(second.durable()).rejects.toThrow(LedgerUnavailable)
-    const after = ledger.admit(openingOf(), plan)
+    const after = await ledger.admit(openingOf(), plan)
     await after.durable()
     after.settle(refunded, 'none')
     await ledger.close()
@@ -359,7 +360,8 @@ describe('while the disk cannot be written', () => {
 describe('what is told of a ledger that cannot write', () => {
   test('is nothing at a clean end', async () => {
     const ledger = await open()
-    ledger.admit(openingOf(), plan).settle(answered, 'none')
+    const admission = await ledger.admit(openingOf(), plan)
+    admission.settle(answered, 'none')
     await ledger.close()
     expect(reasons).toEqual([])
   })
@@ -369,7 +371,7 @@ describe('what is told of a ledger that cannot write', () => {
     const ledger = await open()
     const [worker] = (await started) as [Worker]
     const opening = openingOf()
-    await ledger.admit(opening, plan).durable()
+    await (await ledger.admit(opening, plan)).durable()
     await worker.terminate()
     expect(reasons).toEqual(['exited', 'died: exited'])
     expect(ledger.healthy()).toBe(false)

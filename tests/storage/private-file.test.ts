@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../../src/domain/clock.ts'
 import { openSqliteLedger } from '../../src/storage/ledger-sqlite.ts'
-import { databasePath, openSqlite } from '../../src/storage/open-sqlite.ts'
+import { databasePath } from '../../src/storage/connect-sqlite.ts'
+import { openSqlite } from '../../src/storage/open-sqlite.ts'
 
 let folder: string
 beforeEach(() => {

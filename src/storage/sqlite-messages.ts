@@ -1,0 +1,74 @@
+import type { SQLInputValue } from 'node:sqlite'
+
+/** The connections of the database thread that run queries. The ledger has one of its own. */
+export type ConnectionName = 'store' | 'responses'
+
+/** What the main thread may ask for; each call gets exactly one answer. */
+export type Call =
+  | {
+      readonly type: 'execute'
+      readonly connection: ConnectionName
+      readonly sql: string
+      readonly parameters: readonly SQLInputValue[]
+    }
+  /** Ends the connection's transaction, if one is open. */
+  | { readonly type: 'rollback'; readonly connection: ConnectionName }
+  /** The counters of an account: see `AccountCounters`. */
+  | { readonly type: 'counters'; readonly accountId: string; readonly periodId: string; readonly sinceMs: number }
+  /** See `proveQuotasOnSqlite`. */
+  | { readonly type: 'prove' }
+
+/** Units used in the period, and the admissions after `sinceMs`; times in epoch milliseconds. */
+export interface AccountCounters {
+  readonly used: number
+  readonly recent: readonly { readonly atMs: number; readonly keyId: string }[]
+}
+
+/** What a statement gave: its rows, or how many rows it changed. */
+export interface SqliteResult {
+  readonly rows: readonly unknown[]
+  readonly changes?: number | bigint
+}
+
+export interface CallMessage {
+  readonly type: 'call'
+  readonly id: number
+  /** By `threadClockMs`. A call that is read later is refused: its caller was told that it failed. */
+  readonly expiresAtMs: number
+  readonly call: Call
+}
+
+/** No more messages follow. `finishFrom`: no request of this id or a higher one waits for its delivery. */
+export interface CloseMessage {
+  readonly type: 'close'
+  readonly finishFrom: string | undefined
+}
+
+/** A string is a batch of the ledger as JSON: that costs both threads a quarter of what a list of values costs. */
+export type ToWorker = string | CallMessage | CloseMessage
+
+/** An error as it travels between threads: structured clones lose its codes. */
+export interface ErrorMessage {
+  readonly message: string
+  readonly code: unknown
+  readonly errcode: unknown
+}
+
+/** `committed`: the ledger's batches up to `number` are on disk. `failed`: a commit failed and is retried. */
+export type FromWorker =
+  | { readonly type: 'ready' }
+  | { readonly type: 'committed'; readonly number: number }
+  | { readonly type: 'failed'; readonly reason: string }
+  | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
+  | { readonly type: 'error'; readonly id: number; readonly error: ErrorMessage }
+
+export interface WorkerStart {
+  readonly path: string
+  /** How long a commit of the ledger waits for another writer, in milliseconds. */
+  readonly busyTimeoutMs: number
+}
+
+/** A monotonic clock in milliseconds that all threads of the process share. */
+export function threadClockMs(): number {
+  return Number(process.hrtime.bigint() / 1_000_000n)
+}

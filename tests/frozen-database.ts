@@ -1,0 +1,24 @@
+import { DatabaseSync } from 'node:sqlite'
+import type { Worker } from 'node:worker_threads'
+import type { CallMessage } from '../src/storage/sqlite-messages.ts'
+
+/** Longer than any test holds a database. */
+const longestMs = 60_000
+
+/** Blocks the database thread inside SQLite, as a disk that hangs does, until the returned function is called. */
+export function freezeDatabase(worker: Worker, path: string): () => void {
+  const blocker = new DatabaseSync(path)
+  blocker.exec('begin immediate')
+  const run = (sql: string): void => {
+    const call = { type: 'execute', connection: 'store', sql, parameters: [] } as const
+    worker.postMessage({ type: 'call', id: 0, expiresAtMs: Infinity, call } satisfies CallMessage, [])
+  }
+  run(`pragma busy_timeout = ${longestMs}`)
+  run('begin immediate')
+  run('rollback')
+  run('pragma busy_timeout = 0')
+  return () => {
+    blocker.exec('rollback')
+    blocker.close()
+  }
+}
