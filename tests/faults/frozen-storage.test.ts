@@ -44,10 +44,12 @@ test('no request makes the main thread run a statement', async () => {
 })
 
 test('while the disk hangs health answers, streams go on and requests are refused in time; afterwards all goes on', async () => {
+  const { key: unknown } = await service.addAccount('not seen yet', 'max')
+  // The service sees the change, and remembers the first account anew.
+  await sleep(1_000)
   expect((await service.chat()).status).toBe(200)
   service.providers[0]!.script([{ do: 'answer', tokenDelayMs: 250 }])
   const stream = await service.chat({ stream: true })
-  const { key: unknown } = await service.addAccount('not seen yet', 'max')
   const thaw = freezeDatabase(worker, databasePath(service.config.dataDir))
   const startMs = performance.now()
   const waiting = service.chat()
