@@ -39,7 +39,7 @@ export interface CallMessage {
 }
 
 /** No more messages follow. `finishFrom`: no request of this id or a higher one waits for its delivery. */
-export interface CloseMessage {
+interface CloseMessage {
   readonly type: 'close'
   readonly finishFrom: string | undefined
 }
