@@ -180,7 +180,7 @@ describe('eval with models of a configuration', () => {
 describe('a mistake in the line', () => {
   test.each([
     [['--items', '3'], 'from 8 to 5000'],
-    [['--preset', 'best'], 'one of: fast, balanced, quality'],
+    [['--preset', 'best'], '--preset must be one of fast, balanced, quality'],
     [['--max-usd', 'two'], 'must be a number'],
     [['--price', 'x'], '--price MODEL=1.25/10'],
     [['--members', 'a,a'], 'different names'],
