@@ -36,6 +36,9 @@ export interface Flow {
   broke(error: Error): void
 }
 
+/** Whether a silent backend can be left for another one. */
+type MayLeave = (sawHeaders: boolean) => boolean
+
 /**
  * One call to one backend (contract 1). Until the first content its text is held back, so that a failure can still be
  * answered by another backend; from then on it flows.
@@ -63,6 +66,7 @@ export class AttemptRun implements UpstreamListener {
   /** What the backend said as it failed, from its first bytes on. */
   #failureBody: string | undefined
   #sawHead = false
+  #sawBody = false
   #over = false
   #failure: Error | undefined
   #timer: Timer | undefined
@@ -80,11 +84,12 @@ export class AttemptRun implements UpstreamListener {
   }
 
   /**
-   * Calls the backend. Resolves when content is there (of a whole answer: all of it). A stream without headers after
-   * `headersMs` is given up where `mayLeave` says that another backend can be asked (contract 9.4). Nothing is sent
+   * Calls the backend. Resolves when content is there (of a whole answer: all of it). A stream without a byte of its
+   * body after `headersMs` is given up where `mayLeave` says that another backend can be asked; it is told whether the
+   * response headers have come (contract 9.4). Nothing is sent
    * unless `grant` allows it. @throws UpstreamError, and what `grant` throws
    */
-  async open(request: UpstreamRequest, grant: CallGrant, mayLeave?: () => boolean): Promise<void> {
+  async open(request: UpstreamRequest, grant: CallGrant, mayLeave?: MayLeave): Promise<void> {
     try {
       const granted = grant(this.backend)
       if (granted instanceof Promise) await granted
@@ -95,7 +100,7 @@ export class AttemptRun implements UpstreamListener {
     await this.#open(request, mayLeave)
   }
 
-  #open(request: UpstreamRequest, mayLeave: (() => boolean) | undefined): Promise<void> {
+  #open(request: UpstreamRequest, mayLeave: MayLeave | undefined): Promise<void> {
     const { headersMs, firstContentMs, wholeAnswerMs } = this.backend.timeouts
     const ready = new Promise<void>((resolve, reject) => {
       this.#resolve = resolve
@@ -107,7 +112,7 @@ export class AttemptRun implements UpstreamListener {
       this.#timer = this.#clock.after(firstContentMs, giveUp)
     else {
       this.#timer = this.#clock.after(headersMs, () => {
-        if (!this.#sawHead && mayLeave()) giveUp()
+        if (!this.#sawBody && mayLeave(this.#sawHead)) giveUp()
         else this.#timer = this.#clock.after(firstContentMs - headersMs, giveUp)
       })
     }
@@ -182,6 +187,7 @@ export class AttemptRun implements UpstreamListener {
 
   onData(chunk: Buffer): void {
     if (this.#over) return
+    this.#sawBody = true
     if (this.#refusal !== undefined) {
       this.#keepRefusal(this.#refusal, chunk)
       return

@@ -18,7 +18,7 @@ import { needsOf } from './routing/capable-backends.ts'
 import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import { contentKindOf, type ContentKind } from './routing/content-kind.ts'
 import type { RetryBudget } from './routing/retry-budget.ts'
-import { secondTry, type SecondTry } from './second-try.ts'
+import { isHiccup, secondTry, type SecondTry } from './second-try.ts'
 
 export interface FailoverParts extends BodyParts {
   readonly clock: Clock
@@ -129,8 +129,11 @@ export class Failover {
     if (unasked.length > 0) this.passedBy = unasked
   }
 
-  /** Whether a backend that stays silent can be left for another. */
-  readonly #mayLeave = (): boolean => this.#asked < maxAttempts && this.#candidates.hasUsable
+  /** Whether a backend that stays silent can be left for another: not while it reasons because the caller asked for it. */
+  readonly #mayLeave = (sawHeaders: boolean): boolean => {
+    if (sawHeaders && this.#conversation.reasoning !== undefined) return false
+    return this.#asked < maxAttempts && this.#candidates.hasUsable
+  }
 
   /** The next backend, for which a budget is taken if it needs one. */
   #nextBackend(): Backend | undefined {
@@ -153,6 +156,7 @@ export class Failover {
   async #ask(backend: Backend, first: WrittenBody): Promise<AttemptRun | ServiceError | undefined> {
     let written = first
     let again: SecondTry | undefined
+    let isRepeated = false
     for (;;) {
       const { backend: endpoint, body } = written
       const run = this.#start(endpoint)
@@ -169,12 +173,21 @@ export class Failover {
             continue
           }
         }
+        if (!isRepeated && this.#isHiccup(run, error)) {
+          isRepeated = true
+          continue
+        }
         return this.#refusalAfter(backend, error)
       }
       again?.learn()
       this.#end(run)
       return run
     }
+  }
+
+  #isHiccup({ backend, startedMs }: AttemptRun, error: unknown): boolean {
+    const { clock, breakers } = this.#parts
+    return isHiccup(error, clock.monotonicMs() - startedMs, breakers.failuresInARow(backend.id, this.#asker))
   }
 
   #start(backend: Backend): AttemptRun {

@@ -19,6 +19,19 @@ interface Refused {
   readonly learned: LearnedLimits
 }
 
+/** An error that came later than this may come late again: another backend is the better bet. */
+const quickMs = 2_000
+
+/**
+ * Whether an error is one that is often gone at once: a plain 500, soon after the request was sent, of a backend that
+ * answered well until then. Asked again it keeps the caller's model and its prompt cache; one call more is all it costs.
+ */
+export function isHiccup(error: unknown, elapsedMs: number, failuresInARow: number): boolean {
+  if (!(error instanceof UpstreamError) || error.blames !== 'backend') return false
+  const isPlain = error.status === 500 && error.outcome === 'server_error' && error.retryAfterMs === undefined
+  return isPlain && elapsedMs <= quickMs && failuresInARow <= 1
+}
+
 /**
  * How to ask a backend again after it refused: without the optional fields that it does not take, or at its next endpoint
  * where the first one is not there. Undefined where its refusal names nothing of the kind that was sent.

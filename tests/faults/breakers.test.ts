@@ -151,16 +151,23 @@ describe('failing over', () => {
     await Promise.all(hanging)
   })
 
-  test('a backend that sends no headers is left early; one that sent them has its whole time', async () => {
+  test('a backend that says nothing is left early; where the caller asked for reasoning its headers give it time', async () => {
     service = await Service.start({ settings, timeouts: { headers: '300ms', first_content: '5s' } })
-    script(0, { do: 'silence' }, { do: 'slow_first', ms: 1_000 })
-    const startMs = performance.now()
-    const left = await service.chat({ stream: true })
-    await left.text()
-    expect([left.headers.get('x-svc-router-upstream'), performance.now() - startMs < 1_500]).toEqual(['beta', true])
-    const waited = await service.chat({ stream: true })
-    await waited.text()
-    expect(waited.headers.get('x-svc-router-upstream')).toBe('alpha')
+    const slow = { do: 'slow_first', ms: 1_000 } as const
+    script(0, { do: 'silence' }, slow, slow)
+    for (const [reasoning, upstream] of [
+      [{}, 'beta'],
+      [{}, 'beta'],
+      [{ reasoning_effort: 'high' }, 'alpha'],
+    ] as const) {
+      const startMs = performance.now()
+      const response = await service.chat({ stream: true, ...reasoning })
+      await response.text()
+      expect([response.headers.get('x-svc-router-upstream'), performance.now() - startMs < 3_000]).toEqual([
+        upstream,
+        true,
+      ])
+    }
   })
 
   test('the last backend that is left has its whole time without headers, too', async () => {

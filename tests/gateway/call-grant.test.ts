@@ -35,11 +35,11 @@ test('a backend that may not be used any more is passed by, and the next one ans
   const gateway = new FakeGateway(['openai-chat', 'openai-chat', 'openai-chat'])
   const { refusal } = await begun(gateway)
   gateway.stillServes = ({ id }) => id !== 'b1'
-  gateway.backends[0]!.head(500)
+  gateway.backends[0]!.head(503)
   gateway.backends[0]!.end()
   await settled()
   expect(gateway.backends.map(({ requests }) => requests.length)).toEqual([1, 0, 1])
-  gateway.backends[2]!.head(500)
+  gateway.backends[2]!.head(503)
   gateway.backends[2]!.end()
   await refusal
 })

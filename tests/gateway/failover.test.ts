@@ -323,3 +323,36 @@ test('the output of a tool without its call is refused by every backend that the
   const error = await course.ask(body, [])
   expect(error).toMatchObject({ code: 'invalid_request', facts: { param: 'messages' } })
 })
+
+describe('a plain 500', () => {
+  const ask = (gateway: FakeGateway): Promise<void> =>
+    gateway.answer('openai-chat', { messages: [{ role: 'user', content: 'Hi' }] })
+
+  test('of a backend that answered well is asked once more, and then the next backend', async () => {
+    const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
+    const answered = ask(gateway)
+    for (const [index, asked] of [
+      [0, [1, 0]],
+      [0, [2, 0]],
+      [1, [2, 1]],
+    ] as const) {
+      await settled()
+      expect(gateway.backends.map(({ requests }) => requests.length)).toEqual(asked)
+      gateway.backends[index]!.head(index === 0 ? 500 : 200, 'application/json')
+      if (index === 1)
+        gateway.backends[1]!.say('{"choices":[{"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}')
+      gateway.backends[index]!.end()
+    }
+    await answered
+    // The backend has failed twice in a row: it is not asked twice again.
+    const next = ask(gateway)
+    await settled()
+    gateway.backends[0]!.head(500)
+    gateway.backends[0]!.end()
+    await settled()
+    expect(gateway.backends.map(({ requests }) => requests.length)).toEqual([3, 2])
+    gateway.backends[1]!.head(503)
+    gateway.backends[1]!.end()
+    await expect(next).rejects.toMatchObject({ code: 'server_is_overloaded' })
+  })
+})

@@ -68,6 +68,13 @@ export class CircuitBreakers {
     return this.#byBackend.get(backendId)?.whole.isTroubled(this.#nowMs()) ?? false
   }
 
+  /** How often in a row it has failed, as a whole and for requests of the asker's kind of content: the larger count. */
+  failuresInARow(backendId: string, asker: Asker): number {
+    const breakers = this.#byBackend.get(backendId)
+    if (breakers === undefined) return 0
+    return Math.max(breakers.whole.failuresInARow, breakers.breakerFor(asker)?.failuresInARow ?? 0)
+  }
+
   /** A request goes to this backend. The observer is told how the attempt goes, and of its end. */
   begin(backendId: string, asker: Asker): AttemptObserver {
     let breakers = this.#byBackend.get(backendId)
