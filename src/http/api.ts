@@ -275,7 +275,7 @@ export class Api {
       share.grow(arrived)
       work.spend(arrived)
     }
-    return { ...(await readJsonBody(request, this.#bodyLimits, { spend })), work }
+    return { ...(await readJsonBody(request, this.#bodyLimits, { spend, slow: () => share.slow() })), work }
   }
 
   /** Not counted and not admitted (contract 4.3). Nobody is asked: it is an estimate, and says so. */
@@ -339,7 +339,7 @@ export class Api {
     const path = pathOf(request)
     const about = { manners: mannersAt(path), model: path.startsWith('/v1/') }
     writeRefusal(response, error, { requestId, links, nowMs: nowMs(), signals, close, ...about })
-    if (!close) discardRest(request)
+    if (!close) discardRest(request, error.code === 'server_busy')
   }
 
   async #signalsOf(principal: Principal): Promise<UsageSignals | undefined> {

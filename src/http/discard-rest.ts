@@ -2,13 +2,22 @@ import type { IncomingMessage } from 'node:http'
 
 /** Of a refused request's body this much is read and thrown away, so that its sender gets to read the refusal. */
 const maxDiscardedBytes = 128 * 1024 * 1024
+/** The same for a sender who was refused because it sends too much at once. */
+const maxDiscardedWhenBusy = 256 * 1024
+/** A sender that stops for this long in the middle of a refused body is not going to send the rest. */
+const maxPauseMs = 1_000
 
 /** Callers write their whole body before they read: it is taken, so that they get to read why it was refused. */
-export function discardRest(request: IncomingMessage): void {
+export function discardRest(request: IncomingMessage, isBusy: boolean): void {
+  request.resume()
+  if (request.complete) return
+  const end = (): void => void request.destroy()
+  const timer = setTimeout(end, maxPauseMs)
   let discarded = 0
   request.on('data', (chunk: Buffer) => {
+    timer.refresh()
     discarded += chunk.length
-    if (discarded > maxDiscardedBytes) request.destroy()
+    if (discarded > (isBusy ? maxDiscardedWhenBusy : maxDiscardedBytes)) end()
   })
-  request.resume()
+  for (const event of ['end', 'close']) request.on(event, () => clearTimeout(timer))
 }

@@ -3,8 +3,10 @@ import { ServiceError } from '../domain/errors.ts'
 import { FairShare } from '../domain/fair-share.ts'
 
 /** Bytes of bodies that are being read: at least this many in all, and room for so many of the largest. */
-const minReadingBytes = 64 * 1024 * 1024
-const minReadingBodies = 12
+const minReadingBytes = 32 * 1024 * 1024
+const minReadingBodies = 6
+/** Bodies that are not there after their first second. */
+const maxSlowBodies = 512
 /** Bytes of bodies whose requests are being answered, likewise. */
 const minAnsweringBytes = 512 * 1024 * 1024
 const minAnsweringBodies = 100
@@ -16,6 +18,7 @@ const minAnsweringBodies = 100
 export class Intake {
   readonly #reading: FairShare
   readonly #readingBytes: FairShare
+  readonly #slow = new FairShare(maxSlowBodies)
   readonly #answering: FairShare
   readonly #answeringBytes: FairShare
 
@@ -29,7 +32,7 @@ export class Intake {
   /** Begins to read a body. `address` is as `addressGroup` gives it. @throws ServiceError `server_busy` */
   read(accountId: string, address: string): ReadingShare {
     if (!this.#reading.take(accountId, 1, address)) throw busy()
-    return new ReadingShare(this.#reading, this.#readingBytes, accountId, address)
+    return new ReadingShare({ bodies: this.#reading, bytes: this.#readingBytes, slow: this.#slow }, accountId, address)
   }
 
   /** Begins to answer a request of so many bytes; the function ends it. @throws ServiceError `server_busy` */
@@ -59,31 +62,39 @@ export class Intake {
 
 /** What one body holds while it is read. */
 export class ReadingShare implements Disposable {
-  readonly #reading: FairShare
-  readonly #readingBytes: FairShare
+  readonly #shared: Record<'bodies' | 'bytes' | 'slow', FairShare>
   readonly #accountId: string
   readonly #address: string
   #bytes = 0
+  #isSlow = false
   #isHeld = true
 
-  constructor(reading: FairShare, readingBytes: FairShare, accountId: string, address: string) {
-    this.#reading = reading
-    this.#readingBytes = readingBytes
+  constructor(shared: Record<'bodies' | 'bytes' | 'slow', FairShare>, accountId: string, address: string) {
+    this.#shared = shared
     this.#accountId = accountId
     this.#address = address
   }
 
   /** Counts bytes that arrived. @throws ServiceError `server_busy` where they are more than the share */
   grow(bytes: number): void {
-    if (!this.#readingBytes.take(this.#accountId, bytes, this.#address)) throw busy()
+    if (!this.#shared.bytes.take(this.#accountId, bytes, this.#address)) throw busy()
     this.#bytes += bytes
+  }
+
+  /** Counts the body as slow, once. @throws ServiceError `server_busy` where its sender has more of these than its share */
+  slow(): void {
+    if (this.#isSlow) return
+    if (!this.#shared.slow.take(this.#accountId, 1, this.#address)) throw busy()
+    this.#isSlow = true
   }
 
   [Symbol.dispose](): void {
     if (!this.#isHeld) return
     this.#isHeld = false
-    this.#reading.give(this.#accountId, 1, this.#address)
-    this.#readingBytes.give(this.#accountId, this.#bytes, this.#address)
+    const { bodies, bytes, slow } = this.#shared
+    bodies.give(this.#accountId, 1, this.#address)
+    bytes.give(this.#accountId, this.#bytes, this.#address)
+    if (this.#isSlow) slow.give(this.#accountId, 1, this.#address)
   }
 }
 

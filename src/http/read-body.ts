@@ -11,6 +11,8 @@ import { bodyShape, duplicateKey, JsonScan, type JsonMember } from '../formats/j
 
 /** A body larger than this is read in several turns of the event loop, so that no turn takes long. */
 const largeBodyBytes = 256 * 1024
+/** A body that is not there after this time is a slow one. */
+const promptMs = 1_000
 /** After so long a body must have arrived at this rate on average. */
 const slowAfterMs = 10_000
 const minBytesPerSecond = 4 * 1024
@@ -31,6 +33,8 @@ export interface BodyLimits {
 export interface BodyCost {
   /** Told of the bytes that arrived, decompressed, before they are looked at. @throws ServiceError where they are too many */
   spend(bytes: number): void
+  /** Told that the body is slow, again and again while it is. @throws ServiceError where its sender has too many of these */
+  slow?(): void
 }
 
 /**
@@ -95,12 +99,18 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
     const cut = (): void => {
       if (!request.complete) fail(new ServiceError('invalid_json', { words: { where: ': it ended too early' } }))
     }
-    let waitedMs = Math.min(slowAfterMs, limits.timeoutMs)
+    let waitedMs = Math.min(promptMs, limits.timeoutMs)
     const check = (): void => {
-      if (waitedMs >= limits.timeoutMs || received < (waitedMs / 1000) * minBytesPerSecond) {
+      const isTooSlow = waitedMs >= slowAfterMs && received < (waitedMs / 1000) * minBytesPerSecond
+      if (isTooSlow || waitedMs >= limits.timeoutMs)
         return fail(new ServiceError('request_timeout', { words: { seconds: waitedMs / 1000 } }))
+      try {
+        cost.slow?.()
+      } catch (error) {
+        return fail(error)
       }
-      const moreMs = Math.min(slowAfterMs, limits.timeoutMs - waitedMs)
+      const nextMs = waitedMs < slowAfterMs ? slowAfterMs - waitedMs : slowAfterMs
+      const moreMs = Math.min(nextMs, limits.timeoutMs - waitedMs)
       waitedMs += moreMs
       timer = limits.clock.after(moreMs, check)
     }

@@ -12,7 +12,7 @@ import {
 } from './scenarios.ts'
 
 /** How a series of requests is sent through an outage. */
-export interface SequenceTimes {
+interface SequenceTimes {
   readonly count: number
   readonly everyMs: number
 }

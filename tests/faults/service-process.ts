@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { DatabaseSync } from 'node:sqlite'
 import { stringify } from 'yaml'
+import { nodeFlags, svcRouterEnvironment } from '../../bench/svc-router.ts'
 import type { SimulatedProvider } from '../../src/providers/simulated.ts'
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
@@ -25,6 +26,8 @@ export class ServiceProcess {
   readonly folder: string
   readonly #env: NodeJS.ProcessEnv
   port = 0
+  /** Where the web app listens. */
+  appPort = 0
   /** The first key, told at the first start. */
   key = ''
   #child: ChildProcessByStdio<null, Readable, Readable> | undefined
@@ -62,6 +65,7 @@ export class ServiceProcess {
   /** Starts it and waits until it listens. */
   async start(): Promise<void> {
     const args = [
+      ...nodeFlags,
       main,
       'start',
       '--json',
@@ -74,7 +78,7 @@ export class ServiceProcess {
     ]
     const child = spawn(process.execPath, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: process.env['PATH'], ...this.#env },
+      env: { PATH: process.env['PATH'], ...svcRouterEnvironment, ...this.#env },
     })
     this.#child = child
     this.errors = ''
@@ -83,8 +87,15 @@ export class ServiceProcess {
     })
     const announced = await firstLine(child)
     if (announced === undefined) throw new Error(`the service did not start: ${this.errors}`)
-    const { base_url: baseUrl, key } = JSON.parse(announced) as { base_url: string; key?: string }
+    const {
+      base_url: baseUrl,
+      app_url: appUrl,
+      key,
+    } = JSON.parse(announced) as Record<'base_url' | 'app_url', string> & {
+      key?: string
+    }
     this.port = Number(new URL(baseUrl).port)
+    this.appPort = Number(new URL(appUrl).port)
     if (key !== undefined) this.key = key
   }
 

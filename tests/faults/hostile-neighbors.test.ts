@@ -1,0 +1,177 @@
+import { fork, spawnSync, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Target } from '../hostile-neighbors/attacker.ts'
+import { hostileModels } from '../hostile-neighbors/hostile-provider.ts'
+import { startScriptedUpstream, openEventStream, type ScriptedUpstream } from './scripted-upstream.ts'
+import { ServiceProcess } from './service-process.ts'
+
+const streamEvents = 20
+const betweenEventsMs = 50
+const atOnce = 6
+const measuredStreams = 60
+/** Until everything that is attacked with is under way. */
+const attackLeadMs = 4_000
+/**
+ * The aim is 100 MB. Seen are about 90 for the 4,100 connections, 85 for the large bodies,
+ * and 150 to 180 in all: see "What is not reached" in docs/decisions/41.
+ */
+const mostGrowthBytes = 250 * 1024 * 1024
+const longestStreamMs = 10_000
+/** Every attack that has to have been begun; of some no answer is ever read. */
+const attackNames = [
+  'half-sent',
+  'half-sent large',
+  'full rate',
+  'patterns',
+  'deep',
+  'long header',
+  'bomb',
+  ...hostileModels,
+]
+
+let folder: string
+let service: ServiceProcess
+let attacker: ChildProcess
+let upstream: ScriptedUpstream
+let target: Target
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-router-hostile-'))
+  upstream = await startScriptedUpstream()
+  upstream.answer = async (_request, response) => {
+    openEventStream(response)
+    for (let index = 0; index < streamEvents; index++) {
+      const isLast = index === streamEvents - 1
+      const choice = { index: 0, delta: isLast ? {} : { content: `${index} ` }, finish_reason: isLast ? 'stop' : null }
+      response.write(`data: ${JSON.stringify({ object: 'chat.completion.chunk', choices: [choice] })}\n\n`)
+      await delay(betweenEventsMs)
+    }
+    response.end('data: [DONE]\n\n')
+  }
+  attacker = fork(join(import.meta.dirname, '..', 'hostile-neighbors', 'attacker.ts'), { stdio: 'inherit' })
+  const [{ baseUrl: hostileUrl }] = (await once(attacker, 'message')) as [{ baseUrl: string }]
+  const backends = Object.fromEntries(hostileModels.map((model) => [model, { provider: 'hostile', model }]))
+  const profiles = Object.fromEntries(hostileModels.map((model) => [`hostile/${model}`, { backends: [model] }]))
+  const custom = (baseUrl: string): object => ({ preset: 'custom', base_url: baseUrl, format: 'openai-chat' })
+  service = new ServiceProcess(folder, [], {
+    app_listen: { port: 0 },
+    providers: { good: custom(upstream.baseUrl), hostile: custom(hostileUrl) },
+    backends: { good: { provider: 'good', model: 'good' }, ...backends },
+    plans: { unlimited: { name: 'Unlimited', requests_per_minute: 1_000_000, requests_per_month: 10_000_000 } },
+    profiles: { 'svc-router/frontier': { backends: ['good'] }, ...profiles },
+  })
+  await service.start()
+  target = {
+    apiPort: service.port,
+    appPort: service.appPort,
+    key: addAccount('attacker'),
+    unlimitedKey: addAccount('provider', '--plan', 'unlimited'),
+  }
+})
+
+afterAll(async () => {
+  if (attacker.connected) attacker.send('stop')
+  await service.destroy()
+  await upstream.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('a hostile account and a hostile provider do not touch another account', async () => {
+  await measure(atOnce * 4)
+  const before = await measure(measuredStreams)
+  const beforeBytes = residentBytes()
+  let mostBytes = 0
+  const sampling = setInterval(() => (mostBytes = Math.max(mostBytes, residentBytes())), 100)
+  try {
+    attacker.send(target)
+    await delay(attackLeadMs)
+    const during = await measure(measuredStreams)
+    attacker.send('counts')
+    const [counts] = (await once(attacker, 'message')) as [Record<string, number>]
+    const p99 = { before: quantile(before.ms, 0.99), during: quantile(during.ms, 0.99) }
+    const growth = (mostBytes - beforeBytes) / 1024 / 1024
+    console.info(
+      `answered ${during.whole} of ${measuredStreams}; p99 ${p99.before.toFixed(0)} ms before, ${p99.during.toFixed(0)} ms during; memory +${growth.toFixed(0)} MB`,
+      counts,
+    )
+    expect(Object.keys(counts)).toEqual(expect.arrayContaining(attackNames))
+    expect(during.failures).toEqual({})
+    expect(p99.during).toBeLessThan(2 * p99.before)
+    expect(mostBytes - beforeBytes).toBeLessThan(mostGrowthBytes)
+  } finally {
+    clearInterval(sampling)
+  }
+}, 120_000)
+
+interface Measured {
+  readonly whole: number
+  /** What was wrong, and how often. */
+  readonly failures: Readonly<Record<string, number>>
+  /** From sending a request to the end of its stream, milliseconds. */
+  readonly ms: readonly number[]
+}
+
+/** Sends so many streamed requests of the first account, some at once. */
+async function measure(count: number): Promise<Measured> {
+  const failures = new Map<string, number>()
+  const ms: number[] = []
+  let left = count
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      while (left-- > 0) {
+        const startedMs = performance.now()
+        const failure = await stream().catch((error: unknown) => String(error))
+        ms.push(performance.now() - startedMs)
+        if (failure !== undefined) failures.set(failure, (failures.get(failure) ?? 0) + 1)
+      }
+    }),
+  )
+  const failed = [...failures.values()].reduce((sum, one) => sum + one, 0)
+  return { whole: count - failed, failures: Object.fromEntries(failures), ms }
+}
+
+/** What was wrong with a streamed answer; undefined where nothing was. */
+async function stream(): Promise<string | undefined> {
+  const response = await fetch(`http://127.0.0.1:${service.port}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model: 'svc-router/frontier',
+      stream: true,
+      messages: [{ role: 'user', content: 'Count.' }],
+    }),
+    signal: AbortSignal.timeout(longestStreamMs),
+  })
+  const text = await response.text()
+  const events = text.split('\n\n').filter((event) => event.startsWith('data: {'))
+  const isWhole = response.status === 200 && events.length === streamEvents && text.endsWith('data: [DONE]\n\n')
+  return isWhole ? undefined : `${response.status} ${text.slice(0, 120)}`
+}
+
+function residentBytes(): number {
+  const status = readFileSync(`/proc/${service.running.pid}/status`, 'utf8')
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) * 1024
+}
+
+function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((left, right) => left - right)
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!
+}
+
+/** Makes an account and a key as an operator does; gives the key. */
+function addAccount(name: string, ...options: readonly string[]): string {
+  const run = (...args: string[]): string => {
+    const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
+    const files = ['--data', service.dataDir, '--config', join(folder, 'svc-router.yaml')]
+    const { stdout, status, stderr } = spawnSync(process.execPath, [main, ...args, ...files], { encoding: 'utf8' })
+    if (status !== 0) throw new Error(stderr)
+    return stdout.trim()
+  }
+  run('accounts', 'create', name, ...options)
+  return run('keys', 'create', '--account', name)
+}
