@@ -40,8 +40,8 @@ const responseId = {
 
 const conversation = {
   anyOf: [
-    { type: 'string', minLength: 1 },
-    { type: 'object', required: ['id'], properties: { id: { type: 'string', minLength: 1 } } },
+    { type: 'string' },
+    { type: 'object', required: ['id'], properties: { id: { type: 'string' } } },
     { type: 'null' },
   ],
   description: 'The conversation to continue. Its items come before `input`; input and output are added to it.',
@@ -146,10 +146,8 @@ export const apiOperations: readonly ApiOperation[] = [
       required: ['model', 'prompt'],
       fields: {
         model,
-        prompt: {
-          anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' }, minItems: 1 }],
-          description: 'A text. Servers that have the endpoint also take several, and lists of token numbers.',
-        },
+        prompt: { anyOf: [{ type: 'string' }, { type: 'array', items: {} }], description: 'A text, or several.' },
+        max_tokens: { type: 'integer', minimum: 1, description: 'The longest continuation, in tokens.' },
         stream,
       },
       example: { model: profile, prompt: 'Once upon a time' },

@@ -86,7 +86,7 @@ export interface Refusal {
   readonly lacks?: readonly Need[]
   /** Whether that holds for every request, and not only for the value that this one had. */
   readonly isGeneral?: boolean
-  /** Optional request fields that it does not take, from `optionalFields`. */
+  /** Optional request fields that it does not take, from `optionalFields`, and refused names of chat's length limit. */
   readonly fields?: readonly string[]
   /** The context window that it named, in tokens. */
   readonly windowTokens?: number

@@ -2,13 +2,12 @@ import type { Json, JsonObject } from '../domain/conversation.ts'
 import { UpstreamError, type AttemptOutcome, type Refusal } from '../domain/upstream.ts'
 import { isObject, parseObject } from '../domain/json.ts'
 import { googleFault } from './google-faults.ts'
-import { withCompanions } from './refusals/optional-fields.ts'
+import { isLimitName, withCompanions } from './refusals/optional-fields.ts'
 import { readError, readRefusal, type RefusalBody } from './refusals/refusal-body.ts'
 import {
   brokenRule,
   fieldsDenied,
   needsDenied,
-  saysTooLarge,
   saysTooLong,
   saysUnknownModel,
   windowTold,
@@ -90,7 +89,10 @@ export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string
     return new UpstreamError(google.outcome, { status, retryAfterMs: retryAfterMs ?? google.retryAfterMs })
   }
   const told = read === undefined ? undefined : (outcomes.get(read.code) ?? outcomes.get(read.type))
-  if (status === 429) return rateFault(told, read, retryAfterMs)
+  if (status === 429) {
+    if (told === 'rejected_credentials') return new UpstreamError(told, { status })
+    return new UpstreamError('rate_limited', { status, retryAfterMs })
+  }
   if (read !== undefined && toldByMessage(read.error) === 'rejected_credentials')
     return new UpstreamError('rejected_credentials', { status })
   // A request that is larger than all that a minute allows will never be let in there.
@@ -102,17 +104,6 @@ export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string
   if (status === 404 || status === 405) return new UpstreamError('not_found', { status })
   if (status === 408 || status === 504) return new UpstreamError('timeout', { status, retryAfterMs })
   return new UpstreamError('server_error', { status, retryAfterMs })
-}
-
-/** What a 429 means: also that nothing is left to pay with, or that this request alone is more than a minute allows. */
-function rateFault(
-  told: UpstreamError['outcome'] | undefined,
-  read: RefusalBody | undefined,
-  retryAfterMs: number | undefined,
-): UpstreamError {
-  if (told === 'rejected_credentials') return new UpstreamError(told, { status: 429 })
-  if (read !== undefined && saysTooLarge(read.message)) return new UpstreamError('context_too_long', { status: 429 })
-  return new UpstreamError('rate_limited', { status: 429, retryAfterMs })
 }
 
 /** The request's or the configuration's fault that a refusal tells; undefined where it tells none. */
@@ -156,7 +147,8 @@ function describeRefusal(read: RefusalBody): Refusal {
   const isGeneral = fieldCodes.get(code)
   const field = param?.split(/[.[]/)[0]
   const named = isGeneral !== undefined && field !== undefined ? [field] : fieldsDenied(message)
-  const fields = withCompanions([...unknownFields, ...named])
+  // A refused value of the length limit says nothing against its name.
+  const fields = withCompanions([...unknownFields, ...named]).filter((one) => isGeneral !== false || !isLimitName(one))
   const rule = brokenRule(message) ?? fieldRule(isGeneral, unknownFields)
   return {
     ...(fields.length > 0 && { fields, isGeneral: isGeneral ?? true }),

@@ -3,6 +3,7 @@ import { ServiceError } from '../domain/errors.ts'
 import type { ClientFormatId, Dialect, Formats } from '../formats/format.ts'
 import { patchMembers } from '../formats/json-scan.ts'
 import { unsupported } from '../formats/translatable.ts'
+import { withRefused } from '../formats/refusals/optional-fields.ts'
 import { relayChanges, type RelayRules, type RequestChanges } from '../formats/relay.ts'
 import { mayBeSealed, unsealConversation, unsealMember } from '../formats/sealed.ts'
 import { assertManagedScope } from './operator-scope.ts'
@@ -124,7 +125,7 @@ function writeTranslated(
 
 function dialectFor(backend: Backend, learned: LearnedLimits, without: readonly string[] = []): Dialect {
   const dialect = learned.dialectOf(backend)
-  return without.length === 0 ? dialect : { ...dialect, refusedFields: [...dialect.refusedFields, ...without] }
+  return without.length === 0 ? dialect : withRefused(dialect, without)
 }
 
 /** Writers name a field as their own format does: callers read the name under which they sent it (contract 3.3). */

@@ -152,7 +152,7 @@ export class Failover {
     return true
   }
 
-  /** Asks one backend, a second time where its refusal says how. Gives what to answer where no further backend is left. */
+  /** Asks one backend, and again where its refusal says how. Gives what to answer where no further backend is left. */
   async #ask(backend: Backend, first: WrittenBody): Promise<AttemptRun | ServiceError | undefined> {
     let written = first
     let again: SecondTry | undefined
@@ -166,12 +166,13 @@ export class Failover {
         await run.open({ body, stream, requestId: this.#request.id, headers }, this.#request.grant, this.#mayLeave)
       } catch (error) {
         this.#end(run, error)
-        if (again === undefined) {
-          again = secondTry(error, { backend, endpoint, writer: this.#writer, learned: this.#parts.learned })
-          if (again !== undefined) {
-            written = again.written
-            continue
-          }
+        const { learned } = this.#parts
+        const sentLength = body.length
+        const next = secondTry(error, { backend, endpoint, sentLength, writer: this.#writer, learned, earlier: again })
+        if (next !== undefined) {
+          again = next
+          written = again.written
+          continue
         }
         if (!isRepeated && this.#isHiccup(run, error)) {
           isRepeated = true

@@ -6,7 +6,7 @@ import { fuseAlias } from './fuse-alias.ts'
 import { FusedAnswer, type FusedAnswerParts, type FusedSurface } from './fused-answer.ts'
 import { assertFusable, decideGate, type SkipReason } from './fusion/gate.ts'
 import { membersOf } from './fusion/members.ts'
-import { planFusion } from './fusion/plan.ts'
+import { assertConnected, planFusion } from './fusion/plan.ts'
 import { settingsFrom, type FusionSettings } from './fusion/settings.ts'
 import { isUsers } from './fusion/users-words.ts'
 import { withFusionNotes, type FusionNotes, type Recalled } from './fusion-notes.ts'
@@ -105,6 +105,7 @@ export class Fusing {
   #planAlias({ accountId, plan }: Principal, turn: FusableTurn, of: AliasPlan): FusedPlan {
     const { members, settings, recalled } = of
     const { request, conversation } = turn
+    assertConnected(settings, membersOf(turn.backends))
     assertPlannable(conversation, members, settings)
     const slot = this.#slots.take(accountId, plan)
     const remember = this.#parts.notes?.keeperOf(accountId, request, conversation)
@@ -126,6 +127,7 @@ export class Fusing {
   #planTool({ accountId, plan }: Principal, turn: FusableTurn, of: ToolPlan): FusedPlan {
     const { tool, members, recalled } = of
     const { request, conversation } = turn
+    assertConnected(tool.settings, membersOf(members))
     assertPlannable(conversation, members, tool.settings)
     const backends = affordable(conversation, pinnedFirst(turn.backends, recalled?.pinned), tool.settings)
     const last = conversation.turns.findLastIndex(isUsers)
@@ -191,7 +193,7 @@ export function usualOf({ backends, defaults = {} }: FusionPool, stream: boolean
   }
 }
 
-/** Refuses settings that name what is not there before anybody is asked. @throws ServiceError `invalid_request` */
+/** Refuses settings that cannot be planned before any backend is asked. @throws ServiceError `invalid_request` */
 function assertPlannable(conversation: Conversation, backends: readonly Backend[], settings: FusionSettings): void {
   planFusion({ conversation, members: membersOf(backends), settings })
 }
@@ -203,8 +205,7 @@ function affordable(
   settings: FusionSettings,
 ): readonly Backend[] {
   if (settings.maxCostUsd === undefined) return backends
-  const { panelModels: _, judgeModel: __, ...unnamed } = settings
-  assertPlannable(conversation, backends, unnamed)
+  assertPlannable(conversation, backends, settings)
   return backends.filter(({ usdPerMillion }) => usdPerMillion !== undefined)
 }
 

@@ -11,7 +11,7 @@ import type { FailoverParts } from './failover.ts'
 import type { ModelAnswer, SubCall } from './fusion/ports.ts'
 import type { Backend } from './ports.ts'
 import { contentKindOf } from './routing/content-kind.ts'
-import { secondTry } from './second-try.ts'
+import { secondTry, type SecondTry } from './second-try.ts'
 
 /** One sub-call of a fusion, and where its end is noted. */
 export interface MemberCallOf {
@@ -68,16 +68,24 @@ class MemberCall implements Disposable {
   async open(): Promise<void> {
     const { parts, backend, call } = this.#of
     const writer = translatedWriter(call.conversation, parts)
-    const first = bytesOf(writeFor(backend, writer))
+    const first = writeFor(backend, writer)
+    let sentLength = first.body.length
+    let sent = bytesOf(first)
     if (this.#signal.aborted) throw new UpstreamError('cancelled')
     this.#signal.addEventListener('abort', this.#cut, { once: true })
-    try {
-      await this.#attempt(first)
-    } catch (error) {
-      const again = secondTry(error, { backend, endpoint: first.backend, writer, learned: parts.learned })
-      if (again === undefined) throw error
-      await this.#attempt(bytesOf(again.written))
-      again.learn()
+    let again: SecondTry | undefined
+    for (;;) {
+      try {
+        await this.#attempt(sent)
+        again?.learn()
+        return
+      } catch (error) {
+        const endpoint = sent.backend
+        again = secondTry(error, { backend, endpoint, sentLength, writer, learned: parts.learned, earlier: again })
+        if (again === undefined) throw error
+        sentLength = again.written.body.length
+        sent = bytesOf(again.written)
+      }
     }
   }
 

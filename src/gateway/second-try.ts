@@ -1,13 +1,21 @@
 import { ServiceError } from '../domain/errors.ts'
 import { UpstreamError } from '../domain/upstream.ts'
+import { isLimitName } from '../formats/refusals/optional-fields.ts'
 import { writeFor, type RequestWriter, type WrittenBody } from './backend-body.ts'
 import type { Backend } from './ports.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
 
-/** How a backend is asked a second time. */
+/** Some servers refuse one field at a time: a request is sent to one backend at most this often again. */
+const maxRetries = 3
+
+/** How a backend is asked again. */
 export interface SecondTry {
   readonly written: WrittenBody
-  /** Called when it answered: the next request is sent this way at once. */
+  /** The refused fields of this endpoint so far. */
+  readonly without: readonly string[]
+  /** Which retry on this backend it is, from 1. */
+  readonly count: number
+  /** Called when it answered, and then teaches what all retries of the backend left out: the next request is sent this way. */
   learn(): void
 }
 
@@ -15,8 +23,12 @@ interface Refused {
   readonly backend: Backend
   /** Which of its endpoints refused. */
   readonly endpoint: Backend
+  /** The length of the body that was refused. */
+  readonly sentLength: number
   readonly writer: RequestWriter
   readonly learned: LearnedLimits
+  /** The retry that was refused; undefined for the first request. */
+  readonly earlier: SecondTry | undefined
 }
 
 /** An error that came later than this may come late again: another backend is the better bet. */
@@ -33,24 +45,32 @@ export function isHiccup(error: unknown, elapsedMs: number, failuresInARow: numb
 }
 
 /**
- * How to ask a backend again after it refused: without the optional fields that it does not take, or at its next endpoint
- * where the first one is not there. Undefined where its refusal names nothing of the kind that was sent.
+ * How to ask a backend again after it refused: without the optional fields that it does not take, with the other name of
+ * the length limit, or at its next endpoint where the first one is not there. Undefined where its refusal names nothing new
+ * of the kind that was sent, and after 3 retries.
  */
-export function secondTry(error: unknown, { backend, endpoint, writer, learned }: Refused): SecondTry | undefined {
-  if (!(error instanceof UpstreamError)) return undefined
-  const { fields, isGeneral } = error.refusal ?? {}
+export function secondTry(error: unknown, refused: Refused): SecondTry | undefined {
+  const { backend, endpoint, sentLength, writer, learned, earlier } = refused
+  const count = (earlier?.count ?? 0) + 1
+  if (!(error instanceof UpstreamError) || count > maxRetries) return undefined
+  const { isGeneral } = error.refusal ?? {}
+  // Only chat has two names for the length limit; elsewhere it stays as it is.
+  const fields = error.refusal?.fields?.filter((field) => endpoint.format === 'openai-chat' || !isLimitName(field))
   if (fields !== undefined) {
-    const shorter = writer.write(endpoint, fields)
-    // What was not sent cannot be left out. It is written once more: to keep it until an answer comes takes memory.
-    if (shorter.length === writer.write(endpoint).length) return undefined
+    const without = [...new Set([...(earlier?.without ?? []), ...fields])]
+    const body = writer.write(endpoint, without)
+    // A field that was not sent cannot be left out.
+    if (body.length === sentLength) return undefined
     const learn = (): void => {
+      earlier?.learn()
       if (isGeneral === true) learned.learnFields(endpoint, fields)
     }
-    return { written: { backend: endpoint, body: shorter }, learn }
+    return { written: { backend: endpoint, body }, without, count, learn }
   }
-  if (error.outcome !== 'not_found' || backend.otherEndpoints === undefined) return undefined
+  if (earlier !== undefined || error.outcome !== 'not_found' || backend.otherEndpoints === undefined) return undefined
   try {
-    return { written: writeFor(backend, writer, endpoint), learn: () => learned.learnMissing(endpoint) }
+    const written = writeFor(backend, writer, endpoint)
+    return { written, without: [], count, learn: () => learned.learnMissing(endpoint) }
   } catch (unsayable) {
     if (unsayable instanceof ServiceError) return undefined
     throw unsayable

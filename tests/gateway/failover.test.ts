@@ -25,6 +25,7 @@ const answer = JSON.stringify({
 })
 const noVision = { code: 500, message: 'image input is not supported - hint: provide the mmproj', type: 'server_error' }
 const noThinking = { message: '"tiny" does not support thinking', type: 'invalid_request_error' }
+const unsupported = (param: string): object => ({ message: 'x', param, code: 'unsupported_parameter' })
 const tooLong = { message: "This model's maximum context length is 4096 tokens.", type: 'BadRequestError', code: 400 }
 
 /** Answers every request of a fake gateway as its backends do, one after the other. */
@@ -145,9 +146,60 @@ describe('an optional field that a backend refuses', () => {
     expect('reasoning_effort' in course.asked.at(-1)!.body).toBe(true)
   })
 
+  test('is left out also where each refusal names one more, and all are learned', async () => {
+    const course = new Course(['openai-chat'])
+    const all = { temperature: 0.5, top_p: 0.5, seed: 1, user: 'u' }
+    const script = ['temperature', 'top_p', 'seed'].map((param) => [400, unsupported(param)] as const)
+    expect(await course.ask(all, [...script, 'answers'])).toBeUndefined()
+    expect(await course.ask(all, ['answers'])).toBeUndefined()
+    const left = course.asked.map(({ body }) => Object.keys(all).filter((field) => field in body).length)
+    expect(left).toEqual([4, 3, 2, 1, 1])
+  })
+
+  test('is retried at most 3 times, and not for a field that is gone already; then nothing is learned', async () => {
+    const course = new Course(['openai-chat'])
+    const all = { temperature: 0.5, top_p: 0.5, seed: 1, user: 'u' }
+    const script = Object.keys(all).map((param) => [400, unsupported(param)] as const)
+    expect((await course.ask(all, script))?.code).toBe('content_rejected')
+    const twice = [400, unsupported('temperature')] as const
+    expect((await course.ask(all, [twice, twice]))?.code).toBe('content_rejected')
+    await course.ask(all, ['answers'])
+    expect(course.asked.at(-1)!.body).toMatchObject(all)
+  })
+
+  test.each([
+    ['relayed', 'max_tokens', { max_tokens: 50 }, 'openai-chat'],
+    ['relayed', 'max_completion_tokens', { max_completion_tokens: 50 }, 'openai-chat'],
+    ['translated', 'max_tokens', { max_tokens: 50 }, 'anthropic-messages'],
+    ['translated', 'max_tokens', { input: 'Hi', max_output_tokens: 50 }, 'openai-responses'],
+  ] as const)('keeps the length limit under its other name (%s %s)', async (_, refused, body, format) => {
+    const course = new Course(['openai-chat'])
+    const other = refused === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens'
+    expect(await course.ask(body, [[400, unsupported(refused)], 'answers'], format)).toBeUndefined()
+    expect(await course.ask(body, ['answers'], format)).toBeUndefined()
+    const names = course.asked.map((one) => [one.body[refused], one.body[other]])
+    expect(names).toEqual([
+      [50, undefined],
+      [undefined, 50],
+      [undefined, 50],
+    ])
+    await course.gateway.clock.advance(16 * 60_000)
+    await course.ask(body, ['answers'], format)
+    expect(course.asked.at(-1)!.body[refused]).toBe(50)
+  })
+
+  test('never loses the length limit where both names are refused, and names no field that was not sent', async () => {
+    const course = new Course(['openai-chat'])
+    const script = ['max_tokens', 'max_completion_tokens'].map((param) => [400, unsupported(param)] as const)
+    const error = await course.ask({ input: 'Hi', max_output_tokens: 50 }, script, 'openai-responses')
+    expect(error?.code).toBe('content_rejected')
+    expect(error?.facts.param).toBeUndefined()
+    expect(course.asked.map(({ body }) => body['max_tokens'] ?? body['max_completion_tokens'])).toEqual([50, 50])
+  })
+
   test('is never one that the answer depends on', async () => {
     const course = new Course(['openai-chat'])
-    const body = { response_format: { type: 'json_object' }, stop: ['x'], max_tokens: 5 }
+    const body = { response_format: { type: 'json_object' }, stop: ['x'] }
     for (const param of [...Object.keys(body), 'messages', 'tools']) {
       expect(Object.hasOwn(optionalFields, param)).toBe(false)
       const error = { message: 'x', param, code: 'unsupported_parameter', type: 'invalid_request_error' }

@@ -65,6 +65,26 @@ test('who is asked and who judges is as the operator says; names stand in the us
   expect(await recordOf(service!, response.headers.get('x-request-id'))).toMatchObject({ fusions: [{ asked: 2 }] })
 })
 
+test('a named model that is unavailable now is left out, and only a name that nobody has is refused', async () => {
+  const rejected: ScriptStep = { do: 'status', status: 401, repeat: true }
+  await start([], { models: ['alpha', 'beta'], judge: 'beta' }, [[], [rejected]])
+  await (await service!.chat({ model })).text()
+  const response = await service!.chat({ model })
+  expect(response.status).toBe(200)
+  const requestsBefore = service!.providers[1]!.counts().requests
+  await response.text()
+  expect(service!.providers[1]!.counts().requests).toBe(requestsBefore)
+  const { fusions } = await recordOf(service!, response.headers.get('x-request-id'))
+  expect(fusions![0]).toMatchObject({ asked: 1, degraded: ['member_lost'] })
+  const tool = (name: string) => ({ type: 'svc-router:fusion', parameters: { analysis_models: ['alpha', name] } })
+  expect((await service!.chat({ model, tools: [tool('beta')] })).status).toBe(200)
+  expect((await service!.chat({ model, tools: [tool('nobody')] })).status).toBe(400)
+  for (const provider of service!.providers) provider.script([rejected])
+  for (let round = 0; round < 3; round += 1) await (await service!.chat({ model })).text()
+  const last = await service!.chat({ model })
+  expect([401, 502, 503]).toContain(last.status)
+})
+
 test("what is said of a model counts for an account's own provider too", async () => {
   await start([{ quality: 60 }, { quality: 60 }, { quality: 60 }], {}, [], { models: { own: { quality: 90 } } })
   await service!.connectOwn('made-up-own-credential')

@@ -1,3 +1,4 @@
+import { limitNames } from '../refusals/optional-fields.ts'
 import { errorFields } from '../error-fields.ts'
 import { objectOf } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
@@ -58,11 +59,13 @@ export const completionStream: StreamRules = {
 export const openaiChatRelay: RelayRules = {
   requestChanges(body, conversation, target) {
     const changes = streamChanges(body, conversation, target)
-    const { maxTokensField } = target.dialect
-    const limit = body['max_tokens']
+    const { maxTokensField, refusedFields } = target.dialect
+    const other = limitNames[maxTokensField]
+    const limit = body[other]
     // OpenAI's models that reason refuse the old name; the new one is known wherever this dialect is.
-    if (maxTokensField === 'max_completion_tokens' && limit !== undefined && body[maxTokensField] === undefined) {
-      changes['max_tokens'] = undefined
+    const isRenamed = other === 'max_tokens' || refusedFields.includes(other)
+    if (isRenamed && limit !== undefined && body[maxTokensField] === undefined) {
+      changes[other] = undefined
       changes[maxTokensField] = JSON.stringify(limit)
     }
     return changes

@@ -193,11 +193,6 @@ export function saysTooLong(message: string): boolean {
   return holds(message, tooLong)
 }
 
-/** Whether the request alone is more than the provider takes in a minute. */
-export function saysTooLarge(message: string): boolean {
-  return message.includes('request too large')
-}
-
 export function saysUnknownModel(message: string): boolean {
   return holds(message, unknownModel)
 }
@@ -216,6 +211,8 @@ export function fieldsDenied(message: string): readonly string[] {
   if (!refusing.some((word) => message.includes(word))) return []
   const fields = Object.keys(optionalFields).filter((field) => names(message, field.toLowerCase()))
   if (reasoningWords.some((word) => message.includes(word))) fields.push(...reasoningFields)
+  const limit = limitDenied.exec(message)
+  if (limit !== null) fields.push((limit[1] ?? limit[2])!)
   return fields
 }
 
@@ -232,6 +229,10 @@ function names(message: string, field: string): boolean {
   }
   return false
 }
+
+/** The name of the length limit that is refused: sentences that refuse one often recommend the other. */
+const limitDenied =
+  /(?:parameter|argument|field|supplied):? ['"`]?(max_(?:completion_)?tokens)\b|['"`](max_(?:completion_)?tokens)['"`] is not supported/
 
 const quotes = ['"', "'", '`']
 const leads = ['supplied: ', 'parameter: ', 'parameter ', 'argument: ', 'field: ', 'model: ']

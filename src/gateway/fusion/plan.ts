@@ -22,6 +22,8 @@ export interface FusionPlan {
   /** Every member that can be asked at all, the named or pinned ones first: judge, writer, and who answers alone. */
   readonly writers: readonly FusionMember[]
   readonly judgeFirst?: FusionMember
+  /** Whether a named model is not among the members now: the others do its part. */
+  readonly isMissingNamed: boolean
   /** Whether one family gives all answers. */
   readonly isSelfPanel: boolean
 }
@@ -37,16 +39,18 @@ export interface PlanOf {
 /**
  * Chooses the panel: those who can read the conversation and are nearly as good as the best; among them the best, then
  * new families, then new failure domains (research fusion 2.1). Too few of them are asked more than once.
- * @throws ServiceError `invalid_request` where a named model is not there or none can be asked under the cost cap
+ * A named model that is not among the members is left out.
+ * @throws ServiceError `invalid_request` where none can be asked under the cost cap
  */
 export function planFusion({ conversation, members, settings, pinned }: PlanOf): FusionPlan {
   const able = ableMembers(conversation, members, settings)
-  const named = settings.panelModels?.map((name, index) => find(name, members, `analysis_models[${index}]`))
-  const judgeFirst = settings.judgeModel === undefined ? undefined : find(settings.judgeModel, members, 'model')
+  const { panelModels: names = [], judgeModel } = settings
+  const named = names.flatMap((name) => find(name, members) ?? [])
+  const judgeFirst = judgeModel === undefined ? undefined : find(judgeModel, members)
   const best = Math.max(...able.map(({ quality }) => quality))
   const strong = able.filter(({ quality }) => quality >= best - qualityFloor)
   // Whoever is named but cannot read this conversation is passed over; where that is all of them, the plan chooses.
-  const pool = named?.filter((member) => able.includes(member)) ?? []
+  const pool = named.filter((member) => able.includes(member))
   const order = pool.length > 0 ? [...new Set(pool)] : spread(strong)
   const chosen = pool.length > 0 ? pool : order
   const size = pool.length > 0 ? pool.length : settings.panelSize
@@ -67,6 +71,7 @@ export function planFusion({ conversation, members, settings, pinned }: PlanOf):
     ),
     writers: first === undefined ? byQuality : [first, ...byQuality.filter((member) => member !== first)],
     isSelfPanel: angles.size === 1,
+    isMissingNamed: named.length < names.length || (judgeModel !== undefined && judgeFirst === undefined),
     ...(judgeFirst === undefined ? {} : { judgeFirst }),
   }
 }
@@ -92,11 +97,24 @@ function ableMembers(
   return able.length > 0 ? able : priced
 }
 
-function find(name: string, members: readonly FusionMember[], field: string): FusionMember {
-  const found = members.find(({ id, model }) => id === name || model === name)
-  if (found !== undefined) return found
-  const path = `parameters.${field}`
-  throw invalidRequest(path, `${path} names a model that no connected backend has. Name one that you have connected.`)
+/**
+ * Checks named models against everything that is connected, whether or not it is available now.
+ * @throws ServiceError `invalid_request` with the `param` of the first name that no member has
+ */
+export function assertConnected(
+  { panelModels = [], judgeModel }: FusionSettings,
+  connected: readonly FusionMember[],
+): void {
+  const fields = panelModels.map((name, index): [string, string] => [name, `parameters.analysis_models[${index}]`])
+  if (judgeModel !== undefined) fields.push([judgeModel, 'parameters.model'])
+  for (const [name, path] of fields) {
+    if (find(name, connected) !== undefined) continue
+    throw invalidRequest(path, `${path} names a model that no connected backend has. Name one that you have connected.`)
+  }
+}
+
+function find(name: string, members: readonly FusionMember[]): FusionMember | undefined {
+  return members.find(({ id, model }) => id === name || model === name)
 }
 
 /** All that are not in `before`, each next one as unlike those before it as can be. Equals keep their order. */

@@ -34,13 +34,14 @@ export class FusionRun implements Disposable {
   readonly #caller: AbortSignal
   readonly #leave = (): void => this.#life.abort()
 
-  /** @throws ServiceError `invalid_request` where the settings name what is not there */
+  /** @throws ServiceError `invalid_request` where no member can be asked under the cost cap */
   constructor(request: FusionRequest, port: FusionPort, caller: AbortSignal) {
     const { conversation, members, settings } = request
     if (members.length === 0) throw new Error('a fusion needs a member')
     this.request = request
     this.port = port
     this.plan = planFusion(request)
+    if (this.plan.isMissingNamed) this.degrade('member_lost')
     this.book = request.book ?? new Book(settings.maxCostUsd)
     this.random = seededRandom(settings.seed === undefined ? drawSeed(port) : seedOf(settings.seed, conversation))
     this.startedMs = port.clock.monotonicMs()

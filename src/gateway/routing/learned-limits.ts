@@ -2,6 +2,7 @@ import { BoundedMap } from '../../domain/bounded-map.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { Need } from '../../domain/upstream.ts'
 import type { Dialect } from '../../formats/format.ts'
+import { withRefused } from '../../formats/refusals/optional-fields.ts'
 import type { Backend } from '../ports.ts'
 
 /** What was learned holds for this long, then the backend is asked in full again: servers are updated. */
@@ -62,9 +63,7 @@ export class LearnedLimits {
   }
 
   learnFields(endpoint: Backend, fields: readonly string[]): void {
-    const dialect = this.dialectOf(endpoint)
-    const refusedFields = [...new Set([...dialect.refusedFields, ...fields])]
-    this.#endpoints.add(keyOf(endpoint), { dialect: { ...dialect, refusedFields } })
+    this.#endpoints.add(keyOf(endpoint), { dialect: withRefused(this.dialectOf(endpoint), fields) })
   }
 
   learnMissing(endpoint: Backend): void {

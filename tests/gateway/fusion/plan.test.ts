@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { familyOf } from '../../../src/gateway/fusion/family.ts'
-import { planFusion, type FusionPlan } from '../../../src/gateway/fusion/plan.ts'
+import { assertConnected, planFusion, type FusionPlan } from '../../../src/gateway/fusion/plan.ts'
 import type { FusionMember } from '../../../src/gateway/fusion/ports.ts'
 import { settingsOf, type FusionSettings } from '../../../src/gateway/fusion/settings.ts'
 import { question } from '../../simulation/conversations.ts'
@@ -95,10 +95,22 @@ describe('the panel', () => {
     expect(named.judgeFirst?.id).toBe('claude1')
   })
 
+  test('leaves out a named model that is not among the members, and tells that it did', () => {
+    const members = [member('gpt1'), member('claude1')]
+    const { slots, judgeFirst, isMissingNamed } = plan(members, {
+      panelModels: ['gone', 'claude1'],
+      judgeModel: 'gone',
+    })
+    expect(slots.map(({ member: { id } }) => id)).toEqual(['claude1'])
+    expect({ judgeFirst, isMissingNamed }).toEqual({ judgeFirst: undefined, isMissingNamed: true })
+    expect(idsOf(plan(members, { panelModels: ['gone'], panelSize: 2 }))).toEqual(['gpt1', 'claude1'])
+    expect(plan(members, { panelModels: ['gpt1'], judgeModel: 'claude1' }).isMissingNamed).toBe(false)
+  })
+
   test('cannot be whom nobody has connected', () => {
     for (const of of [{ panelModels: ['gpt1', 'nobody'] }, { judgeModel: 'nobody' }]) {
       const param = 'judgeModel' in of ? 'parameters.model' : 'parameters.analysis_models[1]'
-      expect(() => plan([member('gpt1')], of)).toThrow(
+      expect(() => assertConnected({ ...settingsOf('balanced', true), ...of }, [member('gpt1')])).toThrow(
         expect.objectContaining({ status: 400, facts: expect.objectContaining({ param }) }),
       )
     }
