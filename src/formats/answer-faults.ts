@@ -8,6 +8,7 @@ import {
   brokenRule,
   fieldsDenied,
   needsDenied,
+  saysTooLarge,
   saysTooLong,
   saysUnknownModel,
   windowTold,
@@ -91,6 +92,7 @@ export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string
   const told = read === undefined ? undefined : (outcomes.get(read.code) ?? outcomes.get(read.type))
   if (status === 429) {
     if (told === 'rejected_credentials') return new UpstreamError(told, { status })
+    if (read !== undefined && saysTooLarge(read.message)) return new UpstreamError('context_too_long', { status })
     return new UpstreamError('rate_limited', { status, retryAfterMs })
   }
   if (read !== undefined && toldByMessage(read.error) === 'rejected_credentials')

@@ -35,9 +35,10 @@ describe('a circuit breaker', () => {
     [0, 1],
     [1_000, 1],
     [2_000, 2],
-    [300_000, 300],
-    [1e12 * 1000, 300],
-    [Number.POSITIVE_INFINITY, 300],
+    [60_000, 60],
+    [300_000, 60],
+    [1e12 * 1000, 60],
+    [Number.POSITIVE_INFINITY, 60],
   ])('Retry-After of %d ms opens it for %d s, and nobody is sent there before', (retryAfterMs, seconds) => {
     const { clock, breakers } = opened()
     failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs }))
@@ -50,6 +51,35 @@ describe('a circuit breaker', () => {
     failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 20_000 }))
     clock.step(stepMs)
     expect(waitOf(breakers, clock)).toBe(20_000)
+  })
+
+  test.each([
+    ['a prompt that is flagged', new UpstreamError('rejected_credentials', { status: 403 })],
+    ['an answer that costs too much', new UpstreamError('rejected_credentials', { status: 402 })],
+  ])('%s of one account, again and again, keeps no other account away', (_, error) => {
+    const { breakers } = opened()
+    for (let count = 0; count < 10; count++) {
+      failOnce(breakers, 'a', error, askerOf('flagged'))
+      expect(breakers.availability('a').usable).toBe(true)
+      answerOnce(breakers, 'a', askerOf('good'))
+    }
+  })
+
+  test('a server error with Retry-After on a picture keeps pictures away at most', () => {
+    const { breakers } = opened()
+    const error = new UpstreamError('server_error', { status: 500, retryAfterMs: 300_000 })
+    for (let count = 0; count < 8; count++) failOnce(breakers, 'a', error, askerOf('x', 'image'))
+    expect(breakers.availability('a').usable).toBe(true)
+  })
+
+  test('a straggler with Retry-After does not open the breaker of a backend that has come back', async () => {
+    const { breakers, clock } = opened()
+    const straggler = breakers.begin('a', someAsker)
+    failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 1_000 }))
+    await clock.advance(1_001)
+    answerOnce(breakers, 'a')
+    straggler.ended(new UpstreamError('rate_limited', { retryAfterMs: 60_000 }))
+    expect(breakers.availability('a').usable).toBe(true)
   })
 
   test('rejected credentials open it for a minute', () => {

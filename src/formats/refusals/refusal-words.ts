@@ -193,6 +193,11 @@ export function saysTooLong(message: string): boolean {
   return holds(message, tooLong)
 }
 
+/** Whether the request alone is more than the provider takes in a minute. */
+export function saysTooLarge(message: string): boolean {
+  return message.includes('request too large')
+}
+
 export function saysUnknownModel(message: string): boolean {
   return holds(message, unknownModel)
 }

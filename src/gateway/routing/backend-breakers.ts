@@ -120,6 +120,6 @@ class ObservedAttempt implements AttemptObserver {
 }
 
 /** A server error that is no gateway's or proxy's: the server read the request and failed on it. */
-function mayFollowContent({ outcome, status, retryAfterMs }: UpstreamError): boolean {
-  return outcome === 'server_error' && retryAfterMs === undefined && (status === undefined || status <= 501)
+function mayFollowContent({ outcome, status }: UpstreamError): boolean {
+  return outcome === 'server_error' && (status === undefined || status <= 501)
 }

@@ -21,9 +21,9 @@ const jitter = 0.2
 
 /** For a 429 without `Retry-After`. */
 const defaultRetryAfterMs = 5_000
-/** An upstream's `Retry-After` is taken within these bounds (contract 5.2). */
+/** An upstream's `Retry-After` is taken within these bounds: callers are told at most 60 s, and are asked for then (contract 9.3). */
 const shortestRetryAfterMs = 1_000
-const longestRetryAfterMs = 300_000
+const longestRetryAfterMs = 60_000
 /** Between two attempts with credentials that were rejected (contract 5.4). */
 const rejectedCredentialsMs = 60_000
 /** How long one probe keeps other probes away. Later another may go, whatever became of the first. */
@@ -140,19 +140,19 @@ export class CircuitBreaker {
   }
 
   /** The attempt failed, before its first content or after, and the backend is to blame. */
-  failed(ticket: Ticket, account: string, { outcome, retryAfterMs }: UpstreamError, nowMs: number): void {
+  failed(ticket: Ticket, account: string, error: UpstreamError, nowMs: number): void {
     this.release(ticket)
     this.#failuresInARow += 1
-    if (retryAfterMs !== undefined || outcome === 'rate_limited') {
-      const askedMs = retryAfterMs ?? defaultRetryAfterMs
-      return this.#open('rate', Math.min(longestRetryAfterMs, Math.max(shortestRetryAfterMs, askedMs)), nowMs)
-    }
     if (ticket.epoch !== this.#epoch) return
+    const { outcome, retryAfterMs = defaultRetryAfterMs } = error
+    if (namesTime(error))
+      return this.#open('rate', Math.min(longestRetryAfterMs, Math.max(shortestRetryAfterMs, retryAfterMs)), nowMs)
     this.#window.record(account, true, nowMs)
-    if (outcome === 'rejected_credentials') return this.#open('credentials', rejectedCredentialsMs, nowMs)
+    const isRejected = outcome === 'rejected_credentials'
+    if (isRejected && !mayFollowContent(error)) return this.#open('credentials', rejectedCredentialsMs, nowMs)
     const state = this.state(nowMs)
     if (state === 'half_open' || (state === 'closed' && this.#failsTooOften(nowMs)))
-      this.#open('failing', this.#openIntervalMs(nowMs), nowMs)
+      this.#open(isRejected ? 'credentials' : 'failing', this.#openIntervalMs(nowMs), nowMs)
   }
 
   #failsTooOften(nowMs: number): boolean {
@@ -185,4 +185,14 @@ export class CircuitBreaker {
   #isProbeOut(nowMs: number): boolean {
     return this.#probe !== undefined && nowMs < this.#probeUntilMs
   }
+}
+
+/** Whether the error speaks for the whole backend and says, or implies, when to come back: too many requests, or overload. */
+function namesTime({ outcome, status, retryAfterMs }: UpstreamError): boolean {
+  return outcome === 'rate_limited' || (retryAfterMs !== undefined && (status === 503 || status === 529))
+}
+
+/** Vendors also answer 402 and 403 to a prompt that is flagged, or one that costs more than is left: others are served. */
+function mayFollowContent({ status }: UpstreamError): boolean {
+  return status === 402 || status === 403
 }
