@@ -26,15 +26,12 @@ const conversationId = {
 const itemId = { name: 'item_id', in: 'path', description: 'The id of an item.', schema: { type: 'string' } } as const
 const items = {
   type: 'array',
-  maxItems: 20,
   items: { type: 'object', anyOf: [{ required: ['type'] }, { required: ['role'] }] },
-  description: 'Items as in `input` of a response.',
+  description: 'At most 20 items, as in `input` of a response.',
 }
 const metadata = {
   type: ['object', 'null'],
-  maxProperties: 16,
-  additionalProperties: { type: 'string', maxLength: 512 },
-  description: 'Your own notes: keys of up to 64 characters, strings of up to 512.',
+  description: 'Your own notes: at most 16 strings of up to 512 characters, under keys of up to 64.',
 }
 const read = { access: 'key', refusals: 'lookup' } as const
 const message = { role: 'user', content: 'Hello!' }
@@ -48,7 +45,11 @@ export const conversationOperations: readonly ApiOperation[] = [
     id: 'createConversation',
     summary: 'Create a conversation',
     description: 'Creates a conversation that responses continue by its id. It expires when it is not used.',
-    body: { required: [], fields: { items, metadata }, example: { items: [message], metadata: { topic: 'demo' } } },
+    body: {
+      required: [],
+      fields: { items: { ...items, type: ['array', 'null'] }, metadata },
+      example: { items: [message], metadata: { topic: 'demo' } },
+    },
     answer: 'The conversation.',
   },
   {

@@ -40,8 +40,8 @@ const responseId = {
 
 const conversation = {
   anyOf: [
-    { type: 'string' },
-    { type: 'object', required: ['id'], properties: { id: { type: 'string' } } },
+    { type: 'string', minLength: 1 },
+    { type: 'object', required: ['id'], properties: { id: { type: 'string', minLength: 1 } } },
     { type: 'null' },
   ],
   description: 'The conversation to continue. Its items come before `input`; input and output are added to it.',

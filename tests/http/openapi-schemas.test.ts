@@ -22,11 +22,14 @@ interface Document {
 
 let service: Service
 let document: Document
+let conversation: string
 beforeAll(async () => {
   service = await startEmbeddingsService({
     plans: { max: { name: 'Max', requests_per_minute: 100_000, requests_per_month: 1_000_000, premium: true } },
   })
   document = (await (await fetch(`${service.config.appUrl}/openapi.json`)).json()) as Document
+  const made = await post('/v1/conversations', { items: [{ role: 'user', content: 'x', id: 'msg_1' }] })
+  conversation = ((await made.json()) as { id: string }).id
 })
 afterAll(() => service.stop())
 
@@ -94,18 +97,20 @@ describe('what is answered', () => {
     const seen = new Set<string>()
     for (const { method, path, body, id: name } of apiOperations) {
       // Never given, and deleted last.
-      if (name === 'cancelResponse' || name === 'deleteResponse' || method === 'head') continue
+      if (name === 'cancelResponse' || name.startsWith('delete') || method === 'head') continue
       await expectFit(method, path, id, body?.example)
       seen.add(name)
     }
     await expectFit('delete', '/v1/responses/{response_id}', id)
-    expect(seen.size).toBe(apiOperations.length - 3)
+    await expectFit('delete', '/v1/conversations/{conversation_id}/items/{item_id}', id)
+    await expectFit('delete', '/v1/conversations/{conversation_id}', id)
+    expect(seen.size).toBe(apiOperations.length - 5)
   }, 30_000)
 
   test.each(apiOperations.filter(({ method }) => method !== 'head').map((one) => [one.id, one] as const))(
     '%s: every refusal that is provoked is as the document says',
     async (_, { method, path, access }) => {
-      const url = `${service.origin}${path.replace('{model}', 'none').replace('{response_id}', 'resp_0123456789')}`
+      const url = `${service.origin}${path.replace('{model}', 'none').replace('{response_id}', 'resp_0123456789').replace('{conversation_id}', 'conv_0123456789').replace('{item_id}', 'msg_1')}`
       const keyed = { authorization: `Bearer ${service.key}` }
       const asked: readonly (readonly [string, Record<string, string>, string])[] = [
         [method, { 'user-agent': '-' }, '{}'],
@@ -144,7 +149,7 @@ describe('what is answered', () => {
 })
 
 async function expectFit(method: string, path: string, id: string, example?: object): Promise<void> {
-  const url = `${service.origin}${path.replace('{model}', 'svc-router/frontier').replace('{response_id}', id)}`
+  const url = `${service.origin}${path.replace('{model}', 'svc-router/frontier').replace('{response_id}', id).replace('{conversation_id}', conversation).replace('{item_id}', 'msg_1')}`
   const answer = await fetch(url, {
     method: method.toUpperCase(),
     headers: { 'user-agent': 't/1', 'content-type': 'application/json', authorization: `Bearer ${service.key}` },
@@ -167,7 +172,7 @@ function operationAt(method: string, path: string): Operation {
 }
 
 function post(path: string, body: unknown): Promise<Response> {
-  return service.post(path.replace('/v1', ''), body)
+  return service.post(path.replace('/v1', '').replace('{conversation_id}', conversation), body)
 }
 
 async function codeOf(answer: Response): Promise<string | undefined> {

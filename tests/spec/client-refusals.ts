@@ -155,7 +155,7 @@ export const clientRefusals: readonly RefusalRow[] = [
     provoke: async (service) => {
       const { text } = await ask(service, { path: '/conversations', body: {} })
       const { id } = JSON.parse(text) as { id: string }
-      return ask(service, { path: `/conversations/${id}/items/msg_0123456789`, method: 'GET' })
+      return ask(service, { path: `/conversations/${id}/items/msg_0123456789`, method: 'DELETE' })
     },
   },
   {
