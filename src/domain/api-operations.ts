@@ -146,8 +146,10 @@ export const apiOperations: readonly ApiOperation[] = [
       required: ['model', 'prompt'],
       fields: {
         model,
-        prompt: { anyOf: [{ type: 'string' }, { type: 'array', items: {} }], description: 'A text, or several.' },
-        max_tokens: { type: 'integer', minimum: 1, description: 'The longest continuation, in tokens.' },
+        prompt: {
+          anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' }, minItems: 1 }],
+          description: 'A text. Servers that have the endpoint also take several, and lists of token numbers.',
+        },
         stream,
       },
       example: { model: profile, prompt: 'Once upon a time' },

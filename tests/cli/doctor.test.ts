@@ -463,7 +463,7 @@ describe('what stands behind', () => {
   test('partly fails', async () => {
     await using several = { service: await Service.start(), [Symbol.asyncDispose]: () => several.service.stop() }
     cli.env['SVC_ROUTER_API_KEY'] = several.service.key
-    several.service.providers[0]!.script([{ do: 'status', status: 500 }])
+    several.service.providers[0]!.script([{ do: 'status', status: 503 }])
     expect((await several.service.chat()).status).toBe(200)
     expect(await found(several.service.baseUrl)).toMatchObject([
       { code: 'failing', what: '1 of 3 providers of svc-router/frontier failed the last request' },

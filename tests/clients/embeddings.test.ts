@@ -48,7 +48,7 @@ describe.each(majors)('$name', ({ OpenAI }) => {
   test('a failover is not noticed', async () => {
     const { client, traffic } = connect(OpenAI, service)
     const before = await client.embeddings.create({ model, input: texts })
-    service.providers[0]!.script([{ do: 'status', status: 500 }])
+    service.providers[0]!.script([{ do: 'status', status: 503 }])
     const { data, response } = await client.embeddings.create({ model, input: texts }).withResponse()
     expect(data.data).toEqual(before.data)
     expect(response.headers.get('x-svc-router-retry-count')).toBe('1')

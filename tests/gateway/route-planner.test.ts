@@ -259,7 +259,7 @@ describe('a dry run', () => {
     expect(plan.asked.map(({ backend, doubts }) => [backend, ...doubts])).toEqual([['b4'], ['b2', 'window_small']])
     expect(plan.leftOut).toEqual([
       { backend: 'b0', reason: 'drained', untilMs: undefined },
-      { backend: 'b1', reason: 'rate', untilMs: world.clock.nowMs() + 90_000 },
+      { backend: 'b1', reason: 'rate', untilMs: world.clock.nowMs() + 60_000 },
       { backend: 'b3', reason: 'window_small' },
     ])
   })

@@ -98,7 +98,7 @@ describe('each turn is a request of its own', () => {
 
   test('that fails over like any other', async () => {
     await start({ formats: ['openai-responses', 'openai-chat'] })
-    service.providers[0]!.script([{ do: 'status', status: 500 }])
+    service.providers[0]!.script([{ do: 'status', status: 503 }])
     const client = await open()
     const { events, text } = await client.turn()
     expect(text).toContain('simulated answer from beta')
@@ -107,7 +107,7 @@ describe('each turn is a request of its own', () => {
 
   test('that is refused when every backend fails, and the next one is served', async () => {
     await start()
-    service.providers[0]!.script([{ do: 'status', status: 500 }])
+    service.providers[0]!.script([{ do: 'status', status: 503 }])
     const client = await open()
     const { last } = await client.turn()
     expect(last).toMatchObject({ type: 'error', status: 503, error: { code: 'server_is_overloaded', retryable: true } })
@@ -319,6 +319,10 @@ test('what Codex sends over a WebSocket is answered as it is', async () => {
   const prepared = await client.turn(message('prewarm'))
   expect(prepared.last).toMatchObject({ type: 'response.completed', response: { output: [] } })
   const turn = await client.turn(message('turn'))
-  const next = { ...message('continuation'), previous_response_id: turn.last.response!.id }
+  const continuation = message('continuation')
+  // The recorded call is of another model than ours: it comes with its output.
+  const call = { type: 'function_call', call_id: 'call_ws1', name: 'shell', arguments: '{}' }
+  const input = [call, ...(continuation['input'] as unknown[])]
+  const next = { ...continuation, input, previous_response_id: turn.last.response!.id }
   expect((await client.turn(next)).last.type).toBe('response.completed')
 })

@@ -329,7 +329,10 @@ describe('what a backend is made of', () => {
       ['a', 'openai-chat'],
     ])
     expect(endpointsOf({ provider: 'openai', format: 'openai-chat' })).toEqual([['a', 'openai-chat']])
-    expect(endpointsOf({ provider: 'ollama' })).toEqual([['a', 'openai-chat']])
+    expect(endpointsOf({ provider: 'ollama' })).toEqual([
+      ['a', 'openai-chat'],
+      ['a', 'openai-completions'],
+    ])
     const row = upstream({ id: 'u', accountId: 'acc_1', provider: 'openai', baseUrl: null })
     const own = openUpstream(row, { vault, pools, publicOnly: false })
     expect(own.otherEndpoints).toMatchObject([{ id: 'u', format: 'openai-chat', model: 'm' }])

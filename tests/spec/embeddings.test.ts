@@ -119,7 +119,7 @@ test.each(failures)('the first backend gives %s: the next one answers with the s
 
 describe('a refusal', () => {
   test('where no backend answers is 503, and the month is not charged', async () => {
-    for (const provider of service.providers) provider.script([{ do: 'status', status: 500 }])
+    for (const provider of service.providers) provider.script([{ do: 'status', status: 503 }])
     const answer = await embed()
     expect(answer.status).toBe(503)
     expect(errorOf(answer)).toMatchObject({ code: 'server_is_overloaded' })

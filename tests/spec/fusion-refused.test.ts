@@ -160,7 +160,7 @@ describe.each(forms)('$path, streamed: $stream', ({ path, stream }) => {
   })
 
   test('a model that says nothing behind a run that failed has failed, too', async () => {
-    const fails: ScriptStep = { do: 'status', status: 500 }
+    const fails: ScriptStep = { do: 'status', status: 503 }
     const service = await startScripted([
       [call, fails, silent, answer(reply)],
       [fails, answer(reply)],

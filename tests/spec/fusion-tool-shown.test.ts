@@ -98,7 +98,7 @@ describe.each([{ stream: false }, { stream: true }])('a response, $stream', ({ s
   })
 
   test('shows a run that failed as such', async () => {
-    const down: ScriptStep = { do: 'status', status: 500 }
+    const down: ScriptStep = { do: 'status', status: 503 }
     await start([[ask, down, answer(reply)], [down], [down]], { settings: {} })
     const { items, text } = await seen(asked({}))
     expect(text).not.toBe('')

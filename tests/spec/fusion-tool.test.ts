@@ -189,7 +189,7 @@ describe.each(asked)('$name', ({ path, body }) => {
   })
 
   test('a run in which nobody answers is a result for the model, and no error of the request', async () => {
-    const fails: ScriptStep = { do: 'status', status: 500 }
+    const fails: ScriptStep = { do: 'status', status: 503 }
     const service = await startScripted([[call('How many?'), fails, answer(reply)], [down], [down]])
     const response = await service.post(path, body)
     const seen = seenIn(await response.text())

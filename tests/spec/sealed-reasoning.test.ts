@@ -52,7 +52,7 @@ describe.each([
   test('is left out, and all else kept, where another backend has to answer', async () => {
     await start()
     const { output } = await take([user], stream)
-    service.providers[0]!.script([{ do: 'status', status: 500 }])
+    service.providers[0]!.script([{ do: 'status', status: 503 }])
     const second = await take([user, ...output, user], stream)
     expect(second.upstream).toBe('beta')
     expect(sentTo(1)).toEqual([user, output[1], user])
@@ -149,7 +149,7 @@ describe.each([
     const history = [user, { role: 'assistant', content }, user]
     await say(history)
     expect(blocksSentTo(0)).toEqual([['thinking', 'text']])
-    service.providers[0]!.script([{ do: 'status', status: 500 }])
+    service.providers[0]!.script([{ do: 'status', status: 503 }])
     await say(history)
     expect(blocksSentTo(1)).toEqual([['text']])
     await say([user, { role: 'assistant', content: [{ type: 'thinking', thinking: 'x', signature: 'EqoB' }] }, user])

@@ -254,7 +254,7 @@ describe('a provider is never asked to keep anything', () => {
     const [, sealed] = /^svcr1\.[\w-]{12}\.(.+)$/.exec(first!.encrypted_content!)!
     await post({ input: 'On.', previous_response_id: answer.id })
     expect(alpha!.captured().at(-1)!.body).toContain(sealed)
-    alpha!.script([{ do: 'status', status: 500 }])
+    alpha!.script([{ do: 'status', status: 503 }])
     await post({ input: 'On.', previous_response_id: answer.id })
     expect(beta!.captured().at(-1)!.body).not.toContain(sealed)
   })
