@@ -90,11 +90,7 @@ export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string
     return new UpstreamError(google.outcome, { status, retryAfterMs: retryAfterMs ?? google.retryAfterMs })
   }
   const told = read === undefined ? undefined : (outcomes.get(read.code) ?? outcomes.get(read.type))
-  if (status === 429) {
-    if (told === 'rejected_credentials') return new UpstreamError(told, { status })
-    if (read !== undefined && saysTooLarge(read.message)) return new UpstreamError('context_too_long', { status })
-    return new UpstreamError('rate_limited', { status, retryAfterMs })
-  }
+  if (status === 429) return rateFault(told, read, retryAfterMs)
   if (read !== undefined && toldByMessage(read.error) === 'rejected_credentials')
     return new UpstreamError('rejected_credentials', { status })
   // A request that is larger than all that a minute allows will never be let in there.
@@ -106,6 +102,17 @@ export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string
   if (status === 404 || status === 405) return new UpstreamError('not_found', { status })
   if (status === 408 || status === 504) return new UpstreamError('timeout', { status, retryAfterMs })
   return new UpstreamError('server_error', { status, retryAfterMs })
+}
+
+/** What a 429 means: also that nothing is left to pay with, or that this request alone is more than a minute allows. */
+function rateFault(
+  told: UpstreamError['outcome'] | undefined,
+  read: RefusalBody | undefined,
+  retryAfterMs: number | undefined,
+): UpstreamError {
+  if (told === 'rejected_credentials') return new UpstreamError(told, { status: 429 })
+  if (read !== undefined && saysTooLarge(read.message)) return new UpstreamError('context_too_long', { status: 429 })
+  return new UpstreamError('rate_limited', { status: 429, retryAfterMs })
 }
 
 /** The request's or the configuration's fault that a refusal tells; undefined where it tells none. */

@@ -43,6 +43,14 @@ const tooLong: readonly (readonly [string, number, object])[] = [
     ),
   ],
   [
+    'OpenAI, of one request that is larger than a minute allows',
+    429,
+    nested('Request too large for gpt-5 in organization org-x on tokens per min (TPM): Limit 30000, Requested 51240.', {
+      code: 'rate_limit_exceeded',
+      type: 'tokens',
+    }),
+  ],
+  [
     'an older vLLM, without a nested error',
     400,
     { object: 'error', message: "This model's maximum context length is 4096 tokens.", ...badRequest },
