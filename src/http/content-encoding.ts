@@ -2,8 +2,11 @@ import type { Transform } from 'node:stream'
 import { constants, createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { ServiceError } from '../domain/errors.ts'
 
-/** Past this size a body may be at most so many times as large as it was sent: text compresses 3 to 30 times. */
-const ratioFromBytes = 1024 * 1024
+/**
+ * Past this size a body may be at most so many times as large as it was sent: text compresses 3 to 30 times. It is small,
+ * so that a bomb costs no more than an ordinary request.
+ */
+const ratioFromBytes = 64 * 1024
 const maxRatio = 100
 /** The largest window that a body compressed with zstd may ask for, as a power of two: 8 MiB (RFC 9659). */
 const zstdWindowLog = 23

@@ -80,6 +80,8 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
       else if (!decoder.write(chunk)) request.pause()
     }
     const ended = (): void => {
+      // All of it has arrived: what is left to wait for is our own work.
+      timer.cancel()
       if (decoder === undefined) complete()
       else decoder.end()
     }
@@ -101,6 +103,11 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
     }
     let waitedMs = Math.min(promptMs, limits.timeoutMs)
     const check = (): void => {
+      if (request.isPaused()) {
+        // The decoder is behind, not the sender.
+        timer = limits.clock.after(promptMs, check)
+        return
+      }
       const isTooSlow = waitedMs >= slowAfterMs && received < (waitedMs / 1000) * minBytesPerSecond
       if (isTooSlow || waitedMs >= limits.timeoutMs)
         return fail(new ServiceError('request_timeout', { words: { seconds: waitedMs / 1000 } }))
