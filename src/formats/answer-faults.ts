@@ -41,6 +41,13 @@ export function parseAnswer(text: string): JsonObject {
   return answer
 }
 
+/** What a piece of an answer says; empty where it is absent or null. @throws UpstreamError `broken` for what is no text */
+export function saidText(text: Json | undefined): string {
+  if (typeof text === 'string') return text
+  if (text === undefined || text === null) return ''
+  throw new UpstreamError('broken')
+}
+
 const usedUp = /credit balance is too low/i
 /** Longer messages are not looked through. */
 const maxWordsChars = 600

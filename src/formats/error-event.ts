@@ -21,7 +21,28 @@ export function refuseNamedError(name: string | undefined, data: string, fault: 
 /** Throws for an object that has an error as a member, or is one. @throws UpstreamError */
 export function refuseError(object: JsonObject, fault: Fault = answerFault): void {
   const { error, object: kind, type } = object
-  if ((error !== undefined && error !== null) || kind === 'error' || type === 'error') throw fault(errorIn(object))
+  if ((error !== undefined && error !== null && error !== '') || kind === 'error' || type === 'error')
+    throw fault(errorIn(object))
+}
+
+const keepAliveNames = new Set(['ping', 'keepalive', 'keep-alive', 'heartbeat'])
+const faultWord = /err|fail|fault|exception|abort|cancel/i
+/** Members of an object that reports a fault in any convention. */
+const faultMembers = ['error', 'errors', 'message', 'msg', 'detail', 'details', 'status', 'code', 'title', 'reason']
+/** Members that answers have. */
+const answerMembers = ['choices', 'candidates', 'response']
+
+/**
+ * Whether an event of a format without event types is neither part of an answer nor an error, such as a ping or a
+ * vendor's own event: it says what it is, in its name or its `object` or `type`, and has no member of an error or of an
+ * answer.
+ */
+export function isForeign(name: string | undefined, event: JsonObject): boolean {
+  const has = (member: string): boolean => Object.hasOwn(event, member)
+  if (faultMembers.some(has) || answerMembers.some(has)) return false
+  if (name !== undefined && keepAliveNames.has(name)) return true
+  const kind = event['object'] ?? event['type']
+  return typeof kind === 'string' && kind !== '' && !faultWord.test(kind)
 }
 
 /** The error itself: the member `error` where it is an object, else the whole. */

@@ -1,6 +1,8 @@
-import type { JsonObject } from '../domain/conversation.ts'
+import type { AnswerEvent, JsonObject } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { parseAnswer } from './answer-faults.ts'
+
+const nothing: readonly AnswerEvent[] = []
 
 /** An answer of which more than this has been read is not one: its events may not fill the memory. */
 const maxAnswerCharacters = 64 * 1024 * 1024
@@ -17,5 +19,11 @@ export class EventParser {
     if (this.#charactersLeft < 0) throw new UpstreamError('broken')
     this.last = parseAnswer(data)
     return this.last
+  }
+
+  /** Forgets the last event, which is not of the format: it tells nothing and is not passed on. */
+  skip(): readonly AnswerEvent[] {
+    this.last = undefined
+    return nothing
   }
 }

@@ -74,7 +74,9 @@ export interface AnswerReader {
    * `server_error` etc. for an error in any shape (contract 9.6)
    */
   readEvent(data: string, name?: string): readonly AnswerEvent[]
-  /** The data of the last event that was JSON, parsed, for whoever passes it on. */
+  /** What is known only when the stream has ended: called once, then. Absent where the last event tells all. */
+  readEnd?(): readonly AnswerEvent[]
+  /** The data of the last event that was JSON, parsed, to pass it on; undefined where it is not of the format. */
   readonly lastData: JsonObject | undefined
   /** A whole answer's body. @throws UpstreamError as above */
   readWhole(body: JsonObject): readonly AnswerEvent[]

@@ -28,7 +28,7 @@ export function restateEvent(
   const data = patchMembers(bytes, members, restated)
   const others = lines.filter((line) => !line.startsWith('data:'))
   return {
-    block: [...others, `data: ${data.toString('latin1')}`].join('\n'),
+    block: [...others, `data: ${data.toString('latin1').replaceAll('\n', '\ndata: ')}`].join('\n'),
     data: JSON.parse(data.toString('utf8')) as JsonObject,
   }
 }

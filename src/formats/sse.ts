@@ -25,8 +25,8 @@ export interface SseEvent {
 
 /**
  * Reads server-sent events from bytes that arrive in any pieces; one reader for each stream. Every split of the same
- * bytes gives the same events, in time linear in their number. Comments, `id` and `retry` are passed over. An event
- * named `error` counts even without data.
+ * bytes gives the same events, in time linear in their number. Comments, `id` and `retry` are passed over, and so are
+ * events without data unless they are named `error`.
  */
 export class SseReader {
   /** The unfinished line; like all text here until `#dispatch`, one character for each byte. */
@@ -107,7 +107,8 @@ export class SseReader {
   }
 
   #dispatch(): SseEvent | undefined {
-    const data = this.#data ?? (this.#event === 'error' ? '' : undefined)
+    // An event without data is a ping, unless its name says that it is an error.
+    const data = this.#data || (this.#event === 'error' ? '' : undefined)
     const event = this.#event
     const isMalformed = this.#malformed
     this.#data = undefined

@@ -180,7 +180,7 @@ export class AttemptRun implements UpstreamListener {
       return
     }
     this.#observer?.sawAnswer()
-    if (this.#stream && head.contentType !== '' && !head.contentType.includes('event-stream')) {
+    if (this.#stream && !mayStream(head.contentType)) {
       this.stop(new UpstreamError('broken', { status: head.status }))
     }
   }
@@ -310,4 +310,9 @@ export class AttemptRun implements UpstreamListener {
     else if (this.lane.waiting === 0) this.#incomplete.take()
     if (this.#early.length + this.#incomplete.length > this.#maxEarlyBytes) this.stop(new UpstreamError('broken'))
   }
+}
+
+/** Some servers declare their events as plain text. The lane reads them, and refuses what is no event. */
+function mayStream(contentType: string): boolean {
+  return contentType === '' || contentType.includes('event-stream') || contentType.startsWith('text/plain')
 }

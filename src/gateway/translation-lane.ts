@@ -16,6 +16,8 @@ export class TranslationLane implements Lane {
   fault: Error | undefined
   usage: Usage | undefined
   #outputChars = 0
+  /** A fault after what looked like the end. It counts once content follows: then that was not the end. */
+  #faultBehind: Error | undefined
   readonly #sse = new SseReader()
   readonly #reader: AnswerReader
   readonly #writer: AnswerWriter
@@ -62,8 +64,9 @@ export class TranslationLane implements Lane {
   end(): string {
     // Some endpoints leave out the empty line behind their last event.
     const last = this.finished ? '' : this.#translate(this.#sse.end())
+    const ending = this.fault === undefined ? this.#write(this.#marked(this.#reader.readEnd?.() ?? [])) : ''
     if (!this.finished) throw this.fault ?? new UpstreamError('broken')
-    return last + this.#estimate() + this.#writer.writeEnd()
+    return last + ending + this.#estimate() + this.#writer.writeEnd()
   }
 
   keepAlive(): string {
@@ -87,20 +90,34 @@ export class TranslationLane implements Lane {
     for (const arrived of read) {
       try {
         const events = readSse(this.#reader, arrived)
-        for (const event of events) {
-          if (event.type === 'finish' && this.#report !== undefined) all.push({ type: 'report', report: this.#report })
-          all.push(sealEvent(event, this.#issuer))
-        }
+        if (this.#faultBehind !== undefined && events.some(isContent)) throw this.#faultBehind
+        all.push(...this.#marked(events))
       } catch (error) {
         // Nothing of this was written yet: another backend can go on with the same writer.
         if (!hadContent && !this.finished) throw error
-        if (this.finished) continue
+        if (this.finished && error !== this.#faultBehind) {
+          this.#faultBehind = asError(error)
+          continue
+        }
         this.fault = asError(error)
         break
       }
     }
-    for (const event of all) this.#note(event)
-    return all.length === 0 ? '' : this.#writer.writeEvents(all)
+    return this.#write(all)
+  }
+
+  #marked(events: readonly AnswerEvent[]): AnswerEvent[] {
+    const marked: AnswerEvent[] = []
+    for (const event of events) {
+      if (event.type === 'finish' && this.#report !== undefined) marked.push({ type: 'report', report: this.#report })
+      marked.push(sealEvent(event, this.#issuer))
+    }
+    return marked
+  }
+
+  #write(events: readonly AnswerEvent[]): string {
+    for (const event of events) this.#note(event)
+    return events.length === 0 ? '' : this.#writer.writeEvents(events)
   }
 
   #note(event: AnswerEvent): void {

@@ -40,6 +40,10 @@ class RefusingReader implements AnswerReader {
     return this.#reader.readEvent(data, name)
   }
 
+  readEnd(): readonly AnswerEvent[] {
+    return this.#reader.readEnd?.() ?? []
+  }
+
   readWhole(body: JsonObject): readonly AnswerEvent[] {
     if (called.test(JSON.stringify(body))) throw new UpstreamError('broken')
     return this.#reader.readWhole(body)

@@ -22,6 +22,7 @@ function eventsOf(format: RecordedFormatId, chunks: Iterable<Uint8Array | string
   const read = (data: string): void => void events.push(...reader.readEvent(data))
   for (const chunk of chunks) for (const { data } of sse.push(chunk)) read(data)
   for (const { data } of sse.end()) read(data)
+  events.push(...(reader.readEnd?.() ?? []))
   expect(reader.finished).toBe(true)
   return events
 }

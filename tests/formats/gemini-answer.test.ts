@@ -21,6 +21,7 @@ function readAll(text: string): { events: AnswerEvent[]; finished: boolean } {
   const reader = gemini.readAnswer()
   const sse = new SseReader()
   const events = [...sse.push(Buffer.from(text)), ...sse.end()].flatMap(({ data }) => [...reader.readEvent(data)])
+  events.push(...(reader.readEnd?.() ?? []))
   return { events, finished: reader.finished }
 }
 
@@ -126,6 +127,7 @@ describe('a stream of Gemini', () => {
       for (const byte of Buffer.from(recording(name))) {
         for (const { data } of sse.push(Buffer.from([byte]))) events.push(...reader.readEvent(data))
       }
+      events.push(...(reader.readEnd?.() ?? []))
       expect(events).toEqual(expected.events)
       expect(reader.finished).toBe(true)
     }
@@ -136,10 +138,34 @@ describe('a stream of Gemini', () => {
     const end = '{"candidates":[{"index":0,"finishReason":"STOP"}]}'
     reader.readEvent(end)
     const late = reader.readEvent(
-      '{"candidates":[{"index":0,"content":{"parts":[{"text":"late"}]},"finishReason":"OTHER"}]}',
+      '{"candidates":[{"index":0,"content":{"parts":[{"text":""}]},"finishReason":"OTHER"}]}',
     )
     expect(late).toEqual([])
     expect(faultOf(() => gemini.readAnswer().readEvent('[DONE]')).outcome).toBe('broken')
+  })
+
+  test('that has a reason in every chunk goes on to the end of the stream', () => {
+    const chunk = (text: string): string =>
+      `data: {"candidates":[{"content":{"parts":[{"text":"${text}"}]},"finishReason":"STOP"}]}\n\n`
+    const { events, finished } = readAll(chunk('Hello ') + chunk('world'))
+    expect(events.filter(({ type }) => type !== 'start')).toEqual([
+      { type: 'text', text: 'Hello ' },
+      { type: 'text', text: 'world' },
+      { type: 'finish', reason: 'stop' },
+    ])
+    expect(finished).toBe(true)
+    const lane = new TranslationLane(
+      gemini.readAnswer(),
+      clientFormats['openai-chat'].writeAnswer(contextOf(conversation)),
+      'someone',
+      conversation,
+    )
+    lane.push(Buffer.from(chunk('one ') + chunk('two ')))
+    // A reason did not end this stream before: now it proves nothing about a stream that is cut or that fails.
+    expect(lane.finished).toBe(false)
+    lane.push(Buffer.from('data: {"error":{"message":"x"}}\n\n'))
+    expect(lane.fault).toBeDefined()
+    expect(() => lane.end()).toThrow()
   })
 
   test('of several candidates has the first', () => {

@@ -82,6 +82,28 @@ describe('before content', () => {
     expect(bytes).toBeLessThan(400 * 1024)
   })
 
+  test.each(['text/plain', 'text/plain; charset=utf-8', ''])(
+    'events that are declared as %j are read',
+    async (type) => {
+      const { run, ended } = begin()
+      run.onHead({ ...streamHead, contentType: type })
+      run.onData(Buffer.from(opening + delta('x')))
+      await settled()
+      expect(ended).toEqual({ error: undefined, isReady: true })
+    },
+  )
+
+  test('plain text that is no event, and a page, are no answer', async () => {
+    for (const contentType of ['text/plain', 'text/html', 'application/json']) {
+      const { run, ended } = begin()
+      run.onHead({ ...streamHead, contentType })
+      run.onData(Buffer.from('Internal Server Error'))
+      run.onEnd()
+      await settled()
+      expect(ended.error, contentType).toMatchObject({ outcome: 'broken' })
+    }
+  })
+
   test('a provider may repeat a long request, and is never told to pause for it', async () => {
     const { run, ended, calls } = begin(200 * 1024)
     run.onHead(streamHead)

@@ -123,3 +123,24 @@ export const unknownReasons = [
   'toString',
   'new_in_2027',
 ]
+
+/** Events that say nothing and are no fault: keep-alives, and a vendor's own events. */
+export const beside: Readonly<Record<string, string>> = {
+  'an event without data': 'data:\n\n',
+  'a named ping without data': 'event: ping\ndata: \n\n',
+  'a named ping': 'event: ping\ndata: {"type":"ping"}\n\n',
+  'a comment': ': keep-alive\n\n',
+}
+
+/** Events that say something that is no text (contract 9.6). */
+export const malformedDeltas: Readonly<Record<keyof typeof goodAnswers, string>> = {
+  'openai-chat': `data: {"choices":[{"index":0,"delta":{"content":{"a":"${providerText}"}}}]}\n\n`,
+  'openai-completions': `data: {"choices":[{"index":0,"text":{"a":"${providerText}"}}]}\n\n`,
+  'openai-responses': named(
+    `{"type":"response.output_text.delta","sequence_number":2,"output_index":0,"item_id":"i","delta":{"a":"${providerText}"}}`,
+  ),
+  'anthropic-messages': named(
+    `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":{"a":"${providerText}"}}}`,
+  ),
+  gemini: `data: {"candidates":[{"content":{"parts":[{"text":{"a":"${providerText}"}}]}}]}\n\n`,
+}

@@ -1,11 +1,21 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatById, relayById } from '../../src/formats/formats.ts'
+import { restateEvent } from '../../src/formats/restate.ts'
+import { SseReader } from '../../src/formats/sse.ts'
 import type { Lane } from '../../src/gateway/lane.ts'
 import { openLane } from '../../src/gateway/open-lane.ts'
 import type { Backend } from '../../src/gateway/ports.ts'
 import { contextOf } from '../formats/exchange.ts'
-import { faultyBodies, faultyEvents, goodAnswers, providerText, unknownReasons } from './provider-faults.ts'
+import {
+  beside,
+  faultyBodies,
+  faultyEvents,
+  goodAnswers,
+  malformedDeltas,
+  providerText,
+  unknownReasons,
+} from './provider-faults.ts'
 
 type ProviderFormat = keyof typeof goodAnswers
 
@@ -87,6 +97,23 @@ describe.each(pairs)('a %s caller of a %s provider', (client, provider) => {
     expectFailure(readAll(laneOf(client, provider, true), [...said, fault + ending(success)]), 'with the end')
   })
 
+  test.each(Object.entries(beside))('gets a good answer whole with %s between its events', (_, event) => {
+    const events = [...said, ending(success)].flatMap((text) => [event, text])
+    const { text, failed } = readAll(laneOf(client, provider, true), events)
+    expect([failed, cleanEnd.test(text), text.includes('three')]).toEqual([false, true, true])
+  })
+
+  test('gets a whole answer beside an empty error', () => {
+    const body = whole(success).replace('{', '{"error":"",')
+    expect(readAll(laneOf(client, provider, false), [body]).failed).toBe(false)
+  })
+
+  test('gets no clean end behind a delta that is no text', () => {
+    const delta = malformedDeltas[provider]
+    expectFailure(readAll(laneOf(client, provider, true), [...said, delta, ending(success)]), 'after')
+    expectFailure(readAll(laneOf(client, provider, true), [opening, delta, ending(success)]), 'before')
+  })
+
   test('is not hurt by a fault behind the end', () => {
     for (const fault of Object.values(faultyEvents)) {
       const { text, failed } = readAll(laneOf(client, provider, true), [...said, ending(success) + fault, fault])
@@ -152,6 +179,30 @@ describe.each(relayed)('a %s stream that is relayed', (format) => {
       }),
     )
   })
+})
+
+test.each(['openai-chat', 'openai-completions', 'gemini'] as const)(
+  'an own event of a vendor of %s is skipped',
+  (provider) => {
+    const { opening, delta, ending, success } = goodAnswers[provider]
+    const reads = [opening, delta('x'), 'data: {"object":"vendor.thing","a":1}\n\n', delta('y'), ending(success)]
+    for (const client of clients) {
+      const { text, failed } = readAll(laneOf(client, provider, true), reads)
+      expect([failed, cleanEnd.test(text), text.includes('vendor')]).toEqual([false, true, false])
+      for (const fault of ['"status":"error"', '"errors":[]', '"message":"x"']) {
+        const event = `data: {"object":"vendor.thing",${fault}}\n\n`
+        expectFailure(readAll(laneOf(client, provider, true), [opening, delta('x'), event, ending(success)]), fault)
+      }
+    }
+  },
+)
+
+test('an event whose data has several lines stays one event when its members change', () => {
+  const data = '{\n "type": "response.created",\n "response": {\n  "id": "a"\n }\n}'
+  const block = `event: response.created\n${data.replaceAll(/^/gm, 'data: ')}`
+  const restated = restateEvent(block, { id: '"b"' })
+  const [event] = new SseReader().push(`${restated.block}\n\n`)
+  expect(JSON.parse(event!.data)).toEqual({ type: 'response.created', response: { id: 'b' } })
 })
 
 test('of several choices one that failed breaks the answer', () => {

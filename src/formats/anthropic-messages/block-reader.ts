@@ -1,5 +1,7 @@
 import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
+import { UpstreamError } from '../../domain/upstream.ts'
+import { saidText } from '../answer-faults.ts'
 import { isArray } from '../fields.ts'
 import { sealOfRedacted, sealOfThinking } from './seal.ts'
 
@@ -63,7 +65,7 @@ export class BlockReader {
 
   /** Hot: most events of an answer come here. */
   delta(index: Json | undefined, delta: Json | undefined, events: AnswerEvent[]): void {
-    if (!isObject(delta)) return
+    if (!isObject(delta)) throw new UpstreamError('broken')
     switch (delta['type']) {
       case 'text_delta':
         this.#say(delta['text'], events)
@@ -120,9 +122,10 @@ export class BlockReader {
   }
 
   #say(text: Json | undefined, events: AnswerEvent[]): void {
-    if (typeof text !== 'string' || text === '') return
-    this.#textLength += text.length
-    events.push({ type: 'text', text })
+    const said = saidText(text)
+    if (said === '') return
+    this.#textLength += said.length
+    events.push({ type: 'text', text: said })
   }
 
   #sayInput(open: OpenBlock, events: AnswerEvent[]): void {
@@ -132,14 +135,16 @@ export class BlockReader {
 
   #readInput(index: Json | undefined, text: Json | undefined, events: AnswerEvent[]): void {
     const open = this.#open.get(index)
-    if (open === undefined || open.callIndex < 0 || typeof text !== 'string' || text === '') return
+    const said = saidText(text)
+    if (open === undefined || open.callIndex < 0 || said === '') return
     open.heard = true
-    events.push({ type: 'call_arguments', index: open.callIndex, text })
+    events.push({ type: 'call_arguments', index: open.callIndex, text: said })
   }
 }
 
 function think(text: Json | undefined, events: AnswerEvent[]): void {
-  if (typeof text === 'string' && text !== '') events.push({ type: 'reasoning', text })
+  const said = saidText(text)
+  if (said !== '') events.push({ type: 'reasoning', text: said })
 }
 
 function addCitation(open: OpenBlock, citation: Json | undefined): void {

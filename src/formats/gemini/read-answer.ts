@@ -2,7 +2,8 @@ import { isContent, type AnswerEvent, type Json, type JsonObject } from '../../d
 import { UpstreamError } from '../../domain/upstream.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
-import { refuseError, refuseNamedError } from '../error-event.ts'
+import { saidText } from '../answer-faults.ts'
+import { isForeign, refuseError, refuseNamedError } from '../error-event.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
 import { readFinishReason } from './finish-reason.ts'
@@ -20,14 +21,18 @@ const answerMembers = ['candidates', 'usageMetadata', 'promptFeedback', 'respons
  */
 export class GeminiReader implements AnswerReader {
   #started = false
-  #finished = false
+  /** The last `finishReason`. Some servers send one in every chunk, so that it ends the answer only with the stream. */
+  #finishReason: string | undefined
+  /** Whether the answer went on after a reason. Then no reason proves that it is whole: only the end of the stream does. */
+  #continued = false
+  #ended = false
   /** Whether the answer ended for a reason that is no success. */
   #failed = false
   readonly #parser = new EventParser()
   #calls = 0
 
   get finished(): boolean {
-    return this.#finished
+    return this.#ended || (this.#finishReason !== undefined && !this.#continued)
   }
 
   get lastData(): JsonObject | undefined {
@@ -36,19 +41,28 @@ export class GeminiReader implements AnswerReader {
 
   readEvent(data: string, name?: string): readonly AnswerEvent[] {
     refuseNamedError(name, data)
-    return this.#read(this.#parser.parse(data))
+    const answer = this.#parser.parse(data)
+    if (!isAnswer(answer) && isForeign(name, answer)) return this.#parser.skip()
+    return this.#read(answer)
+  }
+
+  readEnd(): readonly AnswerEvent[] {
+    const reason = this.#finishReason && readFinishReason(this.#finishReason, this.#calls)
+    if (this.#ended || reason === undefined || reason === '') return []
+    this.#ended = true
+    return [{ type: 'finish', reason }]
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {
     const events = this.#read(body)
-    if (!this.#finished) throw new UpstreamError('broken')
-    return events
+    const end = this.readEnd()
+    if (end.length === 0) throw new UpstreamError('broken')
+    return [...events, ...end]
   }
 
   #read(answer: JsonObject): readonly AnswerEvent[] {
     refuseError(answer)
-    if (this.#failed || !answerMembers.some((member) => Object.hasOwn(answer, member)))
-      throw new UpstreamError('broken')
+    if (this.#failed || !isAnswer(answer)) throw new UpstreamError('broken')
     const { candidates, promptFeedback, usageMetadata } = answer
     const candidate = isArray(candidates) ? candidates.find(isFirst) : undefined
     if (candidate === undefined && isBlocked(promptFeedback)) {
@@ -57,7 +71,7 @@ export class GeminiReader implements AnswerReader {
     if (candidates !== undefined && !isArray(candidates)) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
     this.#start(answer, events)
-    if (isObject(candidate) && !this.#finished) this.#readCandidate(candidate, events)
+    if (isObject(candidate)) this.#readCandidate(candidate, events)
     const usage = readUsage(usageMetadata)
     if (usage !== undefined) events.push({ type: 'usage', usage })
     return events
@@ -78,17 +92,19 @@ export class GeminiReader implements AnswerReader {
     const { content, finishReason, logprobsResult } = candidate
     const parts = isObject(content) ? content['parts'] : undefined
     let logprobs = readLogprobs(logprobsResult)
+    const before = events.length
     if (isArray(parts)) {
       for (const part of parts) if (isObject(part)) logprobs = this.#readPart(part, logprobs, events)
     }
+    if (this.#finishReason !== undefined && events.length > before) this.#continued = true
     if (typeof finishReason !== 'string' || finishReason === '') return
-    const reason = readFinishReason(finishReason, this.#calls)
-    if (reason !== undefined) {
-      events.push({ type: 'finish', reason })
-      this.#finished = true
+    if (readFinishReason(finishReason, this.#calls) !== undefined) this.#finishReason = finishReason
+    else if (this.#finishReason !== undefined && !this.#continued) {
+      // Behind the end of the answer nothing counts but usage.
     } else if (events.some(isContent)) {
       // What was said with it, such as a whole call, is told; the end that is missing then breaks the answer (decision 40).
       this.#failed = true
+      this.#finishReason = undefined
     } else throw new UpstreamError('server_error')
   }
 
@@ -101,14 +117,16 @@ export class GeminiReader implements AnswerReader {
     const { text, thought, functionCall } = part
     if (isObject(functionCall)) {
       this.#readCall(functionCall, part['thoughtSignature'], events)
-    } else if (typeof text === 'string' && text !== '') {
-      if (thought === true) events.push({ type: 'reasoning', text })
-      else {
-        events.push(logprobs === undefined ? { type: 'text', text } : { type: 'text', text, logprobs })
-        return undefined
-      }
+      return logprobs
     }
-    return logprobs
+    const said = saidText(text)
+    if (said === '') return logprobs
+    if (thought === true) {
+      events.push({ type: 'reasoning', text: said })
+      return logprobs
+    }
+    events.push(logprobs === undefined ? { type: 'text', text: said } : { type: 'text', text: said, logprobs })
+    return undefined
   }
 
   /** A call comes whole. Its signature is what Google wants back with it: it goes before it, as the end of what was thought. */
@@ -122,6 +140,10 @@ export class GeminiReader implements AnswerReader {
     events.push({ type: 'call', index, kind: 'function', id: typeof id === 'string' ? id : '', name })
     events.push({ type: 'call_arguments', index, text: JSON.stringify(isObject(args) ? args : {}) })
   }
+}
+
+function isAnswer(answer: JsonObject): boolean {
+  return answerMembers.some((member) => Object.hasOwn(answer, member))
 }
 
 function isFirst(candidate: Json): boolean {

@@ -4,7 +4,8 @@ import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import { EventParser } from '../event-parser.ts'
 import type { AnswerReader } from '../format.ts'
-import { refuseError, refuseNamedError } from '../error-event.ts'
+import { saidText } from '../answer-faults.ts'
+import { isForeign, refuseError, refuseNamedError } from '../error-event.ts'
 import { CallReader } from './call-reader.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { readUsage } from './usage.ts'
@@ -51,6 +52,7 @@ export class ChatReader implements AnswerReader {
     if (data === '[DONE]') return this.#readDone()
     const chunk = this.#parser.parse(data)
     refuseError(chunk)
+    if (chunk['choices'] == null && !this.#isBeside(chunk) && isForeign(name, chunk)) return this.#parser.skip()
     const choices = this.#choicesOf(chunk)
     const events: AnswerEvent[] = []
     if (choices !== undefined) {
@@ -93,12 +95,16 @@ export class ChatReader implements AnswerReader {
     return events
   }
 
-  /** A chunk may have no choices where it has usage or is a ping. What has neither is none: `{"detail": …}`. @throws UpstreamError `broken` */
-  #choicesOf({ choices, object, usage, type }: JsonObject): readonly Json[] | undefined {
+  /** What has no choices must be beside them, which `{"detail": …}` is not. @throws UpstreamError `broken` */
+  #choicesOf(chunk: JsonObject): readonly Json[] | undefined {
+    const { choices } = chunk
     if (isArray(choices)) return choices
-    const isBeside = object === this.#kind.chunk || object === 'ping' || type === 'ping' || isObject(usage)
-    if (choices != null || !isBeside) throw new UpstreamError('broken')
+    if (choices != null || !this.#isBeside(chunk)) throw new UpstreamError('broken')
     return undefined
+  }
+
+  #isBeside({ object, usage }: JsonObject): boolean {
+    return object === this.#kind.chunk || isObject(usage)
   }
 
   /** The first choice. None of them may have failed, not even those that are only passed on. @throws UpstreamError */
@@ -108,6 +114,9 @@ export class ChatReader implements AnswerReader {
       refuseError(choice)
       const { finish_reason: reason } = choice
       if (isReason(reason) && readFinishReason(reason, 0) === undefined) throw new UpstreamError('server_error')
+      const message = this.#kind.messageOf(choice)
+      if (isObject(message)) checkText(message)
+      else if (message != null) throw new UpstreamError('broken')
     }
     return firstChoice(choices)
   }
@@ -159,6 +168,12 @@ function firstChoice(choices: readonly Json[]): JsonObject | undefined {
   return undefined
 }
 
+/** @throws UpstreamError `broken` for what the model said in no form that is known */
+function checkText({ content, refusal }: JsonObject): void {
+  if (!isArray(content)) saidText(content)
+  saidText(refusal)
+}
+
 function readText(text: string, logprobs: Json | undefined, events: AnswerEvent[]): void {
   const tokens = isObject(logprobs) ? logprobs['content'] : undefined
   if (isArray(tokens) && tokens.length > 0) events.push({ type: 'text', text, logprobs: tokens })
@@ -170,7 +185,10 @@ function readBlocks(blocks: readonly Json[], events: AnswerEvent[]): void {
   for (const block of blocks) {
     if (!isObject(block)) continue
     const { type, text, thinking } = block
-    if (type === 'text' && typeof text === 'string' && text !== '') events.push({ type: 'text', text })
+    if (type === 'text') {
+      const said = saidText(text)
+      if (said !== '') events.push({ type: 'text', text: said })
+    }
     if (type !== 'thinking') continue
     if (typeof thinking === 'string' && thinking !== '') events.push({ type: 'reasoning', text: thinking })
     if (!isArray(thinking)) continue

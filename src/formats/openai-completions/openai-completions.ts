@@ -7,7 +7,7 @@ import { CompletionsWriter } from './write-answer.ts'
 
 const kind: CompletionKind = {
   chunk: 'text_completion',
-  messageOf: ({ text }) => (typeof text === 'string' ? { content: text } : undefined),
+  messageOf: ({ text }) => (text == null ? undefined : { content: text }),
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { AnswerEvent, Json, JsonObject } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
+import { saidText } from '../answer-faults.ts'
 import { isArray } from '../fields.ts'
 
 /** What we have seen of one output item. `heard` is what its deltas have said: what they left out is read at its end. */
@@ -110,8 +111,9 @@ export class ItemReader {
 
   #readArguments(event: JsonObject, text: Json | undefined, events: AnswerEvent[]): void {
     const item = this.#hear(event)
-    if (item === undefined || item.callIndex < 0 || typeof text !== 'string' || text === '') return
-    events.push({ type: 'call_arguments', index: item.callIndex, text })
+    const said = saidText(text)
+    if (item === undefined || item.callIndex < 0 || said === '') return
+    events.push({ type: 'call_arguments', index: item.callIndex, text: said })
   }
 
   #hear(event: JsonObject): ItemState | undefined {
@@ -123,22 +125,24 @@ export class ItemReader {
 
   #think(event: JsonObject, voice: 'summary' | 'raw', text: Json | undefined, events: AnswerEvent[]): void {
     const item = this.#hear(event)
+    const said = saidText(text)
     if (item !== undefined) {
       item.voice ??= voice
       if (item.voice !== voice) return
     }
-    if (typeof text === 'string' && text !== '') events.push({ type: 'reasoning', text })
+    if (said !== '') events.push({ type: 'reasoning', text: said })
   }
 }
 
 function pushText(text: Json | undefined, logprobs: Json | undefined, events: AnswerEvent[]): void {
-  if (typeof text !== 'string') return
-  if (isArray(logprobs) && logprobs.length > 0) events.push({ type: 'text', text, logprobs })
-  else if (text !== '') events.push({ type: 'text', text })
+  const said = saidText(text)
+  if (isArray(logprobs) && logprobs.length > 0) events.push({ type: 'text', text: said, logprobs })
+  else if (said !== '') events.push({ type: 'text', text: said })
 }
 
 function pushRefusal(text: Json | undefined, events: AnswerEvent[]): void {
-  if (typeof text === 'string' && text !== '') events.push({ type: 'refusal', text })
+  const said = saidText(text)
+  if (said !== '') events.push({ type: 'refusal', text: said })
 }
 
 function readMessage(item: JsonObject, events: AnswerEvent[]): void {
