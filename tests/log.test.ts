@@ -37,7 +37,7 @@ test('while a write hangs lines wait in order up to a bound, further ones are co
 test('a pipe whose reader reads nothing holds up neither the event loop nor the end of the process', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
   const pipe = join(folder, 'pipe')
-  execFileSync('mkfifo', [pipe])
+  execFileSync('sh', ['-c', 'mkfifo "$0"', pipe])
   const reader = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK)
   const writer = openSync(pipe, 'w')
   const script = `
@@ -47,7 +47,7 @@ test('a pipe whose reader reads nothing holds up neither the event loop nor the 
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', writer] })
   const exited = once(child, 'exit', { signal: AbortSignal.timeout(20_000) })
   let said = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text))
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => (said += text))
   expect(await exited).toEqual([0, null])
   expect(said).toBe('alive')
   expect(readSync(reader, Buffer.alloc(10))).toBe(10)
