@@ -198,11 +198,12 @@ test.each(['openai-chat', 'openai-completions', 'gemini'] as const)(
 )
 
 test('an event whose data has several lines stays one event when its members change', () => {
-  const data = '{\n "type": "response.created",\n "response": {\n  "id": "a"\n }\n}'
+  // What lies between unchanged members is kept, line feeds too.
+  const data = '{\n "type": "response.created",\n "sequence_number": 0,\n "response": {\n  "id": "a"\n }\n}'
   const block = `event: response.created\n${data.replaceAll(/^/gm, 'data: ')}`
   const restated = restateEvent(block, { id: '"b"' })
   const [event] = new SseReader().push(`${restated.block}\n\n`)
-  expect(JSON.parse(event!.data)).toEqual({ type: 'response.created', response: { id: 'b' } })
+  expect(JSON.parse(event!.data)).toEqual({ type: 'response.created', sequence_number: 0, response: { id: 'b' } })
 })
 
 test('of several choices one that failed breaks the answer', () => {
