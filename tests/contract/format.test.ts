@@ -270,6 +270,7 @@ describe.each(all)('an answer from a provider that speaks gemini to $id', (clien
         const writer = client.writeAnswer(contextOf(plain))
         let text = ''
         for (const answer of asGemini(events)) text += writer.writeEvents(reader.readEvent(JSON.stringify(answer)))
+        text += writer.writeEvents(reader.readEnd?.() ?? [])
         expect(reader.finished).toBe(true)
         expect(contentOf(readStream(client, text + writer.writeEnd()).events)).toEqual(contentOf(events))
       }),
