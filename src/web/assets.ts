@@ -15,6 +15,8 @@ const names = [
   'playground.css',
   'playground-make.js',
   'playground-code.js',
+  'playground-fields.js',
+  'playground-markdown.js',
   'playground-answer.js',
   'playground-fusion.js',
   'playground-trail.js',

@@ -2,7 +2,9 @@
 
 import { Answer, thought } from './playground-answer.js'
 import { curlOf, javascriptOf, pythonOf } from './playground-code.js'
+import { ImageField, readFields, userTurn, withoutImageData } from './playground-fields.js'
 import { at, linked, make, pretty } from './playground-make.js'
+import { markdown, plainText } from './playground-markdown.js'
 import { showEnd, showHeaders, showSent } from './playground-trail.js'
 
 /** Of an answer so much is read out when it is there. */
@@ -10,12 +12,16 @@ const maxSpokenCharacters = 1000
 
 const desk = document.querySelector('[data-playground]')
 const settings = JSON.parse(desk.dataset.playground)
-const fields = ['profile', 'stream', 'fusion', 'system', 'tools', 'message'].map(at)
+const fields = ['profile', 'stream', 'fusion', 'system', 'tools', 'message', 'temperature', 'max-tokens'].map(at)
 const [profile, stream, fusion, system, tools, message] = fields
-const [turnList, trouble, stopButton, spoken] = ['turns', 'trouble', 'stop', 'said'].map(at)
+const [turnList, trouble, stopButton, spoken, raw] = ['turns', 'trouble', 'stop', 'said', 'raw'].map(at)
 
 /** The conversation: what is sent of each turn (`said`), and what is shown besides. */
 let turns = []
+const image = new ImageField(
+  () => turns.reduce((sum, turn) => sum + (turn.image?.bytes ?? 0), 0),
+  () => showCode(),
+)
 /** While an answer is under way: what ends it. */
 let running
 /** The same of the last request, also when it has ended. */
@@ -34,25 +40,9 @@ function say(text) {
 
 // What is asked.
 
-/** The tools that are filled in; undefined where they are no list, and then the page says so. */
-function readTools() {
-  let list
-  let problem = ''
-  try {
-    list = JSON.parse(tools.value.trim() || '[]')
-    if (!Array.isArray(list)) problem = 'This is JSON, but not a list: put it between [ and ].'
-  } catch (error) {
-    problem = `This is not JSON: ${error.message}`
-  }
-  if (at('tools-wrong').textContent !== problem) at('tools-wrong').textContent = problem
-  if (problem === '') tools.removeAttribute('aria-invalid')
-  else tools.setAttribute('aria-invalid', 'true')
-  return problem === '' ? list : undefined
-}
-
-/** The request as it is set, for these messages; undefined where the tools cannot be read. */
+/** The request as it is set, for these messages; undefined where a field is wrong. */
 function requestOf(messages) {
-  const list = readTools()
+  const { tools: list, limits } = readFields()
   if (list === undefined) return undefined
   const { fusionToolType: type } = settings
   // So that the page can show what they agree on and where they differ.
@@ -63,14 +53,16 @@ function requestOf(messages) {
     model: profile.value,
     messages: [...(first === '' ? [] : [{ role: 'system', content: first }]), ...messages],
     ...(all.length > 0 && { tools: all }),
+    ...limits,
     ...(stream.checked && { stream: true, stream_options: { include_usage: true } }),
   }
 }
 
 function showCode() {
-  const next = openCalls.length > 0 ? [] : [{ role: 'user', content: message.value.trim() || 'Hello!' }]
-  const body = requestOf([...turns.map(({ said }) => said), ...next])
-  if (body === undefined) return
+  const next = openCalls.length > 0 ? [] : [userTurn(message.value.trim() || 'Hello!', image.value)]
+  const asked = requestOf([...turns, ...next].map(({ said }) => said))
+  if (asked === undefined) return
+  const body = withoutImageData(asked)
   at('curl').textContent = curlOf(body, settings)
   at('python').textContent = pythonOf(body, settings)
   at('javascript').textContent = javascriptOf(body, settings)
@@ -80,8 +72,10 @@ function showCode() {
 
 const who = { user: 'You', assistant: 'Answer', tool: 'What the tool gave' }
 
-function turnElement({ said, thoughts, broken }, index) {
-  const { role, content, tool_calls: calls = [] } = said
+function turnElement(turn, index) {
+  const { said, thoughts, broken, image: sent } = turn
+  const { role, tool_calls: calls = [] } = said
+  const content = textOf(turn)
   return make(
     'li',
     { class: `turn ${role}` },
@@ -93,9 +87,23 @@ function turnElement({ said, thoughts, broken }, index) {
       role === 'user' && running === undefined ? changeButton(index, content) : '',
     ),
     thoughts && thought(thoughts, false),
-    content && make('div', { class: 'text' }, content),
+    content && make('div', { class: 'said' }, ...shownText(role, content)),
+    sent && make('p', { class: 'hint' }, `With the image ${sent.name}`),
     ...calls.map(callElement),
   )
+}
+
+const textOf = ({ text, said }) => text ?? said.content ?? ''
+
+/** An answer as the Markdown that it is, or as it came; all else as it was written. */
+function shownText(role, text) {
+  return role === 'assistant' && !raw.checked ? markdown(text) : [plainText(text)]
+}
+
+/** Shows the texts anew; what is filled in between them stays. */
+function showTexts() {
+  for (const [index, turn] of turns.entries())
+    turnList.children[index]?.querySelector('.said')?.replaceChildren(...shownText(turn.said.role, textOf(turn)))
 }
 
 function changeButton(index, content) {
@@ -111,8 +119,10 @@ function callElement(call) {
 
 /** Takes back what was said at `index` and all behind it, to say it in another way. */
 function takeBack(index) {
-  message.value = turns[index].said.content
+  const { text, image: sent } = turns[index]
+  message.value = text
   turns = turns.slice(0, index)
+  image.value = sent
   settle()
 }
 
@@ -153,7 +163,8 @@ function resultForm() {
   const form = make('form', {}, ...results.map(({ element }) => element), send)
   form.addEventListener('submit', (event) => {
     event.preventDefault()
-    if (readTools() === undefined) return tools.focus()
+    const { wrong } = readFields()
+    if (wrong !== undefined) return wrong.focus()
     for (const { call, field } of results)
       turns.push({ said: { role: 'tool', tool_call_id: call.id, content: field.value } })
     openCalls = []
@@ -164,7 +175,7 @@ function resultForm() {
 
 // One request.
 
-/** Sends the conversation as it stands, whose tools can be read, and shows what comes of it. */
+/** Sends the conversation as it stands, whose fields are right, and shows what comes of it. */
 async function ask() {
   const body = requestOf(turns.map(({ said }) => said))
   const isFused = isFusing()
@@ -174,7 +185,7 @@ async function ask() {
   const answer = new Answer(isFused ? 'The models are at it…' : 'The answer is on its way…', isFused ? say : () => {})
   trouble.replaceChildren()
   show()
-  showSent(`${settings.baseUrl}/chat/completions`, body, isFused)
+  showSent(`${settings.baseUrl}/chat/completions`, withoutImageData(body), isFused)
   if (isFused && at('look-0').checked) at('look-1').checked = true
   turnList.append(answer.element)
   stopButton.focus()
@@ -227,7 +238,9 @@ function troubleElement({ message: text, code, request_id: id }) {
 
 /** The same request once more: without the part of an answer that came. */
 function sendAgain() {
-  if (running !== undefined || readTools() === undefined) return
+  if (running !== undefined) return
+  const { wrong } = readFields()
+  if (wrong !== undefined) return void wrong.focus()
   if (turns.at(-1)?.broken !== undefined) turns.pop()
   void ask()
 }
@@ -248,15 +261,18 @@ at('ask').addEventListener('submit', (event) => {
   const content = message.value.trim()
   if (running !== undefined || isLocked()) return undefined
   if (content === '') return message.focus()
-  if (readTools() === undefined) return tools.focus()
-  turns.push({ said: { role: 'user', content } })
+  const { wrong } = readFields()
+  if (wrong !== undefined) return wrong.focus()
+  turns.push(userTurn(content, image.value))
   message.value = ''
+  image.value = undefined
   return void ask()
 })
 message.addEventListener('keydown', (event) => {
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) at('ask').requestSubmit()
 })
 stopButton.addEventListener('click', () => running?.abort())
+raw.addEventListener('change', showTexts)
 at('anew').addEventListener('click', () => {
   turns = []
   settle()

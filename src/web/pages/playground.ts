@@ -169,6 +169,8 @@ function requestCard(visit: AccountVisit): Html {
       <label for="system">System message <span class="faint">(optional)</span></label>
       <textarea id="system" rows="2" autocomplete="off"></textarea>
     </div>
+    ${numberField({ id: 'temperature', label: 'Temperature', hint: 'From 0 to 2. Empty: the model’s own.', min: 0, max: 2 })}
+    ${numberField({ id: 'max-tokens', label: 'Maximum tokens', hint: 'The longest answer, from 1 to 1000000. Empty: the model’s own.', min: 1, max: 1_000_000 })}
     <div class="field">
       <label for="tools">Tools <span class="faint">(optional)</span></label>
       <span class="hint" id="tools-hint">A JSON list of functions that the model may call. You answer for them.</span>
@@ -186,12 +188,42 @@ function requestCard(visit: AccountVisit): Html {
   </section>`
 }
 
+interface NumberField {
+  readonly id: string
+  readonly label: string
+  readonly hint: string
+  readonly min: number
+  readonly max: number
+}
+
+/** A number that may be left out; the script checks it against the bounds. */
+function numberField({ id, label, hint, min, max }: NumberField): Html {
+  return html`<div class="field">
+    <label for="${id}">${label} <span class="faint">(optional)</span></label>
+    <span class="hint" id="${id}-hint">${hint}</span>
+    <input
+      id="${id}"
+      type="text"
+      inputmode="decimal"
+      maxlength="10"
+      autocomplete="off"
+      data-min="${min}"
+      data-max="${max}"
+      aria-describedby="${id}-hint ${id}-wrong"
+    />
+    <span class="wrong" id="${id}-wrong" role="alert"></span>
+  </div>`
+}
+
 function conversationCard(): Html {
   return html`<section class="card" aria-labelledby="conversation-title">
     <div class="heading">
       <h2 id="conversation-title">Conversation</h2>
       <button type="button" class="quiet" id="anew" hidden>Start anew</button>
     </div>
+    <label class="choice"
+      ><input type="checkbox" id="raw" autocomplete="off" /> <span>Show answers as raw text</span></label
+    >
     <ol id="turns" class="turns"></ol>
     <div id="trouble"></div>
     <form id="ask">
@@ -199,6 +231,20 @@ function conversationCard(): Html {
         <label for="message">Your message</label>
         <textarea id="message" rows="3" autocomplete="off" aria-describedby="message-hint"></textarea>
         <span class="hint" id="message-hint">Ctrl or ⌘ with Enter sends it.</span>
+      </div>
+      <div class="field">
+        <label for="image">Image <span class="faint">(optional)</span></label>
+        <span class="hint" id="image-hint"
+          >PNG, JPEG, WebP or GIF, up to 2,500 kB. A profile that cannot read images says so.</span
+        >
+        <input
+          id="image"
+          type="file"
+          accept="image/png,image/jpeg,image/webp,image/gif"
+          aria-describedby="image-hint image-wrong"
+        />
+        <span class="wrong" id="image-wrong" role="alert"></span>
+        <p id="attached" class="attached"></p>
       </div>
       <p class="warning" id="locked" hidden>
         <span id="locked-profile"></span> is for premium plans, and yours is not one.

@@ -1,0 +1,227 @@
+// Shows the Markdown of an answer as elements. No text is ever read as HTML, and the time grows with its length alone.
+
+import { make, table } from './playground-make.js'
+
+/** A longer answer is shown as plain text. */
+const maxCharacters = 100_000
+/** Lists and quotes that are nested deeper stay at this level. */
+const maxDepth = 6
+
+// Each part of the pattern stops at its own closing mark, so a mark that is never closed costs one scan.
+const inlineShapes = new RegExp(
+  [
+    /\\([\\`*_[\](){}#+.!|~<>-])/,
+    /`([^`]+)`/,
+    /\[([^[\]]+)\]\((https?:\/\/(?:[^\s()<>]|\([^\s()<>]*\))+)\)/,
+    /\*\*(?=\S)([^*]*[^*\s])\*\*/,
+    /(?<!\w)__(?=\S)([^_]*[^_\s])__(?!\w)/,
+    /\*(?=\S)([^*]*[^*\s])\*/,
+    /(?<!\w)_(?=\S)([^_]*[^_\s])_(?!\w)/,
+    /(https?:\/\/[^\s"'<>()[\]*`]+[^\s"'<>()[\]*`.,;:!?])/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'g',
+)
+/** The marks that may close a heading; the first condition keeps a long run of spaces from being scanned from each of them. */
+const headingEnd = /(?<![ \t])[ \t]+#+$/
+const fenceShape = /^(```+|~~~+)/
+const headingShape = /^(#{1,6})[ \t]+(.*)$/
+const itemShape = /^(?:[-*+]|(\d{1,9})[.)])[ \t]+/
+const ruleShape = /^(?:-[ \t]*){3,}$|^(?:\*[ \t]*){3,}$|^(?:_[ \t]*){3,}$/
+const tableRuleShape = /^[|:\- \t]+$/
+
+/** The elements that show a text. */
+export function markdown(text) {
+  if (text.length > maxCharacters) return [plainText(text)]
+  const root = make('div', { class: 'markdown' })
+  new Blocks(root).read(text.split(/\r?\n/))
+  return [root]
+}
+
+/** The same text as it came. */
+export const plainText = (text) => make('div', { class: 'text' }, text)
+
+/** An element with nodes in it: one by one, as a call takes only so many arguments. */
+function fill(element, nodes) {
+  for (const node of nodes) if (node !== '') element.append(node)
+  return element
+}
+
+/** A link that keeps the conversation: it opens beside it. Only addresses of the Web lead anywhere. */
+function link(href, children) {
+  const isWeb = URL.canParse(href) && ['http:', 'https:'].includes(new URL(href).protocol)
+  return isWeb
+    ? fill(make('a', { href, target: '_blank', rel: 'noopener noreferrer nofollow' }), children)
+    : fill(make('span'), children)
+}
+
+/** Emphasis, code and links within a line. `depth` bounds how often marks are looked for within marks. */
+function inline(text, depth = 0) {
+  if (depth > 3) return [text]
+  const parts = []
+  let from = 0
+  for (const match of text.matchAll(inlineShapes)) {
+    const [all, escaped, code, words, href, strong, strongToo, emphasis, emphasisToo, address] = match
+    parts.push(text.slice(from, match.index))
+    from = match.index + all.length
+    const within = (inner) => inline(inner, depth + 1)
+    if (escaped !== undefined) parts.push(escaped)
+    else if (code !== undefined) parts.push(make('code', {}, code))
+    else if (href !== undefined) parts.push(link(href, inline(words, 3)))
+    else if (address !== undefined) parts.push(depth === 3 ? address : link(address, [address]))
+    else {
+      const isStrong = (strong ?? strongToo) !== undefined
+      parts.push(fill(make(isStrong ? 'strong' : 'em'), within(strong ?? strongToo ?? emphasis ?? emphasisToo)))
+    }
+  }
+  parts.push(text.slice(from))
+  return parts
+}
+
+/** Cells of a table's row. */
+function cellsOf(line) {
+  const cells = line
+    .trim()
+    .replace(/^\|/, '')
+    .split(/(?<!\\)\|/)
+  if (cells.at(-1).trim() === '') cells.pop()
+  return cells.map((cell) => cell.trim().replaceAll('\\|', '|'))
+}
+
+/** Reads lines one by one and puts what they make into the lists that are open. */
+class Blocks {
+  #root
+  /** The open lists, from the outermost: where their items begin, and where what belongs to the last item goes. */
+  #lists = []
+  /** Lines of the paragraph that is open, and the element that it goes into. */
+  #lines = []
+  #lastLevel = 2
+
+  constructor(root) {
+    this.#root = root
+  }
+
+  read(lines) {
+    for (let at = 0; at < lines.length; at += 1) at = this.#readAt(lines, at)
+    this.#endParagraph()
+  }
+
+  /** Reads the block that begins at a line; gives the last line that belongs to it. */
+  #readAt(lines, at) {
+    const line = lines[at].trim()
+    const indent = lines[at].length - lines[at].trimStart().length
+    const fence = fenceShape.exec(line)?.[1]
+    if (line === '') this.#endParagraph()
+    else if (fence !== undefined) return this.#readCode(lines, at, fence, indent)
+    else if (ruleShape.test(line)) this.#add(indent, make('hr'))
+    else if (headingShape.test(line)) this.#addHeading(indent, headingShape.exec(line))
+    else if (itemShape.test(line)) this.#addItem(indent, line)
+    else if (line.startsWith('>')) return this.#readQuote(lines, at, indent)
+    else if (line.includes('|') && this.#isTableRule(lines[at + 1])) return this.#readTable(lines, at, indent)
+    else {
+      if (this.#lines.length === 0) this.#closeLists(indent)
+      this.#lines.push(line)
+    }
+    return at
+  }
+
+  #isTableRule(line) {
+    return line !== undefined && line.includes('|') && line.includes('-') && tableRuleShape.test(line)
+  }
+
+  #readCode(lines, at, fence, indent) {
+    let end = at + 1
+    while (end < lines.length && !(lines[end].trim().startsWith(fence) && fenceShape.test(lines[end].trim()))) end += 1
+    const code = lines
+      .slice(at + 1, end)
+      .map((line) => line.slice(Math.min(indent, line.length - line.trimStart().length)))
+    this.#add(indent, make('pre', { tabindex: '0' }, make('code', {}, code.join('\n'))))
+    return end
+  }
+
+  #readQuote(lines, at, indent) {
+    let end = at
+    while (end < lines.length && lines[end].trim().startsWith('>')) end += 1
+    // What is quoted within a quote stays one quote.
+    const quoted = lines.slice(at, end).map((line) => line.trim().replace(/^(?:>\s*)*> ?/, ''))
+    const quote = make('blockquote')
+    new Blocks(quote).read(quoted)
+    this.#add(indent, quote)
+    return end - 1
+  }
+
+  #readTable(lines, at, indent) {
+    let end = at + 2
+    while (end < lines.length && lines[end].includes('|')) end += 1
+    const heads = cellsOf(lines[at])
+    const cells = (line) =>
+      cellsOf(line)
+        .slice(0, heads.length)
+        .map((cell) => fill(make('span'), inline(cell)))
+    const rows = lines.slice(at + 2, end).map(cells)
+    this.#add(
+      indent,
+      table(
+        `Table: ${heads.join(', ')}`,
+        heads.map((head) => fill(make('span'), inline(head))),
+        rows,
+      ),
+    )
+    return end - 1
+  }
+
+  /** Headings of an answer stand below those of the page, and leave out no level. */
+  #addHeading(indent, [, marks, text]) {
+    this.#lastLevel = Math.min(marks.length + 2, this.#lastLevel + 1, 6)
+    this.#add(indent, fill(make(`h${this.#lastLevel}`), inline(text.replace(headingEnd, ''))))
+  }
+
+  #addItem(indent, line) {
+    const [mark, number] = itemShape.exec(line)
+    const tag = number === undefined ? 'ul' : 'ol'
+    this.#endParagraph()
+    this.#closeLists(indent, indent)
+    let list = this.#lists.at(-1)
+    if (list === undefined || (indent > list.indent && this.#lists.length < maxDepth)) {
+      list = undefined
+    } else if (list.element.localName !== tag) {
+      this.#lists.pop()
+      list = undefined
+    }
+    if (list === undefined) {
+      const element = make(tag, number === undefined || number === '1' ? {} : { start: String(Number(number)) })
+      this.#place().append(element)
+      list = { indent, element, item: undefined }
+      this.#lists.push(list)
+    }
+    list.item = make('li')
+    list.element.append(list.item)
+    this.#lines.push(line.slice(mark.length))
+  }
+
+  /** Ends the lists that a line with this indent does not belong to; `itemIndent` is where an item of its own begins. */
+  #closeLists(indent, itemIndent) {
+    const isOver = (list) => (itemIndent === undefined ? indent <= list.indent : itemIndent < list.indent)
+    while (this.#lists.length > 0 && isOver(this.#lists.at(-1))) this.#lists.pop()
+  }
+
+  #place() {
+    return this.#lists.at(-1)?.item ?? this.#root
+  }
+
+  #add(indent, element) {
+    this.#endParagraph()
+    this.#closeLists(indent)
+    this.#place().append(element)
+  }
+
+  #endParagraph() {
+    if (this.#lines.length === 0) return
+    const words = this.#lines.flatMap((line, index) => (index === 0 ? inline(line) : ['\n', ...inline(line)]))
+    this.#lines = []
+    const place = this.#place()
+    if (place.localName === 'li' && place.childNodes.length === 0) fill(place, words)
+    else place.append(fill(make('p'), words))
+  }
+}
