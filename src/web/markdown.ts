@@ -61,6 +61,35 @@ export function renderMarkdown(markdown: string, linkTo: (href: string) => strin
   return html`<div class="prose">${blocksOf(markdown).map(write)}</div>`
 }
 
+/** A piece of a document under one heading, as plain text. */
+interface PlainSection {
+  /** Of the heading on the rendered page; undefined before the first heading. */
+  readonly id: string | undefined
+  readonly heading: string
+  readonly text: string
+}
+
+/** The document as plain text, divided at its headings: for searching. */
+export function sectionsOf(markdown: string): readonly PlainSection[] {
+  const names = new Map<string, number>()
+  const sections: { id: string | undefined; heading: string; texts: string[] }[] = [
+    { id: undefined, heading: '', texts: [] },
+  ]
+  for (const block of blocksOf(markdown)) {
+    if (block.kind === 'heading') {
+      const heading = plainText(block.text)
+      sections.push({ id: nameOf(heading, names), heading, texts: [] })
+    } else sections.at(-1)!.texts.push(textOf(block))
+  }
+  return sections.map(({ id, heading, texts }) => ({ id, heading, text: texts.join(' ') }))
+}
+
+function textOf(block: Block): string {
+  if (block.kind === 'list') return block.items.map((item) => item.map(textOf).join(' ')).join(' ')
+  if (block.kind === 'table') return [block.head, ...block.rows].flat().map(plainText).join(' ')
+  return block.kind === 'code' ? block.text : plainText(block.text)
+}
+
 function heading(level: number, id: string, text: Html): Html {
   if (level === 2) return html`<h2 id="${id}">${text}</h2>`
   return level === 3 ? html`<h3 id="${id}">${text}</h3>` : html`<h4 id="${id}">${text}</h4>`
@@ -86,12 +115,17 @@ function table(number: number, head: readonly Html[], rows: readonly (readonly H
   </div>`
 }
 
-/** The name under which a heading is found, as most who render Markdown make it. */
-function nameOf(text: string, taken: Map<string, number>): string {
-  const name = text
+/** The id of a heading, as most renderers of Markdown make it. */
+export function headingId(text: string): string {
+  return text
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-')
+}
+
+/** The same, with a number where the page has it already. */
+function nameOf(text: string, taken: Map<string, number>): string {
+  const name = headingId(text)
   const count = taken.get(name) ?? 0
   taken.set(name, count + 1)
   return count === 0 ? name : `${name}-${count}`

@@ -1,11 +1,12 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openSession } from '../../src/accounts/sessions.ts'
 import { errorCodes } from '../../src/domain/error-text.ts'
 import { errorCatalog } from '../../src/domain/errors.ts'
 import { docLink } from '../../src/web/docs/doc-files.ts'
 import { exampleOf } from '../../src/web/docs/error-docs.ts'
-import { renderMarkdown } from '../../src/web/markdown.ts'
+import { SearchIndex } from '../../src/web/docs/search-index.ts'
+import { headingId, renderMarkdown } from '../../src/web/markdown.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
@@ -107,9 +108,110 @@ describe('every page of the documentation', () => {
   })
 
   test('names this service where the files name one on the reader’s machine', async () => {
-    const text = await read('/docs/clients')
+    const text = (await read('/docs/clients')) + (await read('/docs/clients/codex'))
     expect(text).toContain(service.baseUrl)
     expect(text).not.toContain('127.0.0.1:8787')
+  })
+})
+
+describe('finding one’s way', () => {
+  const listOf = (text: string): string => /<nav id="all-pages"[\s\S]*?<\/nav>/.exec(text)![0]
+  const linkTo = (rel: string, text: string): string | undefined =>
+    new RegExp(`<a rel="${rel}" href="([^"]+)"`).exec(text)?.[1]
+
+  test('every page lists all pages and marks itself once', async () => {
+    for (const path of [
+      '/docs',
+      '/docs/clients',
+      '/docs/clients/codex',
+      '/docs/operators',
+      '/docs/errors/key_missing',
+    ]) {
+      const list = listOf(await read(path))
+      for (const top of ['clients', 'fusion', 'upstreams', 'api', 'errors', 'operators', 'web-app'])
+        expect(list, path).toContain(`href="/docs/${top}"`)
+      const marked = Array.from(list.matchAll(/href="([^"]+)" aria-current="page"/g), ([, href]) => href)
+      expect(marked).toEqual([path])
+    }
+  })
+
+  test('the links to the next page lead through all pages, and those to the previous one back', async () => {
+    const seen: string[] = []
+    for (let path: string | undefined = '/docs'; path !== undefined;) {
+      const text: string = await read(path)
+      expect(linkTo('prev', text), path).toBe(seen.at(-1))
+      seen.push(path)
+      path = linkTo('next', text)
+    }
+    const listed = Array.from(
+      (await read('/llms.txt')).matchAll(/\]\(([^)]+)\.md\)/g),
+      ([, url]) => new URL(url!).pathname,
+    )
+    expect(new Set(seen)).toEqual(new Set(['/docs', ...listed]))
+    expect(seen.length).toBe(new Set(seen).size)
+  })
+
+  test('the page of all clients is an index that keeps the old places, and each client has a page', async () => {
+    const source = readFileSync(new URL('../../docs/clients.md', import.meta.url), 'utf8')
+    const headings = Array.from(source.matchAll(/^## (.+)$/gm), ([, heading]) => heading!)
+    expect(headings.length).toBeGreaterThan(10)
+    const index = await read('/docs/clients')
+    for (const heading of headings) {
+      const id = headingId(heading)
+      expect(index).toContain(`<h2 id="${id}"><a href="/docs/clients/${id}">${heading}</a></h2>`)
+      const text = await read(`/docs/clients/${id}`)
+      expect(text).toContain(`<h1>${heading}</h1>`)
+      expect(text).not.toContain('127.0.0.1:8787')
+    }
+    expect(index).toContain('export SVC_ROUTER_BASE_URL=')
+    expect(index).not.toContain('[model_providers.svc-router]')
+    expect(await read('/docs/clients/codex')).toContain('[model_providers.svc-router]')
+    expect(await read('/docs/clients/codex')).toContain('href="/docs/clients/websockets"')
+    expect((await visitor.get('/docs/clients/none')).status).toBe(404)
+  })
+})
+
+describe('search', () => {
+  const search = async (query: string): Promise<string> => {
+    const text = await read(`/docs/search?q=${encodeURIComponent(query)}`)
+    return text.slice(text.indexOf('<main'), text.indexOf('<nav id="all-pages"'))
+  }
+  const found = (text: string): string[] => Array.from(text.matchAll(/<li>\s*<a href="([^"]+)"/g), ([, href]) => href!)
+
+  test('finds titles first, then headings, then text, and leads to the section', async () => {
+    expect(found(await search('Codex'))[0]).toMatch(/^\/docs\/clients\/codex/)
+    expect(found(await search('key_missing'))[0]).toMatch(/^\/docs\/errors\/key_missing/)
+    const [place = ''] = found(await search('in production trusted_proxies'))
+    expect(place).toBe('/docs/web-app#in-production')
+    expect(await read('/docs/web-app')).toContain('id="in-production"')
+    expect(await search('stream_idle_timeout_ms')).toContain('stream_idle_timeout_ms')
+  })
+
+  test('needs every word, and says where nothing is found', async () => {
+    expect(found(await search('codex qqzzqq'))).toEqual([])
+    expect(await search('codex qqzzqq')).toContain('No page has all of these words')
+    expect(found(await search(''))).toEqual([])
+    expect(await search('')).not.toContain('No page has')
+  })
+
+  test('is escaped, and bounded in what it reads and lists', async () => {
+    const text = await search('<script>x</script>"><img src=x>')
+    expect(text).not.toMatch(/<script>|<img/)
+    expect(text).toContain('&lt;script&gt;')
+    expect(found(await search('the')).length).toBe(20)
+    const long = 'codex '.repeat(5000)
+    const startedAt = performance.now()
+    expect(found(await search(long.slice(0, 7000)))[0]).toMatch(/codex/)
+    expect(performance.now() - startedAt).toBeLessThan(1000)
+    const index = new SearchIndex([{ path: '/docs/x', title: 'X', summary: '', markdown: 'a'.repeat(2_000_000) }])
+    const from = performance.now()
+    index.find(Array.from({ length: 50 }, (_, n) => `${'a'.repeat(n)}b`).join(' '))
+    expect(performance.now() - from).toBeLessThan(1000)
+  })
+
+  test('is a plain form on every page, which works without script', async () => {
+    for (const path of ['/docs', '/docs/api', '/docs/search'])
+      expect(await read(path)).toMatch(/<form class="search" role="search" method="get" action="\/docs\/search">/)
   })
 })
 

@@ -13,6 +13,13 @@ export async function lastLetter(page: Page, origin: string): Promise<{ code: st
   return { code, link }
 }
 
+/** Simulated models repeat what they are asked, so this comes back as their answer. */
+const markdownSample = [
+  '\n## Indexes\n\nAn index is **kept up to date**:\n\n1. write the row\n   - then its `entry`\n2. done',
+  '```sql\nselect a_column_with_a_long_name, another_column from a_table where id = 1\n```',
+  '| Index | Cost when rows are written |\n|---|---|\n| B-tree | low |\n\n> See https://example.com/',
+].join('\n\n')
+
 /** Says something in the playground as it stands. */
 async function sayInPlayground(page: Page, text: string): Promise<void> {
   await page.getByLabel('Your message').fill(text)
@@ -82,6 +89,9 @@ export const everyPage: readonly PageState[] = [
   ...connections.map(({ name }) => nobody(`connect-${name}`, at(`/connect/${name}`))),
   nobody('docs', at('/docs')),
   nobody('docs-clients', at('/docs/clients')),
+  nobody('docs-client', at('/docs/clients/codex')),
+  nobody('docs-search', at('/docs/search?q=retry')),
+  nobody('docs-search-none', at('/docs/search?q=nothing%20of%20this%20kind')),
   nobody('docs-benchmarks', at('/docs/benchmarks')),
   nobody('docs-api', at('/docs/api')),
   nobody('errors', at('/docs/errors')),
@@ -118,6 +128,18 @@ export const everyPage: readonly PageState[] = [
     await page.goto(`${origin}/playground`)
     await sayInPlayground(page, 'What does an index cost when rows are written?')
     await page.getByRole('table').waitFor()
+  }),
+  somebody('playground-markdown', async (page, origin) => {
+    await page.goto(`${origin}/playground`)
+    const image = { name: 'a picture with a long name.png', mimeType: 'image/png', buffer: Buffer.alloc(1000) }
+    await page.getByLabel('Temperature').fill('9')
+    await page.getByLabel('Image').setInputFiles(image)
+    await page.getByText('Enter a number from 0 to 2').waitFor()
+    await page.getByLabel('Temperature').fill('1')
+    await sayInPlayground(page, markdownSample)
+    await page.locator('.turn.assistant .said').waitFor()
+    await page.getByLabel('Image').setInputFiles(image)
+    await page.getByRole('button', { name: 'Remove the image' }).waitFor()
   }),
   somebody('playground-code', async (page, origin) => {
     await page.goto(`${origin}/playground`)
@@ -262,7 +284,7 @@ export async function signIn(page: Page, service: Service, origin = service.conf
   const link = await createSignInLink(plane, service.account.id, origin)
   await page.goto(link.reveal())
   await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.getByRole('heading', { name: 'Account' }).waitFor()
+  await page.getByRole('button', { name: 'Sign out' }).waitFor()
 }
 
 /** Makes a page's browser that of somebody who may see the pages, and fills those. */

@@ -67,7 +67,7 @@ suite('the playground in a browser', () => {
         .observe(document.getElementById('said'), { childList: true, characterData: true, subtree: true })`)
     await send('Count.')
     const lengths = new Set<number>()
-    const text = page.locator('.turn.assistant .text:not(.thinking)').last()
+    const text = page.locator('.turn.assistant :is(.text:not(.thinking), .said)').last()
     while (await page.getByRole('button', { name: 'Stop' }).isVisible()) {
       lengths.add(((await text.textContent()) ?? '').length)
       await page.waitForTimeout(20)

@@ -41,7 +41,7 @@ const hostile = [
   ...['*', '**a', '_a ', '`', '[', '[a](http://x', '[a](http://(', '> ', '>\t', '- ', '\n  - a', '| a '],
   ...['#', '~~~\n', 'http://.', '\\', '\\*', '|\n', 'a|\n-|-\n', '- - ', '* a\n1. a\n'],
 ].map((piece) => piece.repeat(Math.floor(maxCharacters / piece.length)))
-const spaced = ['# a', 'a', '|a', '- a'].map((start) => `${start}${' '.repeat(maxCharacters - 10)}b`)
+const spaced = ['# a', 'a', '|a', '- a'].map((start) => `${start}${' '.repeat(maxCharacters - 10)}#b`)
 
 suite('an answer of the playground', () => {
   pages.watch(/status of (400|503)/)
@@ -82,9 +82,8 @@ suite('an answer of the playground', () => {
     await htmlOf(text)
     const shown = page.locator('.turn.assistant .said')
     expect(await shown.locator('img, script, iframe, b, i, [onclick], [onerror], [style], [src]').count()).toBe(0)
-    const hrefs = await shown
-      .locator('a')
-      .evaluateAll<string[], HTMLAnchorElement>((links) => links.map(({ href }) => href))
+    const links = await shown.locator('a').all()
+    const hrefs = await Promise.all(links.map((link) => link.evaluate<string>('(element) => element.href')))
     expect(hrefs).toEqual(['https://evil.example/x.png', 'https://evil.example/'])
     expect(await page.evaluate('window.broken')).toBeUndefined()
     expect(await shown.textContent()).toContain('<img src=x onerror="window.broken = 1">')

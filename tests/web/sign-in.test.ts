@@ -59,7 +59,7 @@ describe('setting up', () => {
     await setUp()
     const again = new Visitor(service.config.appUrl)
     const { at, code } = await askForCode(again, '/account/setup', 'SOMEBODY@example.com')
-    expect(location(await again.post(at, { code }))).toBe('/account?done=had-account')
+    expect(location(await again.post(at, { code }))).toBe('/connect?done=had-account')
     expect((await service.store.listAccounts(10)).length).toBe(2)
   })
 
@@ -130,9 +130,9 @@ describe('signing in', () => {
     await clock.skip(11 * 60_000)
     for (const [next, to] of [
       ['/account/keys', '/account/keys'],
-      ['//evil.example', '/account?done=signed-in'],
-      ['/\\evil.example', '/account?done=signed-in'],
-      ['https://evil.example', '/account?done=signed-in'],
+      ['//evil.example', '/connect?done=signed-in'],
+      ['/\\evil.example', '/connect?done=signed-in'],
+      ['https://evil.example', '/connect?done=signed-in'],
     ]) {
       const who = new Visitor(service.config.appUrl)
       const asked = await who.post('/sign-in', { email: address, next: next! })
@@ -196,7 +196,7 @@ describe('signing in', () => {
     const link = await createSignInLink(plane, service.account.id, service.config.appUrl)
     const path = link.reveal().slice(service.config.appUrl.length)
     expect((await visitor.get(path)).status).toBe(200)
-    expect(location(await visitor.post('/sign-in/link', { token: tokenOf(path) }))).toBe('/account?done=signed-in')
+    expect(location(await visitor.post('/sign-in/link', { token: tokenOf(path) }))).toBe('/connect?done=signed-in')
     expect(await (await visitor.get('/account')).text()).toContain('tester')
     expect((await new Visitor(service.config.appUrl).post('/sign-in/link', { token: tokenOf(path) })).status).toBe(410)
   })

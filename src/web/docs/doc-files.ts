@@ -1,9 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Doc } from './doc.ts'
+import { splitDoc } from './split-doc.ts'
 
 const folder = new URL('../../../docs/', import.meta.url)
 /** Those that most people look for, first; any other behind them, by name. */
 const first = ['clients.md', 'fusion.md', 'upstreams.md']
+/** Documents that are too long for one page. */
+const split = ['clients.md']
 /** What the files write down for a service on the reader's own machine. */
 const writtenBaseUrl = 'http://127.0.0.1:8787/v1'
 const writtenRoot = writtenBaseUrl.slice(0, -'/v1'.length)
@@ -12,7 +15,12 @@ const writtenRoot = writtenBaseUrl.slice(0, -'/v1'.length)
 export function readDocFiles(baseUrl: string): readonly Doc[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.md'))
   const rank = (name: string): number => (first.includes(name) ? first.indexOf(name) : first.length)
-  return names.toSorted((a, b) => rank(a) - rank(b) || a.localeCompare(b)).map((name) => readDoc(name, baseUrl))
+  return names
+    .toSorted((a, b) => rank(a) - rank(b) || a.localeCompare(b))
+    .flatMap((name) => {
+      const doc = readDoc(name, baseUrl)
+      return split.includes(name) ? splitDoc(doc, firstSentence) : [doc]
+    })
 }
 
 function readDoc(name: string, baseUrl: string): Doc {

@@ -2,6 +2,7 @@ import { apiDoc } from './api-doc.ts'
 import type { Doc } from './doc.ts'
 import { readDocFiles } from './doc-files.ts'
 import { errorDocs, type ErrorDocsParts } from './error-docs.ts'
+import { SearchIndex } from './search-index.ts'
 
 /** What the documentation is made of. */
 export interface LibraryParts extends ErrorDocsParts {
@@ -14,21 +15,45 @@ export class Library {
   readonly #parts: LibraryParts
   readonly #docs: ReadonlyMap<string, Doc>
   readonly #listed: readonly Doc[]
+  /** Finds pages by their words. */
+  readonly searchIndex: SearchIndex
 
   constructor(parts: LibraryParts) {
     this.#parts = parts
     const errors = errorDocs(parts)
     this.#listed = [...readDocFiles(parts.baseUrl), apiDoc(parts), ...errors.slice(-1)]
-    const all = [this.#index(), ...this.#listed, ...errors]
+    const pages = [...this.#listed, ...errors.slice(0, -1)]
+    const forUsers = pages.filter(({ path }) => !isForOperators(path))
+    const forOperators = pages.filter(({ path }) => isForOperators(path))
+    const all = [this.#index(), ...forUsers, ...forOperators]
     this.#docs = new Map(all.map((doc) => [doc.path, doc]))
+    this.searchIndex = new SearchIndex(all)
   }
 
+  /** Every page, in the order in which they are read. */
   get all(): readonly Doc[] {
     return [...this.#docs.values()]
   }
 
   find(path: string): Doc | undefined {
     return this.#docs.get(path)
+  }
+
+  /** The pages that belong to none but the first, for those who use the service or for those who run it. */
+  topPages(who: 'users' | 'operators'): readonly Doc[] {
+    return this.#listed.filter(({ path }) => isTop(path) && isForOperators(path) === (who === 'operators'))
+  }
+
+  /** The pages that belong to one that is not the first. */
+  pagesBelow(path: string): readonly Doc[] {
+    return this.all.filter((doc) => doc.path.startsWith(`${path}/`))
+  }
+
+  /** The page before and the page after this one. */
+  around(path: string): { readonly previous: Doc | undefined; readonly next: Doc | undefined } {
+    const { all } = this
+    const at = all.findIndex((doc) => doc.path === path)
+    return { previous: at > 0 ? all[at - 1] : undefined, next: all[at + 1] }
   }
 
   #index(): Doc {
@@ -45,12 +70,12 @@ export class Library {
       '## Pages',
       '',
       '- [Connect a client](/connect): ready configurations with this service’s address.',
-      ...this.#listed.filter(({ path }) => !isForOperators(path)).map(row),
+      ...this.topPages('users').map(row),
       '- [Models](/models), [plans](/pricing) and the [status](/status) of the service.',
       '',
       '## For those who run the service',
       '',
-      ...this.#listed.filter(({ path }) => isForOperators(path)).map(row),
+      ...this.topPages('operators').map(row),
     ]
     return {
       path: '/docs',
@@ -87,7 +112,11 @@ export class Library {
 
 /** Whatever is not for those who use it. */
 function isForOperators(path: string): boolean {
-  return !['/docs/clients', '/docs/fusion', '/docs/upstreams', '/docs/api', '/docs/errors'].includes(path)
+  return !['clients', 'fusion', 'upstreams', 'api', 'errors'].includes(path.split('/')[2] ?? '')
+}
+
+function isTop(path: string): boolean {
+  return path.split('/').length === 3
 }
 
 function lowerFirst(text: string): string {

@@ -11,6 +11,7 @@ import { describeBrowser } from '../browser-name.ts'
 import { csrfTokenFor } from '../csrf.ts'
 import { csrfInput, page } from '../layout.ts'
 import { withNotice } from '../notices.ts'
+import { landingPath } from '../landing.ts'
 import { redirect } from '../redirect.ts'
 import { showKeyOnce } from '../key-once.ts'
 import { knownBrowserCookies, sessionCookie } from '../session-cookie.ts'
@@ -21,7 +22,7 @@ const firstKeyName = 'first key'
 const recoveredKeyName = 'recovered key'
 
 interface Wishes {
-  /** Where to go on to; empty for the account's page. */
+  /** Where to go on to; empty for the usual page. */
   readonly next: string
   /** For a recovery: whether the keys of before are to end. */
   readonly revokeOld: boolean
@@ -41,13 +42,15 @@ async function lead(visit: Visit, proof: SignInProof, { next, revokeOld }: Wishe
   if (proof.purpose === 'set_up' && proof.address !== null) {
     const { account, isNew } = await setUpAccount(parts.identity, proof.address, parts.defaultPlan)
     const { visit: inside, cookie } = await enter(visit, account, 'email')
-    return isNew ? showFirstKey(inside, cookie) : redirect(withNotice('/account', 'had-account'), [cookie])
+    return isNew
+      ? showFirstKey(inside, cookie)
+      : redirect(withNotice(await landingPath(parts, account.id), 'had-account'), [cookie])
   }
   const account = await findProvenAccount(parts.identity, proof)
   if (account === undefined) return offerAccount(visit, proof)
   const { visit: inside, cookie } = await enter(visit, account, proof.address === null ? 'link' : 'email')
   if (proof.purpose === 'recover') return recover(inside, cookie, revokeOld)
-  return redirect(next === '' ? withNotice('/account', 'signed-in') : next, [cookie])
+  return redirect(next === '' ? withNotice(await landingPath(parts, account.id), 'signed-in') : next, [cookie])
 }
 
 /** A new session, whatever the browser had before: that one ends. */

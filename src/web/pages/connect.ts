@@ -16,13 +16,19 @@ export const connectRoutes: readonly Route[] = [
   { method: 'GET', path: '/account/first-request', access: 'account', handle: tellProgress },
 ]
 
+const firstStep = html`Next step: send your first request. Choose the client that you use, or try it at once in the
+  <a href="/playground">playground</a>.`
 /** Agents that `svc-router run` starts without any configuration. */
 const started = ['codex', 'claude', 'opencode']
 
-function showClients(visit: Visit): Promise<Response> {
+async function showClients(visit: Visit): Promise<Response> {
+  const { parts, signedIn } = visit
+  const isNew = signedIn !== undefined && (await parts.latestRequest(signedIn.account.id)) === undefined
   return page(visit, {
     title: 'Connect a client',
-    lead: 'Choose what you use. The configuration has this service’s address in it and names the variable that holds your key.',
+    lead: isNew
+      ? firstStep
+      : 'Choose what you use. The configuration has this service’s address in it and names the variable that holds your key.',
     body: html`<ul class="choices">
         ${connections.map(
           ({ name, title, language }) =>

@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import type { Doc } from '../docs/doc.ts'
+import { maxQueryCharacters } from '../docs/search-index.ts'
 import { docLink } from '../docs/doc-files.ts'
 import { page, type Html } from '../layout.ts'
 import { inlineHtml } from '../markdown-inline.ts'
@@ -10,9 +11,12 @@ import { textAnswer } from '../text-answer.ts'
 import type { Visit } from '../visit.ts'
 import { trail } from '../trail.ts'
 
-const paths = ['/docs', '/docs.md', '/docs/:page', '/docs/errors/:code'] as const
+const paths = ['/docs', '/docs.md', '/docs/:page', '/docs/clients/:page', '/docs/errors/:code'] as const
+
+const home = { path: '/docs', name: 'Documentation' } as const
 
 export const docsRoutes: readonly Route[] = [
+  { method: 'GET', path: '/docs/search', access: 'public', handle: showFound },
   ...paths.map((path): Route => ({ method: 'GET', path, access: 'public', handle: showDoc })),
   {
     method: 'GET',
@@ -32,11 +36,87 @@ async function showDoc(visit: Visit): Promise<Response> {
   return page(visit, {
     title: doc.title,
     summary: plainText(doc.summary),
-    above: wayTo(doc),
+    above: wayTo(visit, doc),
     ...(doc.path.startsWith('/docs/errors/') && { lead: inlineHtml(doc.summary, docLink) }),
-    body: html`${renderMarkdown(doc.markdown, docLink)}
-      <p class="side"><a href="${doc.path}.md">This page as Markdown</a> · <a href="/llms.txt">llms.txt</a></p>`,
+    body: besidePages(
+      visit,
+      html`${renderMarkdown(doc.markdown, docLink)}
+        <p class="side"><a href="${doc.path}.md">This page as Markdown</a> · <a href="/llms.txt">llms.txt</a></p>
+        ${neighbors(visit, doc)}`,
+    ),
   })
+}
+
+/** The pages that have the words of the query, with a piece of their text. Without words it is the form alone. */
+function showFound(visit: Visit): Promise<Response> {
+  const query = (visit.query.get('q') ?? '').trim().slice(0, maxQueryCharacters)
+  const found = visit.parts.library.searchIndex.find(query)
+  const count = found.length === 1 ? '1 page' : `${found.length} pages`
+  const none = html`No page has all of these words: <strong>${query}</strong>. Try fewer or other words.`
+  return page(visit, {
+    title: 'Search the documentation',
+    above: trail(home),
+    body: besidePages(
+      visit,
+      html`${query === '' ? '' : html`<p role="status">${found.length === 0 ? none : html`${count} found.`}</p>`}
+        <ol class="found">
+          ${found.map(
+            ({ href, title, heading, excerpt }) =>
+              html`<li>
+                <a href="${href}">${title}${heading === '' ? '' : html`: ${heading}`}</a>
+                <p>${excerpt}</p>
+              </li>`,
+          )}
+        </ol>`,
+      query,
+    ),
+  })
+}
+
+/** A page of the documentation with the search above it and the list of all pages beside it. */
+function besidePages({ parts, path }: Visit, body: Html, query = ''): Html {
+  const list = (docs: readonly Doc[]): Html =>
+    html`<ul>
+      ${docs.map(({ path: to, title }) => {
+        const isWithin = path === to || path.startsWith(`${to}/`)
+        const below = isWithin ? parts.library.pagesBelow(to) : []
+        const mark = path === to ? html`aria-current="page"` : ''
+        return html`<li><a href="${to}" ${mark}>${title}</a>${below.length === 0 ? '' : list(below)}</li>`
+      })}
+    </ul>`
+  return html`<div class="docs">
+    <div>
+      <form class="search" role="search" method="get" action="/docs/search">
+        <label class="unseen" for="search-words">Search the documentation</label>
+        <input
+          id="search-words"
+          name="q"
+          type="search"
+          value="${query}"
+          placeholder="Search the documentation"
+          maxlength="${maxQueryCharacters}"
+        />
+        <button class="secondary">Search</button>
+        <a class="to-pages" href="#all-pages">All pages</a>
+      </form>
+      ${body}
+    </div>
+    <nav id="all-pages" aria-label="Documentation">
+      <a href="/docs" ${path === '/docs' ? html`aria-current="page"` : ''}>Documentation</a>
+      ${list(parts.library.topPages('users'))}
+      <p>For operators</p>
+      ${list(parts.library.topPages('operators'))}
+    </nav>
+  </div>`
+}
+
+/** Links to the page before and the page after. */
+function neighbors({ parts }: Visit, { path }: Doc): Html {
+  const { previous, next } = parts.library.around(path)
+  return html`<nav class="neighbors" aria-label="Previous and next page">
+    ${previous === undefined ? '' : html`<a rel="prev" href="${previous.path}">← ${previous.title}</a>`}
+    ${next === undefined ? '' : html`<a rel="next" href="${next.path}">${next.title} →</a>`}
+  </nav>`
 }
 
 /** Markdown without its marks. */
@@ -45,8 +125,10 @@ function plainText(markdown: string): string {
 }
 
 /** The way from the first page of the documentation to this one. */
-function wayTo({ path }: Doc): Html | undefined {
-  if (path === '/docs') return undefined
-  const first = { path: '/docs', name: 'Documentation' }
-  return path.startsWith('/docs/errors/') ? trail(first, { path: '/docs/errors', name: 'Errors' }) : trail(first)
+function wayTo({ parts }: Visit, { path }: Doc): Html | undefined {
+  if (path === home.path) return undefined
+  const parent = parts.library.find(path.slice(0, path.lastIndexOf('/')))
+  return parent === undefined || parent.path === home.path
+    ? trail(home)
+    : trail(home, { path: parent.path, name: parent.title })
 }

@@ -6,6 +6,7 @@ import { identityOf } from '../control.ts'
 import { csrfInput, page, type Html } from '../layout.ts'
 import { withNotice } from '../notices.ts'
 import { checkRegistration, checkSignIn, passkeySite, registrationOptions, signInOptions } from '../passkeys.ts'
+import { landingPath } from '../landing.ts'
 import { ownPath, redirect } from '../redirect.ts'
 import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
@@ -90,7 +91,7 @@ async function signIn(visit: Visit): Promise<Response> {
   const account = passkey === undefined ? undefined : await parts.identity.store.findAccount(passkey.accountId)
   if (account === undefined) return refuse(visit, 'This passkey does not sign in here', '/sign-in')
   const { cookie } = await enter(visit, account, 'passkey')
-  return redirect(ownPath(form.text('next'), withNotice('/account', 'signed-in')), [cookie])
+  return redirect(ownPath(form.text('next'), withNotice(await landingPath(parts, account.id), 'signed-in')), [cookie])
 }
 
 async function register(visit: AccountVisit): Promise<Response> {

@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import { landingPath } from '../landing.ts'
 import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
 import { sendCode, showAddressPage, type AddressPage } from './proof-forms.ts'
@@ -37,9 +38,9 @@ export const signInRoutes: readonly Route[] = [signIn, setUp, recover].flatMap((
     method: 'GET',
     path: it.path,
     access: 'public',
-    handle: (visit) =>
+    handle: async (visit) =>
       visit.signedIn !== undefined && it !== recover && !visit.query.has('again')
-        ? redirect('/account')
+        ? redirect(await landingPath(visit.parts, visit.signedIn.account.id))
         : showAddressPage(visit, it),
   },
   { method: 'POST', path: it.path, access: 'public', handle: (visit) => sendCode(visit, it) },

@@ -1,0 +1,27 @@
+import { headingId } from '../markdown.ts'
+import type { Doc } from './doc.ts'
+
+/**
+ * A long document as several pages: one for each heading of the second level, and before them an index. The index keeps
+ * those headings, so a link to one of them in the undivided document still leads to its words.
+ */
+export function splitDoc(doc: Doc, firstSentence: (markdown: string) => string): readonly Doc[] {
+  const [intro = '', ...sections] = doc.markdown.split(/^## +/m)
+  const pages = sections.map((section): Doc => {
+    const end = section.indexOf('\n')
+    const title = section.slice(0, end)
+    const text = section.slice(end + 1).trim()
+    const variables = text.includes('SVC_ROUTER_')
+      ? `The examples read \`SVC_ROUTER_BASE_URL\` and \`SVC_ROUTER_API_KEY\`. [${doc.title}](${doc.path}) shows how to set them.\n\n`
+      : ''
+    return {
+      path: `${doc.path}/${headingId(title)}`,
+      title,
+      summary: firstSentence(text).replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, '$1'),
+      // A link to another section leads to that section's page.
+      markdown: `${variables}${text.replaceAll(/\]\(#([\w-]+)\)/g, `](${doc.path}/$1)`)}`,
+    }
+  })
+  const rows = pages.map(({ path, title, summary }) => `## [${title}](${path})\n\n${summary}`)
+  return [{ ...doc, markdown: [intro.trim(), ...rows].join('\n\n') }, ...pages]
+}

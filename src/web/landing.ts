@@ -1,0 +1,9 @@
+import type { WebParts } from './web-parts.ts'
+
+/**
+ * The page that follows a sign-in that names none: what the account's requests did, or how to send the first one where
+ * nothing is recorded of any.
+ */
+export async function landingPath(parts: Pick<WebParts, 'latestRequest'>, accountId: string): Promise<string> {
+  return (await parts.latestRequest(accountId)) === undefined ? '/connect' : '/activity'
+}
