@@ -67,21 +67,24 @@ interface PlainSection {
   readonly id: string | undefined
   readonly heading: string
   readonly text: string
+  /** Samples of code, which are not part of the text. */
+  readonly code: string
 }
 
 /** The document as plain text, divided at its headings: for searching. */
 export function sectionsOf(markdown: string): readonly PlainSection[] {
   const names = new Map<string, number>()
-  const sections: { id: string | undefined; heading: string; texts: string[] }[] = [
-    { id: undefined, heading: '', texts: [] },
+  const sections: { id: string | undefined; heading: string; texts: string[]; codes: string[] }[] = [
+    { id: undefined, heading: '', texts: [], codes: [] },
   ]
   for (const block of blocksOf(markdown)) {
     if (block.kind === 'heading') {
       const heading = plainText(block.text)
-      sections.push({ id: nameOf(heading, names), heading, texts: [] })
-    } else sections.at(-1)!.texts.push(textOf(block))
+      sections.push({ id: nameOf(heading, names), heading, texts: [], codes: [] })
+    } else if (block.kind === 'code') sections.at(-1)!.codes.push(block.text)
+    else sections.at(-1)!.texts.push(textOf(block))
   }
-  return sections.map(({ id, heading, texts }) => ({ id, heading, text: texts.join(' ') }))
+  return sections.map(({ texts, codes, ...section }) => ({ ...section, text: texts.join(' '), code: codes.join(' ') }))
 }
 
 function textOf(block: Block): string {

@@ -184,6 +184,8 @@ describe('search', () => {
     const [place = ''] = found(await search('in production trusted_proxies'))
     expect(place).toBe('/docs/web-app#in-production')
     expect(await read('/docs/web-app')).toContain('id="in-production"')
+    const retried = found(await search('retry'))
+    expect(retried.filter((href) => href.endsWith('#the-answer'))).toEqual([])
     expect(await search('stream_idle_timeout_ms')).toContain('stream_idle_timeout_ms')
   })
 

@@ -13,11 +13,12 @@ export async function lastLetter(page: Page, origin: string): Promise<{ code: st
   return { code, link }
 }
 
-/** Simulated models repeat what they are asked, so this comes back as their answer. */
-const markdownSample = [
-  '\n## Indexes\n\nAn index is **kept up to date**:\n\n1. write the row\n   - then its `entry`\n2. done',
+/** An answer with one of everything that the playground shows in another way than as it came. */
+const markdownAnswer = [
+  '## Indexes\n\nAn index is **kept up to date**:\n\n1. write the row\n   - then its `entry`\n2. done',
   '```sql\nselect a_column_with_a_long_name, another_column from a_table where id = 1\n```',
-  '| Index | Cost when rows are written |\n|---|---|\n| B-tree | low |\n\n> See https://example.com/',
+  '| Index | Cost when rows are written | A_long_name_without_any_space |\n|---|---|---|\n| B-tree | low | none |',
+  '### Next\n\n> See https://example.com/a/path/that/is/long/and/has/no/place/where/a/line/could/be/broken',
 ].join('\n\n')
 
 /** Says something in the playground as it stands. */
@@ -136,10 +137,14 @@ export const everyPage: readonly PageState[] = [
     await page.getByLabel('Image').setInputFiles(image)
     await page.getByText('Enter a number from 0 to 2').waitFor()
     await page.getByLabel('Temperature').fill('1')
-    await sayInPlayground(page, markdownSample)
+    await page.route('**/playground/chat', (route) =>
+      route.fulfill({ json: { choices: [{ message: { role: 'assistant', content: markdownAnswer } }] } }),
+    )
+    await sayInPlayground(page, 'What is an index?')
     await page.locator('.turn.assistant .said').waitFor()
     await page.getByLabel('Image').setInputFiles(image)
     await page.getByRole('button', { name: 'Remove the image' }).waitFor()
+    await page.unroute('**/playground/chat')
   }),
   somebody('playground-code', async (page, origin) => {
     await page.goto(`${origin}/playground`)

@@ -90,7 +90,7 @@ suite('the playground in a browser', () => {
     await expect.poll(() => page.locator('.turn.assistant').count()).toBe(2)
     await answered('Second')
     const sent = lastSent()
-    expect(sent['stream']).toBeUndefined()
+    expect(sent['stream']).toBe(false)
     expect((sent['messages'] as { role: string; content: string }[]).map(({ role }) => role)).toEqual([
       'system',
       'user',

@@ -35,14 +35,6 @@ const lastSent = (): Record<string, unknown> =>
 const asked = (): number => service.providers[0]!.counts().requests
 const focused = (): Promise<string> => page.evaluate<string>('document.activeElement.id')
 
-const maxCharacters = 100_000
-/** Texts whose marks are never closed, or are nested as deeply as the text is long. */
-const hostile = [
-  ...['*', '**a', '_a ', '`', '[', '[a](http://x', '[a](http://(', '> ', '>\t', '- ', '\n  - a', '| a '],
-  ...['#', '~~~\n', 'http://.', '\\', '\\*', '|\n', 'a|\n-|-\n', '- - ', '* a\n1. a\n'],
-].map((piece) => piece.repeat(Math.floor(maxCharacters / piece.length)))
-const spaced = ['# a', 'a', '|a', '- a'].map((start) => `${start}${' '.repeat(maxCharacters - 10)}#b`)
-
 suite('an answer of the playground', () => {
   pages.watch(/status of (400|503)/)
   beforeEach(async () => {
@@ -83,7 +75,7 @@ suite('an answer of the playground', () => {
     const shown = page.locator('.turn.assistant .said')
     expect(await shown.locator('img, script, iframe, b, i, [onclick], [onerror], [style], [src]').count()).toBe(0)
     const links = await shown.locator('a').all()
-    const hrefs = await Promise.all(links.map((link) => link.evaluate<string>('(element) => element.href')))
+    const hrefs = await Promise.all(links.map((link) => link.getAttribute('href')))
     expect(hrefs).toEqual(['https://evil.example/x.png', 'https://evil.example/'])
     expect(await page.evaluate('window.broken')).toBeUndefined()
     expect(await shown.textContent()).toContain('<img src=x onerror="window.broken = 1">')
@@ -102,22 +94,6 @@ suite('an answer of the playground', () => {
     await page.locator('.turn.assistant strong').waitFor()
     expect(await page.getByLabel('What get_weather gave').inputValue()).toBe('warm')
   })
-
-  test('is read in a time that grows with its length alone', async () => {
-    const url = await page.evaluate<string>(
-      `performance.getEntriesByType('resource').map(({ name }) => name).find((name) => name.includes('playground-markdown'))`,
-    )
-    const slow: string[] = []
-    for (const text of [...hostile, ...spaced]) {
-      const ms = await page.evaluate<number>(`import(${JSON.stringify(url)}).then(({ markdown }) => {
-        const start = performance.now()
-        markdown(${JSON.stringify(text)})
-        return performance.now() - start
-      })`)
-      if (ms > 1000) slow.push(`${text.slice(0, 10)}: ${ms} ms`)
-    }
-    expect(slow).toEqual([])
-  }, 60_000)
 })
 
 suite('the fields of the playground', () => {

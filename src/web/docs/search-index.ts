@@ -7,18 +7,21 @@ const maxWords = 8
 const maxFound = 20
 /** Characters of the text around the first word that was found, on each side. */
 const aroundCharacters = 90
-/** How much more a word counts in a title or a heading than in the text. */
-const titleWeight = 8
-const headingWeight = 4
+/** How much more a word counts in a title, a heading or the text than in a sample of code. */
+const titleWeight = 16
+const headingWeight = 8
+const textWeight = 2
 
 interface Section {
   readonly doc: Doc
   readonly heading: string
   readonly id: string | undefined
   readonly text: string
+  readonly code: string
   readonly lowerTitle: string
   readonly lowerHeading: string
   readonly lowerText: string
+  readonly lowerCode: string
 }
 
 /** One page that a search found. */
@@ -38,14 +41,16 @@ export class SearchIndex {
 
   constructor(docs: readonly Doc[]) {
     this.#sections = docs.flatMap((doc) =>
-      sectionsOf(doc.markdown).map(({ id, heading, text }): Section => ({
+      sectionsOf(doc.markdown).map(({ id, heading, text, code }): Section => ({
         doc,
         id,
         heading,
         text,
+        code,
         lowerTitle: doc.title.toLowerCase(),
         lowerHeading: heading.toLowerCase(),
         lowerText: text.toLowerCase(),
+        lowerCode: code.toLowerCase(),
       })),
     )
   }
@@ -77,23 +82,31 @@ function wordsOf(query: string): readonly string[] {
 }
 
 /** 0 where a word is missing. */
-function scoreOf({ lowerTitle, lowerHeading, lowerText }: Section, words: readonly string[]): number {
+function scoreOf({ lowerTitle, lowerHeading, lowerText, lowerCode }: Section, words: readonly string[]): number {
   let sum = 0
   for (const word of words) {
     const score =
       (lowerTitle.includes(word) ? titleWeight : 0) +
       (lowerHeading.includes(word) ? headingWeight : 0) +
-      (lowerText.includes(word) ? 1 : 0)
+      (lowerText.includes(word) ? textWeight : 0) +
+      (lowerCode.includes(word) ? 1 : 0)
     if (score === 0) return 0
     sum += score
   }
   return sum
 }
 
-function excerptOf({ text, lowerText }: Section, words: readonly string[]): string {
-  const places = words.map((word) => lowerText.indexOf(word)).filter((place) => place >= 0)
-  const place = places.length === 0 ? 0 : Math.min(...places)
+/** A piece of the text, or of the code where only that has a word. */
+function excerptOf({ text, code, lowerText, lowerCode }: Section, words: readonly string[]): string {
+  const first = (lower: string): number =>
+    words
+      .map((word) => lower.indexOf(word))
+      .reduce((least, at) => (at >= 0 && (least < 0 || at < least) ? at : least), -1)
+  const inText = first(lowerText)
+  const isInCode = inText < 0 && first(lowerCode) >= 0
+  const whole = isInCode ? code : text
+  const place = Math.max(0, isInCode ? first(lowerCode) : inText)
   const from = Math.max(0, place - aroundCharacters)
-  const to = Math.min(text.length, place + aroundCharacters)
-  return `${from > 0 ? '…' : ''}${text.slice(from, to).trim()}${to < text.length ? '…' : ''}`
+  const to = Math.min(whole.length, place + aroundCharacters)
+  return `${from > 0 ? '…' : ''}${whole.slice(from, to).trim()}${to < whole.length ? '…' : ''}`
 }

@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+
+const maxCharacters = 100_000
+const maxMs = 1000
+/** Texts whose marks are never closed, or are nested as deeply as the text is long. */
+const hostile = [
+  ...['*', '**a', '_a ', '`', '[', '[a](http://x', '[a](http://(', '> ', '>\t', '- ', '\n  - a', '| a '],
+  ...['#', '~~~\n', 'http://.', '\\', '\\*', '|\n', 'a|\n-|-\n', '- - ', '* a\n1. a\n'],
+].map((piece) => piece.repeat(Math.floor(maxCharacters / piece.length)))
+const spaced = ['# a', 'a', '|a', '- a'].map((start) => `${start}${' '.repeat(maxCharacters - 10)}#b`)
+
+/** As much of an element as the reader of Markdown uses. */
+class Element {
+  readonly childNodes: unknown[] = []
+  readonly localName: string
+
+  constructor(localName: string) {
+    this.localName = localName
+  }
+
+  append(...nodes: readonly unknown[]): void {
+    for (const node of nodes) this.childNodes.push(node)
+  }
+
+  setAttribute(): void {}
+}
+
+// Here and not in a browser: engines differ in which patterns they bring to linear time, and Node's does so for fewer.
+let markdown: (text: string) => readonly unknown[]
+beforeAll(async () => {
+  vi.stubGlobal('document', { createElement: (name: string) => new Element(name) })
+  const { href } = new URL('../../src/web/assets/playground-markdown.js', import.meta.url)
+  ;({ markdown } = (await import(href)) as { markdown: typeof markdown })
+})
+afterAll(() => vi.unstubAllGlobals())
+
+test.each([...hostile, ...spaced].map((text) => [text.slice(0, 10), text] as const))(
+  'an answer of 100,000 characters that begins with %j is read within a second',
+  (_, text) => {
+    const startedAt = performance.now()
+    expect(markdown(text).length).toBe(1)
+    expect(performance.now() - startedAt).toBeLessThan(maxMs)
+  },
+  60_000,
+)
