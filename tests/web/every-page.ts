@@ -137,9 +137,11 @@ export const everyPage: readonly PageState[] = [
     await page.getByLabel('Image').setInputFiles(image)
     await page.getByText('Enter a number from 0 to 2').waitFor()
     await page.getByLabel('Temperature').fill('1')
-    await page.route('**/playground/chat', (route) =>
-      route.fulfill({ json: { choices: [{ message: { role: 'assistant', content: markdownAnswer } }] } }),
-    )
+    await page.getByLabel('Stream the answer').uncheck()
+    await page.route('**/playground/chat', async (route) => {
+      const json = { choices: [{ message: { role: 'assistant', content: markdownAnswer } }] }
+      await route.fulfill({ response: await route.fetch(), json })
+    })
     await sayInPlayground(page, 'What is an index?')
     await page.locator('.turn.assistant .said').waitFor()
     await page.getByLabel('Image').setInputFiles(image)
