@@ -110,6 +110,7 @@ suite('in a browser', () => {
         answers.push(new URLSearchParams(request.postData() ?? '').get('answer')!)
     })
     await signIn(page, service, origin)
+    await page.goto(`${origin}/account`)
     await page.getByRole('button', { name: 'Add a passkey' }).click()
     await page.getByText('The passkey is added').waitFor()
     await page.getByRole('button', { name: 'Sign out', exact: true }).click()
@@ -123,6 +124,7 @@ suite('in a browser', () => {
     expect(replayed.status).toBe(422)
     expect((await service.store.listSessions(service.account.id)).length).toBe(1)
 
+    await page.goto(`${origin}/account`)
     await page.getByRole('button', { name: /^Remove Chrome/ }).click()
     await page.getByText('The passkey is removed').waitFor()
     await page.getByRole('button', { name: 'Sign out', exact: true }).click()
