@@ -4,8 +4,27 @@ const maxCharacters = 100_000
 const maxMs = 1000
 /** Texts whose marks are never closed, or are nested as deeply as the text is long. */
 const hostile = [
-  ...['*', '**a', '_a ', '`', '[', '[a](http://x', '[a](http://(', '> ', '>\t', '- ', '\n  - a', '| a '],
-  ...['#', '~~~\n', 'http://.', '\\', '\\*', '|\n', 'a|\n-|-\n', '- - ', '* a\n1. a\n'],
+  '*',
+  '**a',
+  '_a ',
+  '`',
+  '[',
+  '[a](http://x',
+  '[a](http://(',
+  '> ',
+  '>\t',
+  '- ',
+  '\n  - a',
+  '| a ',
+  '#',
+  '~~~\n',
+  'http://.',
+  '\\',
+  '\\*',
+  '|\n',
+  'a|\n-|-\n',
+  '- - ',
+  '* a\n1. a\n',
 ].map((piece) => piece.repeat(Math.floor(maxCharacters / piece.length)))
 const spaced = ['# a', 'a', '|a', '- a'].map((start) => `${start}${' '.repeat(maxCharacters - 10)}#b`)
 

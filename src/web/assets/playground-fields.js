@@ -79,9 +79,13 @@ export class ImageField {
   }
 
   set value(image) {
+    this.#show(image)
+  }
+
+  #show(image) {
     this.#image = image
     const remove = () => {
-      this.value = undefined
+      this.#show(undefined)
       this.#field.focus()
     }
     const name = image && `${image.name}, ${kilobytes(image.bytes)} `

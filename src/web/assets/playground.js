@@ -240,7 +240,10 @@ function troubleElement({ message: text, code, request_id: id }) {
 function sendAgain() {
   if (running !== undefined) return
   const { wrong } = readFields()
-  if (wrong !== undefined) return void wrong.focus()
+  if (wrong !== undefined) {
+    wrong.focus()
+    return
+  }
   if (turns.at(-1)?.broken !== undefined) turns.pop()
   void ask()
 }
