@@ -4,9 +4,9 @@ import { splitDoc } from './split-doc.ts'
 
 const folder = new URL('../../../docs/', import.meta.url)
 /** Those that most people look for, first; any other behind them, by name. */
-const first = ['clients.md', 'fusion.md', 'upstreams.md']
+const first = ['clients.md', 'fusion.md', 'upstreams.md', 'contract.md']
 /** Documents that are too long for one page. */
-const split = ['clients.md']
+const split = ['clients.md', 'contract.md']
 /** What the files write down for a service on the reader's own machine. */
 const writtenBaseUrl = 'http://127.0.0.1:8787/v1'
 const writtenRoot = writtenBaseUrl.slice(0, -'/v1'.length)

@@ -112,7 +112,9 @@ export class Library {
 
 /** Whatever is not for those who use it. */
 function isForOperators(path: string): boolean {
-  return !['clients', 'agent-libraries', 'fusion', 'upstreams', 'api', 'errors'].includes(path.split('/')[2] ?? '')
+  return !['clients', 'agent-libraries', 'fusion', 'upstreams', 'contract', 'api', 'errors'].includes(
+    path.split('/')[2] ?? '',
+  )
 }
 
 function isTop(path: string): boolean {

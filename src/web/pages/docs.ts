@@ -11,7 +11,14 @@ import { textAnswer } from '../text-answer.ts'
 import type { Visit } from '../visit.ts'
 import { trail } from '../trail.ts'
 
-const paths = ['/docs', '/docs.md', '/docs/:page', '/docs/clients/:page', '/docs/errors/:code'] as const
+const paths = [
+  '/docs',
+  '/docs.md',
+  '/docs/:page',
+  '/docs/clients/:page',
+  '/docs/contract/:page',
+  '/docs/errors/:code',
+] as const
 
 const home = { path: '/docs', name: 'Documentation' } as const
 
