@@ -35,12 +35,10 @@ export function pathOf({ url = '' }: IncomingMessage): string {
   return path === '' && from > 0 ? '/' : path
 }
 
-/** Where the path of a target begins; its end where it is absolute and has none. */
+/** Where the path of a target begins; its end where it is absolute and has none. A target with a password in it is no path at all (RFC 9110, 4.2.4). */
 function pathStart(url: string): number {
-  const scheme = /^https?:\/\//i.exec(url.slice(0, 8))
-  if (scheme === null) return 0
-  const start = url.slice(scheme[0].length).search(/[/?]/)
-  return start < 0 ? url.length : scheme[0].length + start
+  const [origin] = /^https?:\/\/[^/?@]*(?=[/?]|$)/i.exec(url) ?? ['']
+  return origin.length
 }
 
 /** Whether the path is that of a single model. */

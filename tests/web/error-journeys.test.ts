@@ -249,7 +249,7 @@ suite('where an operator decides about plans, and accounts bring their providers
     await page.getByLabel('Credential (optional)', { exact: true }).fill('sk-made-up-credential-of-a-test')
     await journey.press(page.locator('summary', { hasText: 'Address' }))
     await page.getByLabel('Address of its API').fill(service.providers[0]!.baseUrl)
-    await journey.pressButton('Connect')
+    await journey.pressButton('Test and connect')
     await page.getByText('The provider is connected').waitFor()
     expect(journey.clicks).toBe(maxClicks)
     await expect.poll(async () => (await ask()).status, noticedWithin).toBe(200)

@@ -77,7 +77,7 @@ export const everyConsolePage: readonly PageState[] = [
     await page.getByRole('button', { name: 'Quarantine it' }).click()
     await page.getByText('It is quarantined').waitFor()
     await page.getByRole('button', { name: 'Release' }).click()
-    await page.getByText('It is released').waitFor()
+    await page.getByText('Its quarantine and circuit breaker end').waitFor()
   }),
   operator('profiles', at('/operator/profiles')),
   operator('dry-run', at('/operator/dry-run?profile=svc-router/frontier')),

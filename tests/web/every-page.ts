@@ -270,12 +270,15 @@ export const everyPage: readonly PageState[] = [
     await page.goto(`${origin}/account/upstreams`)
     await page.getByLabel('Provider').selectOption('custom')
     await page.getByLabel('Model').fill('my-model')
-    await page.getByRole('button', { name: 'Connect' }).click()
+    await page.getByRole('button', { name: 'Test and connect' }).click()
     await page.getByText('needs the address of its API').waitFor()
   }),
   somebody('providers-tested', async (page, origin) => {
     await page.goto(`${origin}/account/upstreams`)
-    await page.getByRole('button', { name: /^Test/ }).first().click()
+    await page
+      .getByRole('button', { name: /^Test (?!and connect)/ })
+      .first()
+      .click()
     await page.getByRole('status').waitFor()
   }),
 ]

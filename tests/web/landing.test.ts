@@ -26,7 +26,8 @@ test('a sign-in leads to the next step before the first request, and to the requ
 
     await (await service.chat()).text()
     await vi.waitFor(async () => expect((await signIn(service)).to).toBe('/activity?done=signed-in'), connectedIn)
-    expect((await before.visitor.get('/account/setup')).headers.get('location')).toBe('/activity')
+    expect((await before.visitor.get('/sign-in')).headers.get('location')).toBe('/activity')
+    expect((await before.visitor.get('/account/setup')).headers.get('location')).toBe('/account/keys')
     expect(await (await before.visitor.get('/connect')).text()).not.toContain('Next step')
     expect(await (await new Visitor(service.config.appUrl).get('/connect')).text()).not.toContain('Next step')
   } finally {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { mintKey } from '../../src/domain/keys.ts'
-import { systemClock } from '../../src/domain/clock.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import type { Service } from '../service.ts'
+import { SkippingClock } from '../skipping-clock.ts'
 import { startWeb, type Visitor } from './browser-less.ts'
 import { ScanningDouble } from './scanning-double.ts'
 
@@ -11,12 +11,11 @@ const minuteMs = 60_000
 let double: ScanningDouble
 let service: Service
 let visitor: Visitor
-let aheadMs = 0
+const clock = new SkippingClock()
 beforeAll(async () => {
   double = await ScanningDouble.start()
-  const clock = systemClock()
   const settings = { leaked_keys: { github: { keys_url: double.keysUrl } } }
-  ;({ service, visitor } = await startWeb({ settings, clock: { ...clock, nowMs: () => clock.nowMs() + aheadMs } }))
+  ;({ service, visitor } = await startWeb({ settings, clock }))
   await service.addEmail('owner@example.com')
 })
 afterAll(async () => {
@@ -109,7 +108,7 @@ test('keys that GitHub changed are read anew, and a flood of made-up ones does n
   const before = double.fetches.length
   for (let count = 0; count < 40; count++) expect((await report([], { keyId: `made-up-${count}` })).status).toBe(403)
   expect(double.fetches.length).toBeLessThanOrEqual(before + 1)
-  aheadMs += 3 * minuteMs
+  await clock.skip(3 * minuteMs)
   double.rotate('second')
   const { text } = await newKey()
   expect((await report([match(text)])).status).toBe(200)
@@ -118,7 +117,7 @@ test('keys that GitHub changed are read anew, and a flood of made-up ones does n
 
 test('where the keys cannot be had a report is asked to come again, and does no harm until then', async () => {
   const { text, id } = await newKey()
-  aheadMs += 3 * minuteMs
+  await clock.skip(3 * minuteMs)
   double.rotate('third')
   double.status = 403
   const refused = await report([match(text)])
@@ -128,7 +127,7 @@ test('where the keys cannot be had a report is asked to come again, and does no 
   expect((await service.store.findKey(id))?.state).toBe('active')
   expect(service.events).toContainEqual({ event: 'scanning_keys_failing', reason: 'server_error' })
   double.status = 200
-  aheadMs += waitMs
+  await clock.skip(waitMs)
   expect((await report([match(text)])).status).toBe(200)
   expect((await service.store.findKey(id))?.state).toBe('revoked')
 })

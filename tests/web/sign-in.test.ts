@@ -59,7 +59,7 @@ describe('setting up', () => {
     await setUp()
     const again = new Visitor(service.config.appUrl)
     const { at, code } = await askForCode(again, '/account/setup', 'SOMEBODY@example.com')
-    expect(location(await again.post(at, { code }))).toBe('/connect?done=had-account')
+    expect(location(await again.post(at, { code }))).toBe('/account/keys?done=had-account')
     expect((await service.store.listAccounts(10)).length).toBe(2)
   })
 

@@ -26,7 +26,7 @@ const inlineShapes = new RegExp(
 /** The marks that may close a heading; the first condition keeps a long run of spaces from being scanned from each of them. */
 const headingEnd = /(?<![ \t])[ \t]+#+$/
 const fenceShape = /^(```+|~~~+)/
-const headingShape = /^(#{1,6})[ \t]+(.*)$/
+const headingShape = /^(#{1,6})[ \t]+(?![ \t])(.*)$/
 const itemShape = /^(?:[-*+]|(\d{1,9})[.)])[ \t]+/
 const ruleShape = /^(?:-[ \t]*){3,}$|^(?:\*[ \t]*){3,}$|^(?:_[ \t]*){3,}$/
 const tableRuleShape = /^[|:\- \t]+$/

@@ -11,7 +11,7 @@ import { describeBrowser } from '../browser-name.ts'
 import { csrfTokenFor } from '../csrf.ts'
 import { csrfInput, page } from '../layout.ts'
 import { withNotice } from '../notices.ts'
-import { landingPath } from '../landing.ts'
+import { keysPath, landingPath } from '../landing.ts'
 import { redirect } from '../redirect.ts'
 import { showKeyOnce } from '../key-once.ts'
 import { knownBrowserCookies, sessionCookie } from '../session-cookie.ts'
@@ -42,9 +42,7 @@ async function lead(visit: Visit, proof: SignInProof, { next, revokeOld }: Wishe
   if (proof.purpose === 'set_up' && proof.address !== null) {
     const { account, isNew } = await setUpAccount(parts.identity, proof.address, parts.defaultPlan)
     const { visit: inside, cookie } = await enter(visit, account, 'email')
-    return isNew
-      ? showFirstKey(inside, cookie)
-      : redirect(withNotice(await landingPath(parts, account.id), 'had-account'), [cookie])
+    return isNew ? showFirstKey(inside, cookie) : redirect(withNotice(keysPath, 'had-account'), [cookie])
   }
   const account = await findProvenAccount(parts.identity, proof)
   if (account === undefined) return offerAccount(visit, proof)

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { landingPath } from '../landing.ts'
+import { keysPath, landingPath } from '../landing.ts'
 import { redirect } from '../redirect.ts'
 import type { Route } from '../route.ts'
 import { sendCode, showAddressPage, type AddressPage } from './proof-forms.ts'
@@ -32,7 +32,7 @@ const recover: AddressPage = {
   </p>`,
 }
 
-/** The three pages that ask for an address. Somebody who is signed in needs none to set up. */
+/** The three pages that ask for an address. Somebody who is signed in and asks for a key goes where keys are made. */
 export const signInRoutes: readonly Route[] = [signIn, setUp, recover].flatMap((it): Route[] => [
   {
     method: 'GET',
@@ -40,7 +40,7 @@ export const signInRoutes: readonly Route[] = [signIn, setUp, recover].flatMap((
     access: 'public',
     handle: async (visit) =>
       visit.signedIn !== undefined && it !== recover && !visit.query.has('again')
-        ? redirect(await landingPath(visit.parts, visit.signedIn.account.id))
+        ? redirect(it === setUp ? keysPath : await landingPath(visit.parts, visit.signedIn.account.id))
         : showAddressPage(visit, it),
   },
   { method: 'POST', path: it.path, access: 'public', handle: (visit) => sendCode(visit, it) },
