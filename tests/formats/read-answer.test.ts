@@ -221,6 +221,100 @@ describe('a responses stream', () => {
     expect(contentOf(events)).toMatchObject({ text: 'Hi.', reasons: ['stop'] })
   })
 
+  describe('whose events have no output_index', () => {
+    const started = (item: JsonObject): JsonObject => ({ type: 'response.output_item.added', item })
+    const ended = (item: JsonObject): JsonObject => ({ type: 'response.output_item.done', item })
+    const reasoning = { type: 'reasoning', summary: [], content: [] }
+    const thought = { type: 'response.reasoning_text.delta', delta: 'Hm.' }
+    const text = { type: 'response.output_text.delta', delta: 'Hi.' }
+    const call = (id: string): JsonObject => ({ type: 'function_call', call_id: id, name: id, arguments: '' })
+    const whole = (id: string): JsonObject => ({ ...call(id), arguments: `{"${id}":1}` })
+    const piece = (id: string, delta: string): JsonObject => ({
+      type: 'response.function_call_arguments.delta',
+      item_id: id,
+      delta,
+    })
+    const told = {
+      text: 'Hi.',
+      reasoning: 'Hm.',
+      calls: [
+        { name: 'a', arguments: '{"a":1}' },
+        { name: 'b', arguments: '{"b":1}' },
+      ],
+      reasons: ['tool_calls'],
+    }
+    const named = (item: JsonObject, id: string): JsonObject => ({ ...item, id })
+    const said = (event: JsonObject, id: string): JsonObject => ({ ...event, item_id: id })
+
+    test.each([
+      [
+        'by their ids, all ended at the end, as llama-server has it',
+        [
+          started(named(reasoning, 'r')),
+          said(thought, 'r'),
+          started(named(message, 'm')),
+          said(text, 'm'),
+          started(call('a')),
+          piece('a', '{"a":1}'),
+          started(call('b')),
+          piece('b', '{"b":1}'),
+          ended(named(reasoning, 'r')),
+          ended(named(message, 'm')),
+          ended(whole('a')),
+          ended(whole('b')),
+        ],
+      ],
+      [
+        'by their ids, two calls in turns',
+        [
+          started(named(reasoning, 'r')),
+          said(thought, 'r'),
+          ended(named(reasoning, 'r')),
+          started(named(message, 'm')),
+          said(text, 'm'),
+          ended(named(message, 'm')),
+          started(named(call('a'), 'fc_a')),
+          started(named(call('b'), 'fc_b')),
+          piece('fc_a', '{"a"'),
+          piece('fc_b', '{"b"'),
+          piece('fc_a', ':1}'),
+          piece('fc_b', ':1}'),
+          ended(named(whole('a'), 'fc_a')),
+          ended(named(whole('b'), 'fc_b')),
+        ],
+      ],
+      [
+        'by their order',
+        [
+          started(reasoning),
+          thought,
+          ended(reasoning),
+          started(message),
+          text,
+          ended(message),
+          started(call('a')),
+          { type: 'response.function_call_arguments.delta', delta: '{"a":1}' },
+          ended(whole('a')),
+          ended(whole('b')),
+        ],
+      ],
+      [
+        'by their ends alone',
+        [
+          ended({ ...reasoning, content: [{ type: 'reasoning_text', text: 'Hm.' }] }),
+          ended(message),
+          ended(whole('a')),
+          ended(whole('b')),
+        ],
+      ],
+    ])('tells its items %s', (_, data) => {
+      const output = [message, whole('a'), whole('b')]
+      const { events, finished } = read(openaiResponses, [...data, completed({ output })])
+      expect(contentOf(events)).toMatchObject(told)
+      expect(finished).toBe(true)
+    })
+  })
+
   test('tells reasoning once: the summary, or else the raw text', () => {
     const item = { type: 'reasoning', summary: [] }
     const summary = (index: number, delta: string): JsonObject[] => [

@@ -3,20 +3,33 @@ import { isObject } from '../../domain/json.ts'
 import { saidText } from '../answer-faults.ts'
 import { isArray } from '../fields.ts'
 
+type Kind = 'message' | 'reasoning' | 'call' | 'other'
+
 /** What we have seen of one output item. `heard` is what its deltas have said: what they left out is read at its end. */
 interface ItemState {
   heard: boolean
+  isClosed: boolean
+  /** Whether it has an id of its own, or of its call. */
+  readonly isNamed: boolean
   /** For calls: the number of the call. */
   readonly callIndex: number
   /** For reasoning: whether its text comes as summary or raw; only the first of them is told. */
   voice: 'summary' | 'raw' | undefined
 }
 
-/** Follows the output items of one answer and tells what they say. */
+/**
+ * Follows the output items of one answer and tells what they say. Some servers leave out `output_index`: their items are
+ * known by id, or else by the order in which they come.
+ */
 export class ItemReader {
   callCount = 0
-  /** By `output_index`. An item stays until the answer ends, so that its copy in the final event is not told again. */
-  readonly #items = new Map<Json | undefined, ItemState>()
+  /**
+   * By `output_index` (a number), and by `id` and `call_id` (strings) of items without one. An item stays until the answer
+   * ends, so that its copy in the final event is not told again.
+   */
+  readonly #items = new Map<number | string, ItemState>()
+  /** The item of each kind that began last. */
+  readonly #latest = new Map<Kind, ItemState>()
   #hasContent = false
 
   /** Reads any event but those of the response itself; unknown ones are passed over. */
@@ -24,17 +37,17 @@ export class ItemReader {
     const { type, delta } = event
     switch (type) {
       case 'response.output_item.added':
-        this.#open(event['output_index'], event['item'], events)
+        this.#open(indexOf(event), event['item'], events)
         break
       case 'response.output_item.done':
-        this.#close(event['output_index'], event['item'], events)
+        this.#close(indexOf(event), event['item'], events)
         break
       case 'response.output_text.delta':
-        this.#hear(event)
+        this.#hear(event, 'message')
         pushText(delta, event['logprobs'], events)
         break
       case 'response.refusal.delta':
-        this.#hear(event)
+        this.#hear(event, 'message')
         pushRefusal(delta, events)
         break
       case 'response.output_text.annotation.added':
@@ -62,16 +75,24 @@ export class ItemReader {
   /** Reads the items of a whole answer, or of a final event, that have not been told yet. */
   readOutput(output: readonly Json[], events: AnswerEvent[]): void {
     // A stream that was only partly read (the relay lane) is not read a second time.
-    if (this.#items.size > 0 || this.#hasContent) return
+    if (this.#latest.size > 0 || this.#hasContent) return
     for (let index = 0; index < output.length; index++) this.#close(index, output[index], events)
   }
 
-  #open(place: Json | undefined, item: Json | undefined, events: AnswerEvent[]): ItemState | undefined {
+  #open(index: number | undefined, item: Json | undefined, events: AnswerEvent[]): ItemState | undefined {
     if (!isObject(item)) return undefined
     const kind =
       item['type'] === 'function_call' ? 'function' : item['type'] === 'custom_tool_call' ? 'custom' : undefined
-    const state: ItemState = { heard: false, callIndex: kind === undefined ? -1 : this.callCount++, voice: undefined }
-    this.#items.set(place, state)
+    const names = index === undefined ? idsOf(item) : [index]
+    const state: ItemState = {
+      heard: false,
+      isClosed: false,
+      isNamed: names.length > 0,
+      callIndex: kind === undefined ? -1 : this.callCount++,
+      voice: undefined,
+    }
+    for (const name of names) this.#items.set(name, state)
+    this.#latest.set(kindOf(item), state)
     const { call_id: id, name, namespace } = item
     if (kind !== undefined) {
       events.push({
@@ -86,10 +107,12 @@ export class ItemReader {
     return state
   }
 
-  #close(place: Json | undefined, item: Json | undefined, events: AnswerEvent[]): void {
+  #close(index: number | undefined, item: Json | undefined, events: AnswerEvent[]): void {
     if (!isObject(item)) return
-    const state = this.#items.get(place) ?? this.#open(place, item, events)
+    const known = index === undefined ? this.#ending(item) : this.#items.get(index)
+    const state = known ?? this.#open(index, item, events)
     if (state === undefined) return
+    state.isClosed = true
     const { type } = item
     if (!state.heard) {
       if (type === 'message') readMessage(item, events)
@@ -110,21 +133,41 @@ export class ItemReader {
   }
 
   #readArguments(event: JsonObject, text: Json | undefined, events: AnswerEvent[]): void {
-    const item = this.#hear(event)
+    const item = this.#hear(event, 'call')
     const said = saidText(text)
     if (item === undefined || item.callIndex < 0 || said === '') return
     events.push({ type: 'call_arguments', index: item.callIndex, text: said })
   }
 
-  #hear(event: JsonObject): ItemState | undefined {
+  #hear(event: JsonObject, kind: Kind): ItemState | undefined {
     this.#hasContent = true
-    const item = this.#items.get(event['output_index'])
+    const index = indexOf(event)
+    const item = index === undefined ? this.#speaking(event['item_id'], kind) : this.#items.get(index)
     if (item !== undefined) item.heard = true
     return item
   }
 
+  /** Whose delta this is, where there is no index: the item with that id, or the one of its kind that began last. */
+  #speaking(id: Json | undefined, kind: Kind): ItemState | undefined {
+    return (typeof id === 'string' ? this.#items.get(id) : undefined) ?? this.#latest.get(kind)
+  }
+
+  /** Which item ends, where there is no index: the one with one of its ids, or the one of its kind that began last. */
+  #ending(item: JsonObject): ItemState | undefined {
+    const ids = idsOf(item)
+    for (const id of ids) {
+      const state = this.#items.get(id)
+      if (state !== undefined) return state
+    }
+    const kind = kindOf(item)
+    const latest = this.#latest.get(kind)
+    // Of two calls with ids of their own the one is not the other.
+    const isOther = kind === 'call' && ids.length > 0 && latest?.isNamed === true
+    return latest === undefined || latest.isClosed || isOther ? undefined : latest
+  }
+
   #think(event: JsonObject, voice: 'summary' | 'raw', text: Json | undefined, events: AnswerEvent[]): void {
-    const item = this.#hear(event)
+    const item = this.#hear(event, 'reasoning')
     const said = saidText(text)
     if (item !== undefined) {
       item.voice ??= voice
@@ -132,6 +175,19 @@ export class ItemReader {
     }
     if (said !== '') events.push({ type: 'reasoning', text: said })
   }
+}
+
+function kindOf({ type }: JsonObject): Kind {
+  if (type === 'message' || type === 'reasoning') return type
+  return type === 'function_call' || type === 'custom_tool_call' ? 'call' : 'other'
+}
+
+function indexOf({ output_index: index }: JsonObject): number | undefined {
+  return typeof index === 'number' ? index : undefined
+}
+
+function idsOf({ id, call_id: callId }: JsonObject): string[] {
+  return [id, callId].filter((one) => typeof one === 'string' && one !== '') as string[]
 }
 
 function pushText(text: Json | undefined, logprobs: Json | undefined, events: AnswerEvent[]): void {
