@@ -146,6 +146,16 @@ describe('an optional field that a backend refuses', () => {
     expect('reasoning_effort' in course.asked.at(-1)!.body).toBe(true)
   })
 
+  test('is left out together with the others that the same refusal names, with one retry', async () => {
+    const course = new Course(['openai-chat'])
+    const all = { temperature: 0.5, top_p: 0.5, seed: 1, user: 'u' }
+    const message = "This server does not support parameters: ['temperature', 'top_p', 'seed']"
+    expect(await course.ask(all, [[400, { message, type: 'invalid_request_error' }], 'answers'])).toBeUndefined()
+    expect(await course.ask(all, ['answers'])).toBeUndefined()
+    const left = course.asked.map(({ body }) => Object.keys(all).filter((field) => field in body))
+    expect(left).toEqual([Object.keys(all), ['user'], ['user']])
+  })
+
   test('is left out also where each refusal names one more, and all are learned', async () => {
     const course = new Course(['openai-chat'])
     const all = { temperature: 0.5, top_p: 0.5, seed: 1, user: 'u' }
