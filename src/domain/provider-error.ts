@@ -44,10 +44,13 @@ export function openProviderErrors(sealer: Sealer, kept: readonly SealedProvider
   })
 }
 
-/** The message in the body of a refusal, or in a stream's error event, ready to be shown; undefined where there is none. */
-export function readProviderError(body: string): string | undefined {
+/**
+ * The message in the body of a refusal, or in a stream's error event, ready to be shown; undefined where there is none.
+ * Where no message is found the body itself is one, unless it may be part of an answer.
+ */
+export function readProviderError(body: string, mayBeAnswer = false): string | undefined {
   const bounded = body.slice(0, maxBodyCharacters)
-  const message = messageIn(parseObject(bounded)) ?? messageInEvents(bounded) ?? bounded
+  const message = messageIn(parseObject(bounded)) ?? messageInEvents(bounded) ?? (mayBeAnswer ? '' : bounded)
   const masked = maskSecrets(message.slice(0, maxProviderErrorCharacters + marginCharacters))
   const line = terminalLine(masked.replaceAll(/[\r\n\t]+/g, ' '))
     .trim()
@@ -57,7 +60,8 @@ export function readProviderError(body: string): string | undefined {
 
 function messageIn(answer: unknown): string | undefined {
   if (!isObject(answer)) return undefined
-  const { error, message, detail } = answer
+  const { message, detail, response } = answer
+  const error = answer['error'] ?? (isObject(response) ? response['error'] : undefined)
   const found = isObject(error) ? (error['message'] ?? error) : (error ?? message ?? detail)
   if (found === undefined || found === null) return undefined
   return typeof found === 'string' ? found : JSON.stringify(found)

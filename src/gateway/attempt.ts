@@ -14,6 +14,8 @@ const maxRefusalBytes = 64 * 1024
 const refusalBodyMs = 2_000
 /** Text that waits here for the caller before the backend is told to pause (contract 5.6). */
 const maxHeldChars = 256 * 1024
+/** How long a backend's count of a complete answer is waited for, once its reader has all of the answer. */
+const lateUsageMs = 10_000
 /** What a stream may send before its first content (contract 5.6), comments not counted… */
 const maxEarlyBytes = 256 * 1024
 /** …nor so many repetitions of the request: the first events of a response have its instructions and tools. */
@@ -65,6 +67,8 @@ export class AttemptRun implements UpstreamListener {
   #refusal: { head: UpstreamHead; chunks: Buffer[]; length: number } | undefined
   /** What the backend said as it failed, from its first bytes on. */
   #failureBody: string | undefined
+  /** Open while the backend's count is waited for behind a complete answer. */
+  #lateUsage: PromiseWithResolvers<void> | undefined
   #sawHead = false
   #sawBody = false
   #over = false
@@ -123,9 +127,27 @@ export class AttemptRun implements UpstreamListener {
 
   /** Gives the attempt up: nothing more is read, and whoever waits for it gets `error`. */
   stop(error: Error): void {
-    if (this.#over) return
+    if (this.#over) return this.#endLateUsage()
     this.#call?.abort()
     this.#fail(error)
+  }
+
+  /**
+   * Ends a complete answer whose backend does not end its stream. Where the backend counts tokens and has not done so yet,
+   * the call goes on for 10 s: `lateUsage` says when that is over.
+   */
+  finish(): void {
+    if (this.#over || !this.lane.finished) return
+    const mayCount = this.lane.usage === undefined && this.backend.dialect.streamUsage
+    if (mayCount) this.#lateUsage = Promise.withResolvers()
+    else this.#call?.abort()
+    this.#end(this.lane.end())
+    if (mayCount) this.#timer = this.#clock.after(lateUsageMs, () => this.#endLateUsage())
+  }
+
+  /** Resolves when the lane has the usage that there is; undefined where it has it already. */
+  get lateUsage(): Promise<void> | undefined {
+    return this.#lateUsage?.promise
   }
 
   /** Lets the text go to `flow`, beginning with what was held back. */
@@ -145,9 +167,10 @@ export class AttemptRun implements UpstreamListener {
     }
   }
 
-  /** Hands over what the backend said as it failed, if it did. */
+  /** Hands over what the backend said as it failed, if it did. Of what may be an answer only an error's message is kept. */
   tellError(errors: ProviderErrors | undefined, requestId: string): void {
-    if (this.#failureBody !== undefined) errors?.note(this.backend, requestId, this.#failureBody)
+    const mayBeAnswer = this.#refusal === undefined && (this.lane.hasContent || !this.#stream)
+    if (this.#failureBody !== undefined) errors?.note(this.backend, requestId, this.#failureBody, mayBeAnswer)
     this.#failureBody = undefined
   }
 
@@ -186,7 +209,7 @@ export class AttemptRun implements UpstreamListener {
   }
 
   onData(chunk: Buffer): void {
-    if (this.#over) return
+    if (this.#over) return this.#readLate(chunk)
     this.#sawBody = true
     if (this.#refusal !== undefined) {
       this.#keepRefusal(this.#refusal, chunk)
@@ -196,18 +219,18 @@ export class AttemptRun implements UpstreamListener {
     try {
       text = this.lane.push(chunk)
     } catch (error) {
-      this.#failBefore(chunk, asError(error))
+      this.#failOn(chunk, asError(error))
       return
     }
     if (this.lane.alive) this.lastEventMs = this.#clock.monotonicMs()
     if (this.#flow !== undefined) {
       if (text !== '') this.#flow.write(text)
-      if (this.lane.fault !== undefined) this.stop(this.lane.fault)
+      if (this.lane.fault !== undefined) this.#failOn(chunk, this.lane.fault)
       return
     }
     this.#held += text
     if (this.lane.fault !== undefined) {
-      this.#failBefore(chunk, this.lane.fault)
+      this.#failOn(chunk, this.lane.fault)
       return
     }
     if (this.lane.hasContent) this.#ready()
@@ -216,7 +239,7 @@ export class AttemptRun implements UpstreamListener {
   }
 
   onEnd(): void {
-    if (this.#over) return
+    if (this.#over) return this.#endLateUsage()
     if (this.#refusal !== undefined) {
       const { head, chunks } = this.#refusal
       const body = Buffer.concat(chunks).toString('utf8')
@@ -228,6 +251,7 @@ export class AttemptRun implements UpstreamListener {
     try {
       last = this.lane.end()
     } catch (error) {
+      this.#failureBody = this.lane.faultText
       this.#fail(asError(error))
       return
     }
@@ -235,14 +259,33 @@ export class AttemptRun implements UpstreamListener {
   }
 
   onError(error: UpstreamError): void {
-    if (this.#over) return
+    if (this.#over) return this.#endLateUsage()
     this.#fail(error)
   }
 
-  /** A chunk that is an error, or cannot be read. Before content its text is kept for the owner of the backend. */
-  #failBefore(chunk: Buffer, error: Error): void {
-    if (this.#flow === undefined) this.#failureBody = chunk.toString('utf8')
+  /** A chunk that is an error, or cannot be read. What it says is kept for the owner of the backend. */
+  #failOn(chunk: Buffer, error: Error): void {
+    this.#failureBody = this.lane.faultText ?? (this.lane.hasContent ? undefined : chunk.toString('utf8'))
     this.stop(error)
+  }
+
+  /** The answer is complete and on its way: only its usage matters. */
+  #readLate(chunk: Buffer): void {
+    if (this.#lateUsage === undefined) return
+    try {
+      this.lane.push(chunk)
+    } catch {
+      // What follows a complete answer cannot break it.
+      this.#endLateUsage()
+    }
+    if (this.lane.usage?.source === 'counted') this.#endLateUsage()
+  }
+
+  #endLateUsage(): void {
+    if (this.#lateUsage === undefined) return
+    this.#timer?.cancel()
+    this.#call?.abort()
+    this.#lateUsage.resolve()
   }
 
   #end(last: string | Buffer): void {

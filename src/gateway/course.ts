@@ -106,7 +106,7 @@ export class Course {
   }
 
   async #stream(run: AttemptRun): Promise<RequestOutcome> {
-    const { sink, units, keeping, fused, admission } = this.#of
+    const { sink, units, keeping, fused, admission, request } = this.#of
     const { clock, commits } = this.#parts
     const { keepAliveMs } = fused ?? this.#parts
     const written = admission.durable()
@@ -115,8 +115,12 @@ export class Course {
     const { promise: delivered, resolve } = Promise.withResolvers<DeliveryEnd>()
     this.#sendFirst(() => run.flowTo(keptFlow(run, new Delivery(run, sink, clock, keepAliveMs, resolve), keeping)))
     const errorCode = this.#finishStream(run, await delivered)
+    const totalMs = this.#elapsedMs()
+    run.tellError(this.#parts.providerErrors, request.id)
     if (fused !== undefined) await fused.end()
-    const outcome = this.#outcome(units, errorCode)
+    // The caller has the whole answer; only its record waits.
+    await run.lateUsage
+    const outcome = { ...this.#outcome(units, errorCode), totalMs: Math.round(totalMs) }
     this.#settle(outcome, 'done')
     return outcome
   }

@@ -5,7 +5,7 @@ import type { AnswerSink } from './ports.ts'
 
 /** A caller that takes nothing for this long is given up. */
 const slowReaderMs = 60_000
-/** After its terminal event a backend has this long to close its stream; usage may still come. */
+/** After its terminal event a backend has this long to close its stream before the caller's is ended. */
 const afterTerminalMs = 1_000
 /** A look that is later than this shows that the process was paused: nobody could be heard meanwhile. */
 const pauseFromMs = 1_000
@@ -86,7 +86,7 @@ export class Delivery implements Flow {
         return this.#run.stop(new UpstreamError('cancelled'))
       }
     } else if (nowMs - this.#run.lastEventMs >= silentMs) {
-      return this.#run.stop(new UpstreamError('timeout'))
+      return this.#run.lane.finished ? this.#run.finish() : this.#run.stop(new UpstreamError('timeout'))
     } else {
       const quietMs = nowMs - Math.max(this.#lastWriteMs, this.#run.lastEventMs)
       if (quietMs >= this.#keepAliveMs) this.#keepAlive(nowMs)

@@ -13,6 +13,7 @@ export class FusedLane implements Lane {
   readonly alive = true
   readonly waiting = 0
   readonly fault = undefined
+  readonly faultText = undefined
   usage: Usage | undefined
   #characters = 0
   #unwritten: AnswerEvent[] = []

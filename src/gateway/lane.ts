@@ -3,6 +3,9 @@ import type { AnswerContext, Format, ProviderFormat, StreamFailure } from '../fo
 import type { RelayRules } from '../formats/relay.ts'
 import type { Backend } from './ports.ts'
 
+/** As much of a fault's text as is kept. */
+export const maxFaultCharacters = 64 * 1024
+
 /**
  * The way of one answer from a backend's bytes to the caller's (architecture 5.3). Whatever a lane returns consists of
  * whole events and is written in one piece. It throws UpstreamError for an answer that is an error or not an answer.
@@ -24,6 +27,8 @@ export interface Lane {
   readonly waiting: number
   /** What ended the answer in the midst of the last `push`, once its text is written. */
   readonly fault: Error | undefined
+  /** The beginning of the event, or of the whole answer, that `push` or `end` could not take, as its backend sent it. */
+  readonly faultText: string | undefined
   /** What the backend counted; absent where it did not. */
   readonly usage: Usage | undefined
   /** A rough count of the answer's tokens so far, for where the backend does not count. */

@@ -123,7 +123,10 @@ class MemberCall implements Disposable {
       logConfigurationFault(parts.log, { backend: backend.id, requestId: context.requestId }, error)
       throw error
     }
-    events.flowFrom(run, (error) => this.#record(error))
+    events.flowFrom(run, (error) => {
+      run.tellError(parts.providerErrors, context.requestId)
+      this.#record(error)
+    })
   }
 
   /** Each attempt is recorded once. */

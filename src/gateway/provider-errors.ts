@@ -25,6 +25,7 @@ interface Waiting {
   readonly backend: Backend
   readonly requestId: string
   readonly body: string
+  readonly mayBeAnswer: boolean
   readonly atMs: number
 }
 
@@ -41,12 +42,15 @@ export class ProviderErrors {
     this.#mintId = idMinter('per_', () => parts.clock.nowMs(), parts.random)
   }
 
-  /** Takes the body of a backend's failure. Costs next to nothing here: the text is read and sealed later. */
-  note(backend: Backend, requestId: string, body: string): void {
+  /**
+   * Takes the body of a backend's failure; of one that may be part of an answer only an error's message is kept. Costs next
+   * to nothing here: the text is read and sealed later.
+   */
+  note(backend: Backend, requestId: string, body: string, mayBeAnswer: boolean): void {
     const count = this.#perBackend.get(backend.id) ?? 0
     if (this.#waiting.length >= maxWaiting || count >= maxOfBackend) return
     this.#perBackend.set(backend.id, count + 1)
-    this.#waiting.push({ backend, requestId, body, atMs: this.#parts.clock.nowMs() })
+    this.#waiting.push({ backend, requestId, body, mayBeAnswer, atMs: this.#parts.clock.nowMs() })
     this.#timer ??= this.#parts.clock.after(flushMs, () => void this.flush())
   }
 
@@ -66,8 +70,8 @@ export class ProviderErrors {
     }
   }
 
-  #seal({ backend, requestId, body, atMs }: Waiting): SealedProviderError[] {
-    const text = readProviderError(body)
+  #seal({ backend, requestId, body, mayBeAnswer, atMs }: Waiting): SealedProviderError[] {
+    const text = readProviderError(body, mayBeAnswer)
     if (text === undefined) return []
     const accountId = backend.owner ?? null
     const sealed = this.#parts.sealer.seal(providerErrorBinding(accountId, requestId), text)

@@ -11,7 +11,7 @@ import { restateEvent } from '../formats/restate.ts'
 import { maxEventBytes, SseReader } from '../formats/sse.ts'
 import { TextPieces } from '../formats/text-pieces.ts'
 import { EventShapes, modelMember } from './event-shapes.ts'
-import type { Lane } from './lane.ts'
+import { maxFaultCharacters, type Lane } from './lane.ts'
 
 /** A streamed token takes about this many characters with all that a format puts around it. */
 const relayedCharsPerToken = 220
@@ -30,6 +30,7 @@ export class RelayLane implements Lane {
   hasContent = false
   alive = false
   fault: Error | undefined
+  faultText: string | undefined
   usage: Usage | undefined
   #outputChars = 0
   readonly #rules: RelayRules
@@ -102,9 +103,10 @@ export class RelayLane implements Lane {
   }
 
   end(): string {
-    const rest = this.#rest.take()
+    // Behind a complete answer its usage may still come.
+    const rest = this.finished ? '' : this.#rest.take()
     // Some endpoints leave out the empty line behind their last event.
-    const last = this.finished || rest === '' ? '' : this.#readEvents(`${rest}${rest.endsWith('\n') ? '\n' : '\n\n'}`)
+    const last = rest === '' ? '' : this.#readEvents(`${rest}${rest.endsWith('\n') ? '\n' : '\n\n'}`)
     if (!this.finished) throw this.fault ?? new UpstreamError('broken')
     return last + this.#stream.ending
   }
@@ -169,6 +171,7 @@ export class RelayLane implements Lane {
       } catch (error) {
         // After a complete answer it does not matter any more.
         if (!this.finished) {
+          this.faultText = Buffer.from(events.slice(from, end).slice(0, maxFaultCharacters), 'latin1').toString('utf8')
           if (!hadContent) throw error
           // What was said before the fault is still passed on.
           this.fault = asError(error)

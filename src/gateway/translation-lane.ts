@@ -6,7 +6,7 @@ import { readSse } from '../formats/error-event.ts'
 import { sealEvent } from '../formats/sealed.ts'
 import { SseReader, type SseEvent } from '../formats/sse.ts'
 import { charsPerToken, estimateUsage } from './estimate-tokens.ts'
-import type { Lane } from './lane.ts'
+import { maxFaultCharacters, type Lane } from './lane.ts'
 
 /** Turns a stream of one format into a stream of another, event by event. */
 export class TranslationLane implements Lane {
@@ -14,6 +14,7 @@ export class TranslationLane implements Lane {
   hasContent = false
   alive = false
   fault: Error | undefined
+  faultText: string | undefined
   usage: Usage | undefined
   #outputChars = 0
   /** A fault after what looked like the end. It counts once content follows: then that was not the end. */
@@ -93,6 +94,7 @@ export class TranslationLane implements Lane {
         if (this.#faultBehind !== undefined && events.some(isContent)) throw this.#faultBehind
         all.push(...this.#marked(events))
       } catch (error) {
+        if (!this.finished) this.faultText = Buffer.from(arrived.data.slice(0, maxFaultCharacters)).toString()
         // Nothing of this was written yet: another backend can go on with the same writer.
         if (!hadContent && !this.finished) throw error
         if (this.finished && error !== this.#faultBehind) {

@@ -4,7 +4,7 @@ import { parseAnswer } from '../formats/answer-faults.ts'
 import { shownModel, type StreamFailure } from '../formats/format.ts'
 import { restate } from '../formats/restate.ts'
 import { mayBeSealed, sealEvent, sealText } from '../formats/sealed.ts'
-import type { Lane, LaneChoice } from './lane.ts'
+import { maxFaultCharacters, type Lane, type LaneChoice } from './lane.ts'
 import { charsPerToken, estimateUsage } from './estimate-tokens.ts'
 
 /** A whole answer may not be longer than this. */
@@ -18,6 +18,7 @@ export class WholeLane implements Lane {
   alive = true
   readonly waiting = 0
   readonly fault = undefined
+  faultText: string | undefined
   usage: Usage | undefined
   #outputChars = 0
   readonly #choice: LaneChoice
@@ -41,6 +42,23 @@ export class WholeLane implements Lane {
 
   end(): Buffer {
     const bytes = withoutMark(this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks))
+    try {
+      return this.#write(bytes)
+    } catch (error) {
+      this.faultText = bytes.toString('utf8', 0, maxFaultCharacters)
+      throw error
+    }
+  }
+
+  keepAlive(): undefined {
+    return undefined
+  }
+
+  failure(_failure: StreamFailure): string {
+    return ''
+  }
+
+  #write(bytes: Buffer): Buffer {
     const { client, context, backend, backendFormat, relay } = this.#choice
     const body = parseAnswer(bytes.toString('utf8'))
     const events = backendFormat.readAnswer().readWhole(body)
@@ -64,14 +82,6 @@ export class WholeLane implements Lane {
       marked.push({ type: 'usage', usage: this.usage })
     }
     return Buffer.from(JSON.stringify(client.writeAnswer(context).writeWhole(marked)))
-  }
-
-  keepAlive(): undefined {
-    return undefined
-  }
-
-  failure(_failure: StreamFailure): string {
-    return ''
   }
 
   #note(event: AnswerEvent): void {

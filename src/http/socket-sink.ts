@@ -31,6 +31,7 @@ export class SocketSink implements AnswerSink {
   /** Goes into the first message only: what would be its headers. */
   #headers = ''
   #isOver = false
+  readonly #over = Promise.withResolvers<void>()
   #gone: (() => void) | undefined
   #drained: (() => void) | undefined
 
@@ -40,6 +41,11 @@ export class SocketSink implements AnswerSink {
     this.#requestId = requestId
     this.#nowMs = nowMs
     this.#onEnding = onEnding
+  }
+
+  /** Resolves when the answer has been sent, or nothing more can be. */
+  get over(): Promise<void> {
+    return this.#over.promise
   }
 
   /** The caller's own name for this answer. */
@@ -106,6 +112,7 @@ export class SocketSink implements AnswerSink {
   /** Lets go of the connection: the answer is over, whatever came of it. */
   finish(): void {
     this.#isOver = true
+    this.#over.resolve()
     this.#gone = undefined
     if (this.#drained !== undefined) this.#end.raw.off('drain', this.#drained)
   }

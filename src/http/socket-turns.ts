@@ -117,10 +117,12 @@ export class SocketTurns {
     } else {
       const release = intake.answer(principal.accountId, asked.bytes.length)
       this.#answering += 1
-      await gateway.answer(principal, asked, sink).finally(() => {
+      const answered = gateway.answer(principal, asked, sink).finally(() => {
         this.#answering -= 1
         release()
       })
+      // Once the answer is sent, the next message does not wait for its record.
+      await Promise.race([answered, sink.over])
     }
     const { response } = ending
     // What is stored is found where it is stored, and is told from there.

@@ -32,6 +32,70 @@ function ask(gateway: FakeGateway, body: object = { stream: true }): Promise<{ e
   return settled().then(() => ({ ended }))
 }
 
+describe('a complete answer whose backend does not end its stream', () => {
+  const reason = `${chunk({ content: 'Hello' })}${chunk({}, 'stop')}`
+  const usage = 'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":5}}\n\n'
+  const counted = { inputTokens: 3, outputTokens: 5, source: 'counted' }
+
+  test.each([
+    ['relayed', 'openai-chat', { messages, stream: true }, '[DONE]'],
+    ['translated', 'openai-responses', { input: 'Hi', stream: true }, 'response.completed'],
+    ['translated', 'anthropic-messages', { messages, max_tokens: 9, stream: true }, 'message_stop'],
+  ] as const)(
+    'is ended for its caller after a second; its record waits for the usage (%s %s)',
+    async (_, format, body, end) => {
+      const gateway = new FakeGateway(['openai-chat'])
+      const ended = gateway.answer(format, body)
+      await settled()
+      const [backend] = gateway.backends
+      backend!.head()
+      backend!.say(reason)
+      await gateway.clock.advance(1_100)
+      expect(gateway.sink.text).toContain(end)
+      const { text } = gateway.sink
+      expect(gateway.settled).toEqual([])
+      await gateway.clock.advance(4_000)
+      backend!.say(usage.slice(0, 20))
+      backend!.say(usage.slice(20))
+      await ended
+      expect(gateway.settled).toMatchObject([{ outcome: { usage: counted, charged: 1 }, delivery: 'done' }])
+      expect(gateway.settled[0]!.outcome.totalMs).toBeLessThan(2_000)
+      expect(gateway.settled[0]!.outcome.errorCode).toBeUndefined()
+      expect(gateway.sink.text).toBe(text)
+    },
+  )
+
+  test.each(['silence', 'the end', 'a fault'])('is recorded with an estimate after %s', async (what) => {
+    const gateway = new FakeGateway(['openai-chat'])
+    const { ended } = await ask(gateway)
+    const [backend] = gateway.backends
+    backend!.head()
+    backend!.say(reason)
+    await gateway.clock.advance(1_100)
+    if (what === 'the end') backend!.end()
+    else if (what === 'a fault') backend!.listener.onError(new UpstreamError('reset'))
+    else await gateway.clock.advance(9_500)
+    expect(gateway.settled).toEqual([])
+    await gateway.clock.advance(1_000)
+    await ended
+    const [{ outcome }] = gateway.settled as [(typeof gateway.settled)[0]]
+    expect(outcome).toMatchObject({ usage: { source: 'estimated' }, charged: 1 })
+    expect(outcome.errorCode).toBeUndefined()
+    expect(gateway.clock.waiting).toBe(0)
+  })
+
+  test('that has counted already is over at once', async () => {
+    const gateway = new FakeGateway(['openai-chat'])
+    const { ended } = await ask(gateway)
+    const [backend] = gateway.backends
+    backend!.head()
+    backend!.say(`${reason}${usage}`)
+    await gateway.clock.advance(1_100)
+    await ended
+    expect(gateway.settled).toMatchObject([{ outcome: { usage: counted } }])
+  })
+})
+
 describe('what was not recorded is not answered', () => {
   test('a stream that was complete before its mark failed is dropped and not charged', async () => {
     const gateway = new FakeGateway(['openai-chat'])

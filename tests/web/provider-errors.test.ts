@@ -16,7 +16,8 @@ const leaked = 'sk-proj-abc123def456ghi789jkl012'
 let service: Service
 let visitor: Visitor
 let server: Server
-let answer: { readonly status: number; readonly type: string; readonly body: string }
+/** `rest` follows the body a little later. */
+let answer: { readonly status: number; readonly type: string; readonly body: string; readonly rest?: string }
 
 beforeEach(async () => {
   answer = {
@@ -27,7 +28,11 @@ beforeEach(async () => {
   server = createServer((request, response) => {
     request.resume().on('end', () => {
       response.writeHead(answer.status, { 'content-type': answer.type })
-      response.end(answer.body)
+      if (answer.rest === undefined) response.end(answer.body)
+      else {
+        response.write(answer.body)
+        setTimeout(() => response.end(answer.rest), 150)
+      }
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -99,6 +104,33 @@ test('an error event before content is kept too', async () => {
   await response.text()
   await expect.poll(async () => (await kept(id, service.account.id)).length).toBe(1)
   expect(await (await visitor.get(`/activity/${id}`)).text()).toContain(reason)
+})
+
+test.each([
+  ['an error event', `data: {"error":{"message":"${reason}"}}\n\n`],
+  ['an event that is named error', `event: error\ndata: {"detail":"${reason}"}\n\n`],
+])('%s after content is kept, and no word of the answer', async (_, last) => {
+  const content = 'data: {"id":"c","choices":[{"index":0,"delta":{"content":"words of the answer"}}]}\n\n'
+  answer = { status: 200, type: 'text/event-stream', body: content, rest: `${content}${last}` }
+  const response = await service.chat({ stream: true })
+  const id = response.headers.get('x-request-id') ?? ''
+  const text = await response.text()
+  expect(text).toContain('words of the answer')
+  expect(text).not.toContain(reason)
+  await expect.poll(async () => (await kept(id, service.account.id)).length).toBe(1)
+  const page = await (await visitor.get(`/activity/${id}`)).text()
+  expect(page).toContain(reason)
+  expect(page).not.toContain('words of the answer')
+})
+
+test('what breaks an answer and is no error is not kept: it may be a part of the answer', async () => {
+  const content = 'data: {"id":"c","choices":[{"index":0,"delta":{"content":"words of the answer"}}]}\n\n'
+  answer = { status: 200, type: 'text/event-stream', body: content, rest: `${content.slice(0, -20)}\n\n` }
+  const response = await service.chat({ stream: true })
+  const id = response.headers.get('x-request-id') ?? ''
+  expect(await response.text()).toContain('error')
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  expect(await kept(id, service.account.id)).toEqual([])
 })
 
 test('errors of the backends of the configuration belong to the operator', async () => {
