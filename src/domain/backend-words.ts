@@ -16,12 +16,14 @@ export interface BackendWords {
 const leastFailures = 5
 const oftenShare = 0.2
 
-const openNotes: Readonly<Record<OpenReason, string>> = {
+/** Why a backend is not asked, for everybody. */
+export const openNotes: Readonly<Record<OpenReason, string>> = {
   credentials: 'its provider rejects the credential',
   rate: 'its provider limits our rate',
   failing: 'it fails too often',
 }
-const heldNote = 'taken out of use by the operator for a while'
+/** What operators did where a backend is kept out. */
+export const heldNote = 'taken out of use by the operator for a while'
 
 /** The one place that turns the state of a backend into a color and words. `hour`: how it answered in the last hour. */
 export function describeBackend(

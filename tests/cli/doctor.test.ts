@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { announceRunning } from '../../src/cli/running-file.ts'
+import { heldNote, openNotes } from '../../src/domain/backend-words.ts'
 import { linksFor } from '../../src/domain/links.ts'
 import { mintKey } from '../../src/domain/keys.ts'
 import { systemRandom } from '../../src/domain/random.ts'
@@ -429,7 +430,7 @@ describe('what stands behind', () => {
     expect(await found(failing.baseUrl)).toMatchObject([
       {
         code: 'cooling',
-        what: 'the one provider of svc-router/frontier failed lately or was taken out by an operator, and is left alone for a while',
+        what: `the one backend of svc-router/frontier is not asked: ${openNotes.failing}, ${openNotes.rate}, or it is ${heldNote}`,
       },
     ])
   })
@@ -437,7 +438,8 @@ describe('what stands behind', () => {
   test('rejects the credential', async () => {
     failing.providers[0]!.script([{ do: 'status', status: 401, repeat: true }])
     await (await failing.chat()).text()
-    expect(await found(failing.baseUrl)).toMatchObject([{ code: 'credentials' }])
+    const what = `the one backend of svc-router/frontier is not asked: ${openNotes.credentials}`
+    expect(await found(failing.baseUrl)).toMatchObject([{ code: 'credentials', what }])
   })
 
   test.each([

@@ -1,8 +1,11 @@
+import { describeBackend, heldNote, openNotes } from '../../domain/backend-words.ts'
 import { fusionId, nearest } from '../../domain/profiles.ts'
 import type { Answer } from './ask.ts'
 import type { Finding, Telling } from './finding.ts'
 import type { Sight, Subject } from './look.ts'
 import { jsonOf, listOf, numberOf, shown, standingOf, type Standing } from './read-answer.ts'
+
+const notAsked = describeBackend({ state: 'open', reason: 'failing', isTroubled: false }).words
 
 /** What the account may not have, has used up or has not connected, from the signals of `GET /v1/models`. */
 export function findAccount(subject: Subject, sight: Sight, telling: Telling): Finding[] {
@@ -77,16 +80,18 @@ function findUpstream({ model }: Subject, models: Answer, { command, isOwn }: Te
   if (standing.connected === 0)
     return { code: 'no_provider', what: `no provider is connected for ${model}`, fix: connectOne, blocks: true }
   if (standing.usable > 0) return findFailing(model, standing, { command, isOwn })
-  const all = standing.connected === 1 ? 'the one provider' : `all ${standing.connected} providers`
+  const who = standing.connected === 1 ? 'the one backend' : `each of the ${standing.connected} backends`
   const test = isOwn ? command('upstream test') : 'see the status page of the service, and try again in a minute'
   if (standing.rejected === standing.connected)
-    return { code: 'credentials', what: `${all} of ${model} rejected the provider credential`, fix: test, blocks: true }
-  return {
-    code: 'cooling',
-    what: `${all} of ${model} failed lately or ${standing.connected === 1 ? 'was' : 'were'} taken out by an operator, and ${standing.connected === 1 ? 'is' : 'are'} left alone for a while`,
-    fix: test,
-    blocks: true,
-  }
+    return {
+      code: 'credentials',
+      what: `${who} of ${model} is ${notAsked}: ${openNotes.credentials}`,
+      fix: test,
+      blocks: true,
+    }
+  // Which of these it is only operators may know.
+  const why = `${openNotes.failing}, ${openNotes.rate}, or it is ${heldNote}`
+  return { code: 'cooling', what: `${who} of ${model} is ${notAsked}: ${why}`, fix: test, blocks: true }
 }
 
 /** Providers that are connected and failed lately: what happened is known, whatever they would answer now. */
@@ -100,7 +105,7 @@ function findFailing(
   const who = connected === 1 ? 'the only provider' : `${broken} of ${connected} providers`
   return {
     code: 'failing',
-    what: `${who} of ${model} failed the last request${connected - usable > 0 ? ' or cannot be used now' : ''}`,
+    what: `${who} of ${model} failed the last request${connected - usable > 0 ? ` or ${connected === 1 ? 'is' : 'are'} ${notAsked}` : ''}`,
     fix: isOwn
       ? `see why: ${command('requests')}, and test them: ${command('upstream test')}`
       : 'try again; if it goes on, see the status page of the service',
