@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
+import { promisify, stripVTControlCharacters } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { documentedBlocks } from '../clients/docs.ts'
 import { install, pythonEnvironment } from '../installing.ts'
@@ -70,6 +70,46 @@ const go =
     return output('go', ['run', '.'], folder)
   }
 
+/** With that Maven artifact. */
+const java =
+  (artifact: string): Runner =>
+  async (code) => {
+    const [groupId, artifactId, version] = artifact.split(':')
+    const folder = join(cache, artifactId!)
+    mkdirSync(join(folder, 'src', 'main', 'java'), { recursive: true })
+    writeFileSync(join(folder, 'src', 'main', 'java', 'Hello.java'), code)
+    const dependency = `<groupId>${groupId}</groupId><artifactId>${artifactId}</artifactId><version>${version}</version>`
+    writeFileSync(
+      join(folder, 'pom.xml'),
+      `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>hello</groupId><artifactId>hello</artifactId><version>1</version>
+<properties><maven.compiler.source>17</maven.compiler.source><maven.compiler.target>17</maven.compiler.target></properties>
+<dependencies><dependency>${dependency}</dependency></dependencies></project>`,
+    )
+    const goals = ['compile', 'org.codehaus.mojo:exec-maven-plugin:3.6.4:java', '-Dexec.mainClass=Hello']
+    // Maven resets colors before anything else.
+    return stripVTControlCharacters(await output('mvn', ['--batch-mode', '--quiet', ...goals], folder))
+  }
+
+/** With these crates, as lines of Cargo.toml. The first time compiles them, for some minutes. */
+const rust =
+  (...crates: readonly string[]): Runner =>
+  (code) => {
+    const folder = join(cache, 'rust')
+    mkdirSync(join(folder, 'src'), { recursive: true })
+    writeFileSync(join(folder, 'src', 'main.rs'), code)
+    const manifest = [
+      '[package]',
+      'name = "hello"',
+      'version = "1.0.0"',
+      'edition = "2024"',
+      '[dependencies]',
+      ...crates,
+    ].join('\n')
+    writeFileSync(join(folder, 'Cargo.toml'), manifest)
+    return output('cargo', ['run', '--quiet'], folder)
+  }
+
 const programs: readonly (readonly [heading: string, language: string, run: Runner])[] = [
   ['OpenAI Agents SDK for Python', 'python', python('agents')],
   ['OpenAI Agents SDK for JavaScript', 'js', javascript('@openai/agents', '0.20.0')],
@@ -79,6 +119,16 @@ const programs: readonly (readonly [heading: string, language: string, run: Runn
   ['Pydantic AI', 'python', python('agents')],
   ['LiteLLM and libraries on top of it', 'python', python('litellm')],
   ['Go', 'go', go('github.com/openai/openai-go/v3', 'v3.96.0')],
+  ['Java', 'java', java('com.openai:openai-java:4.101.0')],
+  ['LangChain4j', 'java', java('dev.langchain4j:langchain4j-open-ai:1.19.0')],
+  [
+    'Rust',
+    'rust',
+    rust(
+      'async-openai = { version = "=0.43.0", features = ["chat-completion"] }',
+      'tokio = { version = "1", features = ["macros", "rt-multi-thread"] }',
+    ),
+  ],
 ]
 
 test.each(programs)(
