@@ -28,12 +28,18 @@ function environment(): NodeJS.ProcessEnv {
   return { ...process.env, SVC_ROUTER_BASE_URL: service.baseUrl, SVC_ROUTER_API_KEY: service.key }
 }
 
-const scripts = ['OpenAI SDK for JavaScript', 'AI SDK', 'WebSockets', 'Anthropic SDK for JavaScript'].flatMap(
-  (heading) => documentedBlocks(heading, 'js').map((code, index) => ({ name: `${heading}, ${index + 1}`, code })),
+const scripts = [
+  'OpenAI SDK for JavaScript',
+  'AI SDK',
+  'Conversations',
+  'WebSockets',
+  'Anthropic SDK for JavaScript',
+].flatMap((heading) =>
+  documentedBlocks(heading, 'js').map((code, index) => ({ name: `${heading}, ${index + 1}`, code })),
 )
 
-test('the page has six programs and two commands to try', () => {
-  expect(scripts).toHaveLength(6)
+test('the page has seven programs and two commands to try', () => {
+  expect(scripts).toHaveLength(7)
   expect(documentedBlocks('curl', 'sh')).toHaveLength(2)
 })
 
