@@ -82,7 +82,10 @@ test('a named model that is unavailable now is left out, and only a name that no
   for (const provider of service!.providers) provider.script([rejected])
   for (let round = 0; round < 3; round += 1) await (await service!.chat({ model })).text()
   const last = await service!.chat({ model })
-  expect([401, 502, 503]).toContain(last.status)
+  expect([last.status, ((await last.json()) as { error: { code: string } }).error.code]).toEqual([
+    502,
+    'upstream_credentials_rejected',
+  ])
 })
 
 test("what is said of a model counts for an account's own provider too", async () => {
