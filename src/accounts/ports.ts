@@ -12,6 +12,7 @@ import type {
   ManagedStep,
   ResaleControl,
 } from '../domain/managed-access.ts'
+import type { RefusedHour, RefusedCount, RefusedSelection } from '../domain/refused-requests.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { Ticket } from '../domain/tickets.ts'
 
@@ -261,6 +262,14 @@ export interface ActivityStore {
   /** Newest first. Of what the time and the cursor leave, the newest `among` are looked through at most. */
   listActivity(accountId: string, selection: ActivitySelection, among: number): Promise<readonly RequestRecord[]>
   findActivity(accountId: string, requestId: string): Promise<RequestRecord | undefined>
+  /** Added up by account and error, the latest first. */
+  sumRefused(selection: RefusedSelection): Promise<readonly RefusedCount[]>
+  /** Hour by hour, the latest first; those before `before` where it is given. */
+  listRefusedHours(
+    accountId: string,
+    before: Pick<RefusedHour, 'hourMs' | 'code'> | undefined,
+    limit: number,
+  ): Promise<readonly RefusedHour[]>
 }
 
 /** What is kept of an account beside what its own pages show, and the end of all of it. */

@@ -112,6 +112,8 @@ export function deleteAccount(
     for (const table of ownTables) await transaction.deleteFrom(table).where('account_id', '=', accountId).execute()
     await giveUpBilling(transaction, accountId, nowMs)
     await transaction.deleteFrom('accounts').where('id', '=', accountId).execute()
+    // Last: whoever was adding to these held the account until now, and finds none from here on.
+    await transaction.deleteFrom('refused_requests').where('account_id', '=', accountId).execute()
     return true
   })
 }

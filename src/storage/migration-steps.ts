@@ -4,6 +4,7 @@ import { conversationsMigration } from './migration-conversations.ts'
 import { incidentsMigration } from './migration-incidents.ts'
 import { operatorsMigration } from './migration-operators.ts'
 import { providerErrorsMigration } from './migration-provider-errors.ts'
+import { refusedRequestsMigration } from './migration-refused-requests.ts'
 import { storedBytesMigration } from './migration-stored-bytes.ts'
 
 /** One step of the schema. Never changed once it is released: what was applied is checked by its checksum. */
@@ -293,4 +294,5 @@ export const migrations: readonly Migration[] = [
   storedBytesMigration,
   { name: '017-passed-by', statements: [`alter table requests add column passed_by text`] },
   conversationsMigration,
+  refusedRequestsMigration,
 ]

@@ -12,12 +12,18 @@ export interface RequestSweepOptions {
   readonly onFailed: (error: unknown) => void
 }
 
-/** Deletes the records of requests that are older than they are kept, for as long as it runs; gives what ends it. */
+/**
+ * Deletes the records of requests that are older than they are kept, and the counts of refused requests of their time, for
+ * as long as it runs; gives what ends it.
+ */
 export function startRequestSweep(
-  store: Pick<Store, 'deleteRequestsBefore'>,
+  store: Pick<Store, 'deleteRequestsBefore' | 'deleteRefusedBefore'>,
   { retentionMs, clock, onFailed }: RequestSweepOptions,
 ): () => void {
-  const deleteOld = (nowMs: number, rows: number): Promise<number> =>
-    store.deleteRequestsBefore(nowMs - retentionMs, rows)
+  const deleteOld = async (nowMs: number, rows: number): Promise<number> => {
+    const beforeMs = nowMs - retentionMs
+    const records = await store.deleteRequestsBefore(beforeMs, rows)
+    return Math.max(records, await store.deleteRefusedBefore(beforeMs, rows))
+  }
   return startSweep({ deleteOld, chunkRows, clock, onFailed })
 }

@@ -33,6 +33,7 @@ export interface Tables extends IdentityTables {
   tickets: TicketRow
   backend_controls: BackendControlRow
   provider_errors: ProviderErrorRow
+  refused_requests: RefusedRequestsRow
   migrations: MigrationRow
 }
 
@@ -232,6 +233,17 @@ export interface ManagedRequestRow {
   state: string
   created_at_ms: number
   decided_at_ms: number | null
+}
+
+/** One for each account, hour, and error. */
+export interface RefusedRequestsRow {
+  account_id: string
+  hour_ms: number
+  code: string
+  requests: number
+  last_request_id: string
+  last_key_id: string
+  last_at_ms: number
 }
 
 interface MigrationRow {

@@ -13,6 +13,7 @@ import type { AccountSearchStore, OperatorStore } from '../accounts/operator-por
 import type { SupportStore } from '../accounts/support-ports.ts'
 import type { StatusStore } from '../accounts/status-ports.ts'
 import type { SealedProviderError } from '../domain/provider-error.ts'
+import type { RefusedHour } from '../domain/refused-requests.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { KeyStore } from '../gateway/ports.ts'
 import { searchAccounts } from './account-search.ts'
@@ -53,6 +54,7 @@ import { addSession, findSession, listSessions, removeSession, removeSessions, t
 import { addTicket, closeTicket, countTickets, findTicket, listTickets } from './tickets.ts'
 import { addUptime, listUptime } from './uptime.ts'
 import { addProviderErrors, deleteProviderErrorsBefore, listProviderErrors } from './provider-errors.ts'
+import { addRefused, deleteRefusedBefore, listRefusedHours, sumRefused } from './refused-requests.ts'
 import { addUpstream, listUpstreams, removeUpstream } from './upstreams.ts'
 
 /** Reads of what the ledger wrote, and its retention. */
@@ -65,6 +67,8 @@ interface RequestStore {
   addProviderErrors(errors: readonly SealedProviderError[]): Promise<void>
   listProviderErrors(requestId: string, accountId: string | null): Promise<readonly SealedProviderError[]>
   deleteProviderErrorsBefore(timeMs: number, limit: number): Promise<number>
+  addRefused(hours: readonly RefusedHour[]): Promise<void>
+  deleteRefusedBefore(timeMs: number, limit: number): Promise<number>
 }
 
 /** Everything that is kept, on either engine. `close` ends the database that it was made from. */
@@ -155,6 +159,10 @@ export function createStore(db: Kysely<Tables>): Store {
     addProviderErrors: (errors) => addProviderErrors(db, errors),
     listProviderErrors: (requestId, accountId) => listProviderErrors(db, requestId, accountId),
     deleteProviderErrorsBefore: (timeMs, limit) => deleteProviderErrorsBefore(db, timeMs, limit),
+    addRefused: (hours) => addRefused(db, hours),
+    sumRefused: (selection) => sumRefused(db, selection),
+    listRefusedHours: (accountId, before, limit) => listRefusedHours(db, accountId, before, limit),
+    deleteRefusedBefore: (timeMs, limit) => deleteRefusedBefore(db, timeMs, limit),
     addUpUsage: (accountId, fromMs, untilMs, maxPerDay) => addUpUsage(db, accountId, fromMs, untilMs, maxPerDay),
     listActivity: (accountId, selection, among) => listActivity(db, accountId, selection, among),
     findActivity: (accountId, requestId) => findActivity(db, accountId, requestId),

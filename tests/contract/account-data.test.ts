@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { noLimits } from '../../src/domain/key-limits.ts'
 import { deleteAccount } from '../../src/accounts/delete-account.ts'
 import type { AuditRecord } from '../../src/domain/audit.ts'
+import type { RefusedHour } from '../../src/domain/refused-requests.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import { createConversationStore } from '../../src/storage/conversation-store.ts'
 import { createResponseStore } from '../../src/storage/response-store.ts'
@@ -33,6 +34,12 @@ function answeredRow(id: string, changes: Partial<RequestRow> = {}): RequestRow 
   })
 }
 
+/** One refused request of noon. */
+function refusedHour(changes: Partial<RefusedHour> = {}): RefusedHour {
+  const last = { lastRequestId: 'req_1', lastKeyId: 'key_1', lastAtMs: noonMs + 1 }
+  return { accountId: 'acc_1', code: 'invalid_json', hourMs: noonMs, requests: 1, ...last, ...changes }
+}
+
 /** Where a table says whose row it is. */
 const owned = [
   'accounts',
@@ -49,6 +56,7 @@ const owned = [
   'managed_requests',
   'upgrade_requests',
   'tickets',
+  'refused_requests',
 ] as const
 
 describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) => {
@@ -158,6 +166,65 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
     })
   })
 
+  describe('refused requests', () => {
+    const hour = 3_600_000
+    const openAccounts = async (...accountIds: readonly string[]): Promise<void> => {
+      for (const id of accountIds)
+        await store.addAccount({ id, name: id, planId: 'free', suspended: false, createdAtMs: 1 }, someRecord())
+    }
+    const all = { fromMs: 0, untilMs: noonMs + dayMs, limit: 9 }
+
+    test('are added up within their hour, and for a time and an account over all hours, the latest first', async () => {
+      await openAccounts('acc_1', 'acc_2')
+      await store.addRefused([
+        refusedHour({ requests: 2 }),
+        refusedHour({ code: 'key_revoked', hourMs: noonMs - hour }),
+      ])
+      const later = { lastRequestId: 'req_9', lastKeyId: 'key_9', lastAtMs: noonMs + 9.5 }
+      await store.addRefused([refusedHour({ requests: 5, ...later }), refusedHour({ accountId: 'acc_2' })])
+      await store.addRefused([refusedHour({ requests: 100, hourMs: noonMs - hour, lastAtMs: noonMs - 1 })])
+      const { hourMs: _, ...sum } = refusedHour({ requests: 107, ...later, lastAtMs: noonMs + 9 })
+      const mine = await store.sumRefused({ ...all, accountId: 'acc_1' })
+      expect(mine).toEqual([sum, expect.objectContaining({ code: 'key_revoked', requests: 1 })])
+      expect(await store.sumRefused({ ...all, accountId: 'acc_1', fromMs: noonMs })).toEqual([{ ...sum, requests: 7 }])
+      expect((await store.sumRefused(all)).map(({ accountId }) => accountId)).toEqual(['acc_1', 'acc_1', 'acc_2'])
+      expect((await store.sumRefused({ ...all, limit: 1 })).length).toBe(1)
+      const pages = await store.listRefusedHours('acc_1', undefined, 2)
+      const rest = await store.listRefusedHours('acc_1', pages.at(-1), 2)
+      expect([...pages, ...rest].map(({ hourMs, code, requests }) => [hourMs, code, requests])).toEqual([
+        [noonMs, 'invalid_json', 7],
+        [noonMs - hour, 'key_revoked', 1],
+        [noonMs - hour, 'invalid_json', 100],
+      ])
+    })
+
+    test('of an account that is gone are not kept, and those of the others in the same write are', async () => {
+      await openAccounts('acc_1')
+      await store.addRefused([refusedHour({ accountId: 'acc_gone' }), refusedHour()])
+      expect((await store.sumRefused(all)).map(({ accountId }) => accountId)).toEqual(['acc_1'])
+    })
+
+    test('are swept by the hour, a bounded number at a time', async () => {
+      await openAccounts('acc_1')
+      const codes = ['invalid_json', 'key_revoked', 'not_found']
+      await store.addRefused([refusedHour(), ...codes.map((code) => refusedHour({ code, hourMs: noonMs - hour }))])
+      expect(await store.deleteRefusedBefore(noonMs, 2)).toBe(2)
+      expect(await store.deleteRefusedBefore(noonMs, 2)).toBe(1)
+      expect(await store.deleteRefusedBefore(noonMs, 2)).toBe(0)
+      expect((await store.listRefusedHours('acc_1', undefined, 9)).length).toBe(1)
+    })
+
+    test('that are added while their account is deleted do not outlive it', async () => {
+      await openAccounts('acc_1')
+      const adding = async (): Promise<void> => {
+        for (let count = 0; count < 30; count++)
+          await store.addRefused([refusedHour({ hourMs: noonMs + count * hour })])
+      }
+      await Promise.all([adding(), adding(), store.deleteAccount('acc_1', noonMs, someRecord())])
+      expect(await store.listRefusedHours('acc_1', undefined, 99)).toEqual([])
+    })
+  })
+
   describe('deleting', () => {
     /** A row in every table that can have one, for two accounts. */
     async function fill(accountId: string): Promise<void> {
@@ -208,6 +275,7 @@ describe.each(enginesFor('what is held about an account'))('on %s', (_, engine) 
       await conversations.add({ ...conversation, sealedMetadata: 's' })
       const limits = { nowMs: 5, sinceMs: 0, maxItems: 9, maxBytes: 9, skipsDuplicates: false }
       await conversations.append(accountId, `conv_${n}`, [{ digest: 'd', bytes: 1, sealed: 's' }], limits)
+      await store.addRefused([refusedHour({ accountId, lastRequestId: `req_${n}` })])
       const proof = { id: `prf_${n}`, purpose: 'sign_in', address, createdAtMs: 1, expiresAtMs: 99 } as const
       await store.addProof({ ...proof, accountId: null }, { code: null, link: `link ${n}` }, 0)
       const session = { id: `ses_${n}`, accountId, method: 'email', agent: 'x', createdAtMs: 1 } as const

@@ -16,6 +16,7 @@ test('old records are deleted chunk after chunk until none is left, failures are
     },
   }
   let old = 1_200
+  let refused = 1_300
   let isBroken = false
   const failures: unknown[] = []
   const store = {
@@ -24,6 +25,12 @@ test('old records are deleted chunk after chunk until none is left, failures are
       expect(timeMs).toBe(10 * dayMs)
       const deleted = Math.min(old, limit)
       old -= deleted
+      return Promise.resolve(deleted)
+    },
+    deleteRefusedBefore(timeMs: number, limit: number): Promise<number> {
+      expect(timeMs).toBe(10 * dayMs)
+      const deleted = Math.min(refused, limit)
+      refused -= deleted
       return Promise.resolve(deleted)
     },
   }
@@ -35,7 +42,7 @@ test('old records are deleted chunk after chunk until none is left, failures are
   }
   expect(await step()).toEqual([700, 100])
   expect(await step()).toEqual([200, 100])
-  expect(await step()).toEqual([0, 10_000])
+  expect([await step(), refused]).toEqual([[0, 10_000], 0])
   isBroken = true
   expect(await step()).toEqual([0, 10_000])
   expect(failures).toEqual([new Error('broken')])

@@ -1,0 +1,17 @@
+/** Refused requests, counted by hour (decision 47). Accounts are not referenced: `addRefused` asks whether they are there. */
+export const refusedRequestsMigration = {
+  name: '019-refused-requests',
+  statements: [
+    `create table refused_requests (
+        account_id text not null,
+        hour_ms bigint not null,
+        code text not null,
+        requests bigint not null,
+        last_request_id text not null,
+        last_key_id text not null,
+        last_at_ms bigint not null,
+        primary key (account_id, hour_ms, code)
+      )`,
+    `create index refused_requests_by_hour on refused_requests (hour_ms)`,
+  ],
+} as const
