@@ -25,6 +25,7 @@ import { Conversations } from './gateway/conversations.ts'
 import { StoredResponses } from './gateway/stored-responses.ts'
 import { Api, type Readiness } from './http/api.ts'
 import { Catalog } from './http/catalog.ts'
+import { RefusedRequests } from './http/refused-requests.ts'
 import { serve, type Listening } from './http/serve.ts'
 import { openGuard } from './open-guard.ts'
 import { openBilling } from './open-billing.ts'
@@ -118,6 +119,8 @@ export async function startApp(
   const providerErrors = new ProviderErrors({ store: storage.store, sealer, clock, random, log })
   parts.defer(() => providerErrors.flush())
   parts.defer(startProviderErrorSweep(storage.store, { retentionMs: given.requestRetentionMs, clock, onFailed }))
+  const refused = new RefusedRequests({ store: storage.store, clock, log })
+  parts.defer(() => refused.close())
   const gatewayFor = (config: Config): Gateway =>
     buildGateway(config, {
       findAccount: (id) => storage.store.findAccount(id),
@@ -141,6 +144,7 @@ export async function startApp(
     conversations,
     offers,
     readiness,
+    refused,
     clock,
     random,
     log,
@@ -244,6 +248,7 @@ interface ListenNeeds {
   readonly conversations: Conversations
   readonly offers: () => Promise<readonly Offer[]>
   readonly readiness: () => Readiness
+  readonly refused: RefusedRequests
   readonly clock: Clock
   readonly random: RandomBytes
   readonly log: EventLog
@@ -263,7 +268,7 @@ function listen(given: Config, withPort: (port: number) => Config, needs: Listen
 
 function buildApi(
   config: Config,
-  { gatewayFor, stored, conversations, offers, readiness, clock, random, log }: ListenNeeds,
+  { gatewayFor, stored, conversations, offers, readiness, refused, clock, random, log }: ListenNeeds,
 ): Api {
   const nowMs = (): number => clock.nowMs()
   const links = linksFor(config.appUrl)
@@ -284,6 +289,7 @@ function buildApi(
     mintRequestId: idMinter('req_', nowMs, random),
     log,
     readiness,
+    refused,
   })
 }
 

@@ -243,6 +243,12 @@ export interface LimiterWindow {
   readonly endsAt: number
 }
 
+/** The account that a key belongs to, and the key's id. */
+export interface KeyOwner {
+  readonly accountId: string
+  readonly keyId: string
+}
+
 /** What an error's message and body are filled with: shown to the caller, so never a key, a prompt or an upstream's text. */
 export interface ErrorFacts {
   /** The request field at fault (`error.param`). */
@@ -262,6 +268,8 @@ export interface ErrorFacts {
   readonly retryCount?: number
   /** The limiter that refused where it is not the plan's minute: what `RateLimit` then says (contract 4.1). */
   readonly window?: LimiterWindow
+  /** Whose key was sent, where the key itself is refused: the refusal is counted for that account; never shown. */
+  readonly owner?: KeyOwner
   /** What led to it, for our own log; never shown. */
   readonly cause?: unknown
   /** Values for the placeholders of the message. */
@@ -273,6 +281,8 @@ export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   readonly code: ErrorCode
   readonly facts: ErrorFacts
+  /** Whether the request was admitted: its record then says how it ended, and it is not counted as refused. */
+  isRecorded = false
 
   constructor(code: ErrorCode, facts: ErrorFacts = {}) {
     super(code, { cause: facts.cause })

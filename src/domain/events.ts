@@ -51,6 +51,8 @@ export type ServiceEvent =
   /** The live checks of contract 7 opened or shut managed access, or that could not be recorded. */
   | { readonly event: 'managed_access'; readonly what: 'opened' | 'shut' | 'unrecorded'; readonly reason: string }
   | { readonly event: 'store_failing'; readonly reason: string }
+  /** So many refused requests are missing from what accounts see: too many waited to be written, or could not be at the end. */
+  | { readonly event: 'refused_requests_dropped'; readonly count: number }
   /** A subscription granted another plan, or none any more. */
   | { readonly event: 'subscription_changed_plan'; readonly accountId: string; readonly planId: string }
   /** Whoever takes the money cannot be asked; plans stay as they are meanwhile. */

@@ -1,4 +1,4 @@
-import { invalidRequest, ServiceError } from '../domain/errors.ts'
+import { type ErrorCode, type ErrorFacts, invalidRequest, ServiceError } from '../domain/errors.ts'
 import type { Account } from '../domain/accounts.ts'
 import { isWellFormedKey, keyLength, playgroundKeyId } from '../domain/keys.ts'
 import { describeMalformedKey } from '../domain/malformed-key.ts'
@@ -51,7 +51,8 @@ export function principalOf(account: Account, parts: Pick<AuthenticationParts, '
     if (now === undefined) throw new ServiceError('key_inactive')
     return principalOf(now, parts)
   }
-  return { accountId: id, keyId: playgroundKeyId, plan: planOf(account, parts), limits: undefined, recheck }
+  const plan = planOf(account, playgroundKeyId, parts)
+  return { accountId: id, keyId: playgroundKeyId, plan, limits: undefined, recheck }
 }
 
 /** One key may be sent in both ways; of two we cannot know which is meant, as with two `Authorization` headers. */
@@ -112,17 +113,24 @@ function admitEntry(entry: KnownKey | undefined, parts: AuthenticationParts, rec
   if (entry === undefined) throw new ServiceError('key_inactive')
   const { key, account, limits } = entry
   const hasEnded = key.endsAtMs !== null && key.endsAtMs <= parts.nowMs()
-  if (key.state === 'revoked' || (key.state === 'retiring' && hasEnded)) throw new ServiceError('key_revoked')
-  if (key.state === 'disabled' || hasEnded) throw new ServiceError('key_inactive')
-  return { accountId: account.id, keyId: key.id, plan: planOf(account, parts), limits, recheck }
+  if (key.state === 'revoked' || (key.state === 'retiring' && hasEnded)) {
+    throw refused('key_revoked', account, key.id)
+  }
+  if (key.state === 'disabled' || hasEnded) throw refused('key_inactive', account, key.id)
+  return { accountId: account.id, keyId: key.id, plan: planOf(account, key.id, parts), limits, recheck }
 }
 
-function planOf({ suspended, planId }: Account, { planById }: Pick<AuthenticationParts, 'planById'>): Plan {
-  if (suspended) throw new ServiceError('key_inactive')
-  const plan = planById(planId)
+function planOf(account: Account, keyId: string, { planById }: Pick<AuthenticationParts, 'planById'>): Plan {
+  if (account.suspended) throw refused('key_inactive', account, keyId)
+  const plan = planById(account.planId)
   // A plan that the configuration no longer names: the operator's mistake, never the caller's key.
-  if (plan === undefined) throw new ServiceError('auth_unavailable', { retryAfterSeconds: 1 })
+  if (plan === undefined) throw refused('auth_unavailable', account, keyId, { retryAfterSeconds: 1 })
   return plan
+}
+
+/** A refusal of a key whose account is known. */
+function refused(code: ErrorCode, { id }: Account, keyId: string, facts?: ErrorFacts): ServiceError {
+  return new ServiceError(code, { ...facts, owner: { accountId: id, keyId } })
 }
 
 function unavailable(cause: unknown): never {

@@ -1,5 +1,5 @@
 import type { StoredKey } from '../domain/accounts.ts'
-import { ServiceError } from '../domain/errors.ts'
+import { type KeyOwner, ServiceError } from '../domain/errors.ts'
 import { isLimited } from '../domain/key-limits.ts'
 import { Networks, plainAddress } from '../domain/networks.ts'
 import type { KeyRate } from '../domain/usage.ts'
@@ -28,9 +28,10 @@ export function enforcedLimits({ id, limits }: StoredKey): EnforcedLimits | unde
  * Refuses a key that may not be used from an address. Who asks sees the address that we saw, which is their own.
  * @throws ServiceError `key_address_not_allowed`
  */
-export function assertAddress({ networks }: EnforcedLimits, address: string): void {
+export function assertAddress({ networks }: EnforcedLimits, address: string, owner: KeyOwner): void {
   if (networks === undefined || networks.has(address)) return
   throw new ServiceError('key_address_not_allowed', {
+    owner: { accountId: owner.accountId, keyId: owner.keyId },
     words: { address: plainAddress(address) ?? 'of this request' },
   })
 }

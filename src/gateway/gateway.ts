@@ -255,7 +255,9 @@ export class Gateway {
       charged: outcome.charged,
       ms: outcome.totalMs,
     })
-    if (refusal !== undefined) throw refusal
+    if (refusal === undefined) return
+    refusal.isRecorded = true
+    throw refusal
   }
 
   /** @throws ServiceError `store_unavailable` */

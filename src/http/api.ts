@@ -26,6 +26,7 @@ import { EdgeGate } from './edge-gate.ts'
 import { Intake } from './intake.ts'
 import { baseUrlFor, isModelPath, mannersAt, modelNameOf, pathOf } from './paths.ts'
 import { readJsonBody, type BodyLimits, type JsonBody } from './read-body.ts'
+import type { RefusedRequests } from './refused-requests.ts'
 import { refusalBody, writeRefusal } from './refusals.ts'
 import { checkHeaders, statedIn } from './request-headers.ts'
 import { sendAllowed, sendEmpty, sendJson, sendPublic } from './respond.ts'
@@ -56,6 +57,8 @@ export interface ApiParts extends CallersParts {
   readonly mintRequestId: () => string
   readonly log: EventLog
   readonly readiness: () => Readiness
+  /** Counts refusals for the accounts that they are about. */
+  readonly refused: Pick<RefusedRequests, 'note'>
 }
 
 /** How a request is answered that is not like every other. */
@@ -327,13 +330,15 @@ export class Api {
 
   async #writeRefusal(exchange: Exchange, thrown: unknown): Promise<void> {
     const { request, response, requestId, principal } = exchange
-    const { log, links, nowMs } = this.#parts
+    const { log, links, nowMs, refused } = this.#parts
     const error = thrown instanceof ServiceError ? thrown : new ServiceError('internal_error', { cause: thrown })
     if (error.code === 'internal_error') log({ event: 'internal_error', requestId, ...describeBug(error.cause) })
     if (response.headersSent || response.destroyed) {
       response.destroy()
       return
     }
+    const owner = error.facts.owner ?? principal
+    if (owner !== undefined && !error.isRecorded) refused.note(owner, error.code, requestId)
     const signals = principal === undefined ? undefined : await this.#signalsOf(principal)
     const close = error.code === 'request_timeout'
     const path = pathOf(request)

@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/clock.ts'
-import { type LimiterWindow, ServiceError } from '../domain/errors.ts'
+import { type KeyOwner, type LimiterWindow, ServiceError } from '../domain/errors.ts'
 import { minuteMs } from '../domain/minute-log.ts'
 import { WindowCounts } from '../domain/window-counts.ts'
 
@@ -30,8 +30,11 @@ export class AttemptLimiter {
     this.#clock = clock
   }
 
-  /** Counts one for a name, and gives what is left. @throws ServiceError `rate_limit_exceeded` where there were too many */
-  take(name: string): LimiterState {
+  /**
+   * Counts one for a name, and gives what is left. @throws ServiceError `rate_limit_exceeded` where there were too many,
+   * with `owner` where that is known
+   */
+  take(name: string, owner?: KeyOwner): LimiterState {
     const nowMs = this.#clock.monotonicMs()
     const { count, endsAtMs } = this.#counts.add(name, nowMs)
     const endsAt = Math.ceil((this.#clock.nowMs() + endsAtMs - nowMs) / 1000)
@@ -39,6 +42,7 @@ export class AttemptLimiter {
     if (count <= this.#perMinute) return { ...window, remaining: this.#perMinute - count }
     const seconds = Math.min(60, Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000)))
     const words = { limit: this.#perMinute, plan: this.#whom, seconds }
-    throw new ServiceError('rate_limit_exceeded', { retryAfterSeconds: seconds, words, window })
+    const facts = { retryAfterSeconds: seconds, words, window }
+    throw new ServiceError('rate_limit_exceeded', owner === undefined ? facts : { ...facts, owner })
   }
 }

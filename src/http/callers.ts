@@ -43,14 +43,14 @@ export class Callers {
   }
 
   #admit(request: IncomingMessage, principal: Principal): Principal {
-    if (principal.limits !== undefined) assertAddress(principal.limits, this.#addressOf(request))
+    if (principal.limits !== undefined) assertAddress(principal.limits, this.#addressOf(request), principal)
     return principal
   }
 
   #refuse(request: IncomingMessage, error: unknown): never {
     // Only keys that are no good here count: a good one behind the same address is not made to pay for them.
     const isBadKey = error instanceof ServiceError && (error.status === 401 || error.status === 403)
-    if (isBadKey) this.#badKeys.take(this.groupOf(request))
+    if (isBadKey) this.#badKeys.take(this.groupOf(request), error.facts.owner)
     throw error
   }
 

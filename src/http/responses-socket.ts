@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'
 import { describeBug } from '../domain/bugs.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
-import { ServiceError } from '../domain/errors.ts'
+import { type KeyOwner, ServiceError } from '../domain/errors.ts'
 import type { FairShare } from '../domain/fair-share.ts'
 import type { EventLog } from '../domain/events.ts'
 import { ConnectionMemory, type MemoryBudget } from './connection-memory.ts'
@@ -46,7 +46,7 @@ export class ResponsesSocket {
   readonly #end: SocketEnd
   readonly #request: IncomingMessage
   readonly #memory: ConnectionMemory
-  readonly #accountId: string
+  readonly #owner: KeyOwner
   /** What it holds of the bytes that all connections share. */
   #heldBytes = 0
   readonly #waiting: Buffer[] = []
@@ -67,12 +67,12 @@ export class ResponsesSocket {
   #stuckLooks = 0
   #timer: Timer
 
-  constructor(parts: SocketParts, end: SocketEnd, request: IncomingMessage, accountId: string) {
+  constructor(parts: SocketParts, end: SocketEnd, request: IncomingMessage, owner: KeyOwner) {
     this.#parts = parts
     this.#end = end
     this.#request = request
-    this.#memory = new ConnectionMemory(parts.budget, parts.limits.bodyBytes, accountId)
-    this.#accountId = accountId
+    this.#memory = new ConnectionMemory(parts.budget, parts.limits.bodyBytes, owner.accountId)
+    this.#owner = owner
     this.#openedMs = parts.clock.monotonicMs()
     this.#lastTurnMs = this.#openedMs
     this.#timer = parts.clock.after(lookMs, () => this.#look())
@@ -126,8 +126,8 @@ export class ResponsesSocket {
   #hold(): boolean {
     const { waitingBytes } = this.#parts
     const more = this.#partialBytes + this.#waitingBytes - this.#heldBytes
-    if (more > 0 && !waitingBytes.take(this.#accountId, more)) return false
-    if (more < 0) waitingBytes.give(this.#accountId, -more)
+    if (more > 0 && !waitingBytes.take(this.#owner.accountId, more)) return false
+    if (more < 0) waitingBytes.give(this.#owner.accountId, -more)
     this.#heldBytes += more
     return true
   }
@@ -187,7 +187,7 @@ export class ResponsesSocket {
     const requestId = mintRequestId()
     const ending = { response: undefined, isFinal: false }
     const sink = new SocketSink(this.#end, requestId, nowMs, (event) => noteEnding(ending, event))
-    return { bytes, requestId, request: this.#request, memory: this.#memory, sink, ending }
+    return { bytes, requestId, request: this.#request, owner: this.#owner, memory: this.#memory, sink, ending }
   }
 
   /** Says something that answers no turn. */

@@ -1,5 +1,5 @@
 import { WebSocketServer, type ServerOptions } from 'ws'
-import { invalidRequest, ServiceError } from '../domain/errors.ts'
+import { invalidRequest, type KeyOwner, ServiceError } from '../domain/errors.ts'
 import { FairShare } from '../domain/fair-share.ts'
 import { MemoryBudget } from './connection-memory.ts'
 import type { EdgeGate } from './edge-gate.ts'
@@ -85,7 +85,7 @@ export class ResponsesSockets {
     const signals = await signalsOf(principal)
     const usage = signals === undefined ? [] : usageHeaders(signals, this.#parts.nowMs())
     this.#checkRoom(accountId)
-    this.#upgrade(exchange, head, ['X-Request-Id', exchange.requestId, ...usage], accountId)
+    this.#upgrade(exchange, head, ['X-Request-Id', exchange.requestId, ...usage], principal)
   }
 
   /** Closes what is idle, and everything else when its turn is over; takes nothing new. */
@@ -119,14 +119,19 @@ export class ResponsesSockets {
     return new ServiceError('upgrade_required', { words: { problem, baseUrl: this.#parts.baseUrl } })
   }
 
-  #upgrade({ request, response }: Exchange, head: Buffer, headers: readonly string[], accountId: string): void {
+  #upgrade(
+    { request, response }: Exchange,
+    head: Buffer,
+    headers: readonly string[],
+    { accountId, keyId }: KeyOwner,
+  ): void {
     const raw = request.socket
     response.detachSocket(raw)
     this.#server.once('headers', (lines: string[]) => {
       for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)
     })
     this.#server.handleUpgrade(request, raw, head, (socket) => {
-      const opened = new ResponsesSocket(this.#socketParts, { socket, raw }, request, accountId)
+      const opened = new ResponsesSocket(this.#socketParts, { socket, raw }, request, { accountId, keyId })
       const isCounted = this.#share.take(accountId)
       this.#open.add(opened)
       raw.once('close', () => {

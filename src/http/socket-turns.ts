@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { describeBug } from '../domain/bugs.ts'
 import type { JsonObject, Usage } from '../domain/conversation.ts'
-import { invalidRequest, ServiceError } from '../domain/errors.ts'
+import { invalidRequest, type KeyOwner, ServiceError } from '../domain/errors.ts'
 import type { EventLog } from '../domain/events.ts'
 import type { Links } from '../domain/links.ts'
 import type { UsageSignals } from '../domain/usage.ts'
@@ -15,6 +15,7 @@ import { withStatedTool } from './attached-tools.ts'
 import type { AttemptLimiter } from './attempt-limiter.ts'
 import type { ConnectionMemory, Told } from './connection-memory.ts'
 import { inputText, outputText, readMessage, requestOf, type CreateMessage } from './create-message.ts'
+import type { RefusedRequests } from './refused-requests.ts'
 import { refusalBody, refusalHeaders, type RefusalContext } from './refusals.ts'
 import type { Intake } from './intake.ts'
 import { openaiManners } from '../formats/openai/manners.ts'
@@ -40,6 +41,8 @@ export interface TurnsParts {
   readonly signalsOf: (principal: Principal) => Promise<UsageSignals | undefined>
   readonly intake: Intake
   readonly work: UnadmittedWork
+  /** Counts refusals for the accounts that they are about. */
+  readonly refused: Pick<RefusedRequests, 'note'>
 }
 
 /** One message, what it came on, and where its answer goes. */
@@ -48,6 +51,8 @@ export interface TurnOf {
   readonly requestId: string
   /** The request that opened the connection: its key is checked again for every turn. */
   readonly request: IncomingMessage
+  /** Whose key opened the connection. */
+  readonly owner: KeyOwner
   readonly memory: ConnectionMemory
   readonly sink: SocketSink
   /** What the answer said of how it ended. */
@@ -98,10 +103,11 @@ export class SocketTurns {
   }
 
   /** Says why there is no answer. */
-  async refuse({ sink, requestId }: TurnOf, error: ServiceError, principal?: Principal): Promise<void> {
-    const { log, links, nowMs, signalsOf } = this.#parts
+  async refuse({ sink, requestId, owner }: TurnOf, error: ServiceError, principal?: Principal): Promise<void> {
+    const { log, links, nowMs, signalsOf, refused } = this.#parts
     if (error.code === 'internal_error') log({ event: 'internal_error', requestId, ...describeBug(error.cause) })
     if (sink.isOpen) return sink.drop()
+    if (!error.isRecorded) refused.note(owner, error.code, requestId)
     const signals = principal === undefined ? undefined : await signalsOf(principal)
     sink.refuse(errorMessage(error, { requestId, links, nowMs: nowMs(), signals }))
   }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import type { ServiceError } from '../../src/domain/errors.ts'
 import { noLimits } from '../../src/domain/key-limits.ts'
-import { keyDigest, mintKey } from '../../src/domain/keys.ts'
+import { keyDigest, type KeyState, mintKey } from '../../src/domain/keys.ts'
 import { defaultPlans } from '../../src/domain/plans.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import { Secret } from '../../src/domain/secret.ts'
@@ -15,7 +16,7 @@ const plan = defaultPlans[0]!
 const peppers = [new Secret('made-up-pepper-now'), new Secret('made-up-pepper-before')] as const
 
 /** A store that knows one key, kept under the earlier pepper. */
-async function opened() {
+async function opened(changes: { readonly state?: KeyState; readonly suspended?: boolean } = {}) {
   const key = mintKey(random).reveal()
   const digest = keyDigest(key, peppers[1])
   const entry: KeyEntry = {
@@ -24,13 +25,13 @@ async function opened() {
       accountId: 'acc_1',
       name: '',
       hint: '',
-      state: 'active',
+      state: changes.state ?? 'active',
       endsAtMs: null,
       createdAtMs: 0,
       revokedAtMs: null,
       limits: noLimits,
     },
-    account: { id: 'acc_1', name: 'a', planId: plan.id, suspended: false, createdAtMs: 0 },
+    account: { id: 'acc_1', name: 'a', planId: plan.id, suspended: changes.suspended ?? false, createdAtMs: 0 },
   }
   const asked: string[] = []
   const store = {
@@ -82,4 +83,17 @@ test('a well-formed key that does not exist is refused and not remembered', asyn
   const madeUp = mintKey(random).reveal()
   await expect(Promise.resolve(present(madeUp))).rejects.toMatchObject({ code: 'key_inactive' })
   expect(digests.recall(madeUp)).toBeUndefined()
+})
+
+test.each([
+  ['key_revoked', { state: 'revoked' }],
+  ['key_inactive', { state: 'disabled' }],
+  ['key_inactive', { suspended: true }],
+] as const)('%s says whose key it is, where it is one: %o', async (code, changes) => {
+  const { key, present } = await opened(changes)
+  const owner = { accountId: 'acc_1', keyId: 'key_1' }
+  await expect(Promise.resolve(present(key))).rejects.toMatchObject({ code, facts: { owner } })
+  const unknown = await Promise.resolve(present(mintKey(random).reveal())).catch((error: unknown) => error)
+  expect(unknown).toMatchObject({ code: 'key_inactive', facts: {} })
+  expect((unknown as ServiceError).facts.owner).toBeUndefined()
 })
