@@ -93,6 +93,7 @@ async function openCliStore(config: Config): Promise<OpenedStore> {
     tickets: store,
     requests: {
       find: (id) => store.findRequest(id),
+      refused: (selection) => store.sumRefused(selection),
       errorsOf: (requestId, accountId) => store.listProviderErrors(requestId, accountId),
       list: (limit, accountId) => store.listRequests({ limit, ...(accountId === undefined ? {} : { accountId }) }),
     },

@@ -41,7 +41,7 @@ export interface Command {
 }
 
 /** What a command has to say: `text` or, on request, `json` to standard output, `talk` to standard error. */
-interface Result {
+export interface Result {
   readonly text: string
   readonly json: unknown
   readonly talk: readonly string[]

@@ -18,6 +18,7 @@ import type { Plan } from '../domain/plans.ts'
 import type { RandomBytes } from '../domain/random.ts'
 import type { RoutePlan, RouteQuestion } from '../domain/route-plan.ts'
 import type { ProviderError, SealedProviderError } from '../domain/provider-error.ts'
+import type { RefusedCount, RefusedSelection } from '../domain/refused-requests.ts'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
 import type { OpenedModels } from '../eval/ports.ts'
@@ -30,6 +31,8 @@ export interface RequestReader {
   find(id: string): Promise<RequestRecord | undefined>
   /** Newest first, at most `limit`; of one account or of all. */
   list(limit: number, accountId: string | undefined): Promise<readonly RequestRecord[]>
+  /** Requests that were refused and have no record, by account and error. */
+  refused(selection: RefusedSelection): Promise<readonly RefusedCount[]>
 }
 
 /** The store, open while a command works with it. */

@@ -23,7 +23,7 @@ export const request: Command = {
         throw new CommandError(
           exitCodes.failure,
           'there is no record of that request',
-          `see the latest: ${invocation.command('requests')}. What was refused at once has no record: its error says why`,
+          `see the latest: ${invocation.command('requests')}. Refused requests have no record: ${invocation.command('requests --refused')}`,
         )
       // The operator reads what the backends of the configuration said, and only in local mode also what accounts' own said.
       const sealed = await Promise.all([

@@ -1,6 +1,8 @@
 import { findAccount } from '../accounts/accounts.ts'
+import { linksFor } from '../domain/links.ts'
+import type { RefusedCount } from '../domain/refused-requests.ts'
 import type { RequestRecord } from '../domain/requests.ts'
-import { accountOption, type Command } from './command.ts'
+import { accountOption, type Command, type Result } from './command.ts'
 import { readWhole } from './command-line.ts'
 import { fusionInShort } from './fusion-trail.ts'
 import { whole } from './value-shapes.ts'
@@ -8,6 +10,8 @@ import { writeTable, writeTime } from './table.ts'
 
 const defaultLimit = 20
 const maxLimit = 1000
+/** Refused requests are added up for so many days. */
+const refusedDays = 7
 
 export const requests: Command = {
   name: 'requests',
@@ -21,13 +25,23 @@ export const requests: Command = {
       summary: `How many, at most ${maxLimit}. Default ${defaultLimit}.`,
     },
     { ...accountOption, summary: 'Only those of this account. Default: all accounts.' },
+    { name: 'refused', summary: `Refused requests instead, which have no record: by error, of ${refusedDays} days.` },
   ],
   example: 'requests --limit 50',
   run(invocation) {
     const limit = readWhole(invocation.line, 'limit', 1, maxLimit) ?? defaultLimit
-    return invocation.withStore(async ({ plane, requests: reader }) => {
+    return invocation.withStore(async ({ config, plane, requests: reader }) => {
       const named = invocation.line.option('account')
       const account = named === undefined ? undefined : await findAccount(plane, named)
+      const nowMs = plane.clock.nowMs()
+      const of = account === undefined ? {} : { accountId: account.id }
+      const refused = await reader.refused({
+        ...of,
+        fromMs: nowMs - refusedDays * 86_400_000,
+        untilMs: nowMs,
+        limit: invocation.line.flag('refused') ? limit : maxLimit,
+      })
+      if (invocation.line.flag('refused')) return listRefused(refused, linksFor(config.appUrl).docsUrl)
       const records = await reader.list(limit, account?.id)
       const rows = records.map((record) => [
         record.id,
@@ -38,6 +52,8 @@ export const requests: Command = {
         String(record.charged),
         `${Math.round(record.totalMs)} ms`,
       ])
+      const next = records.length === 0 ? invocation.command('start') : invocation.command('request ID')
+      const sum = refused.reduce((total, { requests: count }) => total + count, 0)
       return {
         text:
           records.length === 0
@@ -45,13 +61,36 @@ export const requests: Command = {
             : writeTable([['ID', 'ADMITTED', 'PROFILE', 'END', 'COURSE', 'CHARGED', 'TIME'], ...rows]),
         json: records,
         talk: [
-          records.length === 0
-            ? `No requests yet. Next: ${invocation.command('start')}`
-            : `Next: ${invocation.command('request ID')}`,
+          ...(sum === 0
+            ? []
+            : [
+                `Refused in the last ${refusedDays} days: ${sum}. See why: ${invocation.command('requests --refused')}`,
+              ]),
+          records.length === 0 ? `No requests yet. Next: ${next}` : `Next: ${next}`,
         ],
       }
     })
   },
+}
+
+function listRefused(refused: readonly RefusedCount[], docsUrl: string): Result {
+  const rows = refused.map(({ code, requests: count, lastAtMs, lastRequestId, lastKeyId, accountId }) => [
+    code,
+    String(count),
+    writeTime(lastAtMs),
+    lastRequestId,
+    lastKeyId,
+    accountId,
+  ])
+  return {
+    text: rows.length === 0 ? '' : writeTable([['ERROR', 'TIMES', 'LAST', 'REQUEST', 'KEY', 'ACCOUNT'], ...rows]),
+    json: refused,
+    talk: [
+      rows.length === 0
+        ? `No request was refused in the last ${refusedDays} days.`
+        : `Why, and how to fix it: ${docsUrl}/errors/${refused[0]!.code}`,
+    ],
+  }
 }
 
 /** How each deliberation came about, or else what became of each attempt. */

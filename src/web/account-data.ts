@@ -67,6 +67,7 @@ async function* sectionsOf(visit: AccountVisit): AsyncGenerator<Section> {
   yield ['tickets', await parts.holdings.store.listOwnTickets(id, maxOthers)]
   yield ['usedUnits', await parts.holdings.store.listUsedUnits(id, maxOthers)]
   yield ['requests', () => requestsOf(visit)]
+  yield ['refusedRequests', () => refusedOf(visit)]
   yield ['storedAnswers', () => answersOf(visit)]
   yield ['conversations', () => conversationsOf(visit)]
   yield ['audit', () => auditOf(visit)]
@@ -80,6 +81,17 @@ async function* requestsOf({ parts, signedIn }: AccountVisit): AsyncGenerator {
     yield* rows
     if (rows.length < pageRows) return
     beforeId = rows.at(-1)!.id
+  }
+  yield cut
+}
+
+async function* refusedOf({ parts, signedIn }: AccountVisit): AsyncGenerator {
+  let before: Awaited<ReturnType<typeof parts.activity.listRefusedHours>>[number] | undefined
+  for (let count = 0; count < maxRequests; count += pageRows) {
+    const page = await parts.activity.listRefusedHours(signedIn.account.id, before, pageRows)
+    yield* page
+    if (page.length < pageRows) return
+    before = page.at(-1)
   }
   yield cut
 }

@@ -589,6 +589,18 @@ describe('requests', () => {
     expect(JSON.parse((await cli.say('requests', '--json', '--account', 'team')).out)).toEqual([mine])
     expect((await cli.say('requests')).out).toMatch(/req_1 .* done +a:server_error b:answered +1 +52 ms/)
   })
+
+  test('those that were refused, by error, with the page that explains it', async () => {
+    expect((await cli.say('requests', '--refused')).err).toContain('No request was refused in the last 7 days')
+    const last = { lastRequestId: 'req_9', lastKeyId: 'key_1', lastAtMs: Date.UTC(2026, 10, 22, 12) }
+    cli.refused.push({ accountId: 'acc_1', code: 'key_revoked', requests: 12, ...last })
+    cli.refused.push({ accountId: 'acc_2', code: 'invalid_json', requests: 3, ...last })
+    const { out, err } = await cli.say('requests', '--refused')
+    expect(out).toMatch(/^ERROR +TIMES +LAST +REQUEST +KEY +ACCOUNT\nkey_revoked +12 +2026-11-22T12:00:00Z +req_9/)
+    expect(err).toMatch(/http\S+\/docs\/errors\/key_revoked$/m)
+    expect(JSON.parse((await cli.say('requests', '--refused', '--json', '--limit', '1')).out)).toEqual([cli.refused[0]])
+    expect((await cli.say('requests')).err).toMatch(/Refused in the last 7 days: 15\. See why: .* requests --refused/)
+  })
 })
 
 describe('configuration', () => {

@@ -9,6 +9,7 @@ import { systemClock } from '../../src/domain/clock.ts'
 import type { SignInProof } from '../../src/domain/identity.ts'
 import type { SealedProviderError } from '../../src/domain/provider-error.ts'
 import { systemRandom } from '../../src/domain/random.ts'
+import type { RefusedCount } from '../../src/domain/refused-requests.ts'
 import type { RequestRecord } from '../../src/domain/requests.ts'
 import type { Ticket } from '../../src/domain/tickets.ts'
 import type { UpstreamTest } from '../../src/domain/upstream.ts'
@@ -33,6 +34,7 @@ export class Harness {
   readonly store = new MemoryStore()
   readonly billing = new MemoryBillingStore(this.store)
   readonly records: RequestRecord[] = []
+  readonly refused: RefusedCount[] = []
   /** What backends said; `sealed` is the text itself here. */
   readonly errors: SealedProviderError[] = []
   /** Links that were made, as they are kept. */
@@ -114,6 +116,7 @@ export class Harness {
             find: () => Promise.resolve(undefined),
             list: () => Promise.resolve([]),
             errorsOf: () => Promise.resolve([]),
+            refused: () => Promise.resolve([]),
           }
           return {
             accounts: store,
@@ -147,6 +150,12 @@ export class Harness {
                 this.errors.filter((error) => error.requestId === requestId && error.accountId === accountId),
               ),
             find: (id) => Promise.resolve(this.records.find((record) => record.id === id)),
+            refused: ({ accountId, limit }) =>
+              Promise.resolve(
+                this.refused
+                  .filter((count) => accountId === undefined || count.accountId === accountId)
+                  .slice(0, limit),
+              ),
             list: (limit, accountId) =>
               Promise.resolve(
                 this.records

@@ -31,6 +31,14 @@ describe('downloading', () => {
     await service.connectOwn(credential)
     const answered = (await (await service.responses({ input: question })).json()) as { id: string }
     const { account: other } = await service.addAccount('someone else', 'free')
+    const refused = { hourMs: 0, requests: 3, lastRequestId: 'req_1', lastKeyId: 'key_1', lastAtMs: Date.now() }
+    const hours = Array.from({ length: 201 }, (_, hour) => ({
+      ...refused,
+      accountId: service.account.id,
+      code: 'invalid_json',
+      hourMs: refused.lastAtMs - hour * 3_600_000,
+    }))
+    await service.store.addRefused([...hours, { ...refused, accountId: other.id, code: 'key_revoked' }])
     await service.addEmail('second@example.com')
     const stranger = new Visitor(service.config.appUrl)
     stranger.cookie = await cookieOf(other.id)
@@ -55,6 +63,7 @@ describe('downloading', () => {
       'tickets',
       'usedUnits',
       'requests',
+      'refusedRequests',
       'storedAnswers',
       'conversations',
       'audit',
@@ -63,6 +72,7 @@ describe('downloading', () => {
     expect(data['emails']!.length).toBe(2)
     expect(data['upstreams']).toMatchObject([{ credentialHint: '9fQk', hasCredential: true }])
     expect(data['requests']!.length).toBe(1)
+    expect(data['refusedRequests']).toEqual(hours)
     expect(data['storedAnswers']).toMatchObject([
       { id: answered.id, content: { response: { id: answered.id, object: 'response' } } },
     ])

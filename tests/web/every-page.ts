@@ -241,6 +241,7 @@ export const everyPage: readonly PageState[] = [
     await page.locator('summary', { hasText: 'As a table' }).click()
   }),
   somebody('activity', at('/activity')),
+  somebody('activity-refused', openAll('/activity')),
   somebody('activity-none', at('/activity?day=2020-01-01')),
   somebody('request', async (page, origin) => {
     await page.goto(`${origin}/activity?profile=svc-router/frontier&outcome=failed`)

@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { openIncident, updateIncident } from '../../src/accounts/incidents.ts'
+import { errorCodes } from '../../src/domain/error-text.ts'
 import { idMinter } from '../../src/domain/ids.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import { periodAt } from '../../src/domain/usage.ts'
@@ -73,4 +74,21 @@ export async function fillAccount(service: Service): Promise<void> {
   await service.chat()
   for (const provider of service.providers) provider.script([])
   await fillPast(service)
+  await fillRefused(service)
+}
+
+/** Requests that were refused with every error that there is. */
+async function fillRefused({ account, store }: Service): Promise<void> {
+  const [key] = await store.listKeys(account.id, 1)
+  const lastAtMs = Date.now() - 60_000
+  const hours = errorCodes.map((code, index) => ({
+    accountId: account.id,
+    code,
+    hourMs: Math.floor(lastAtMs / 3_600_000) * 3_600_000,
+    requests: 1 + ((index * 7919) % 100_000),
+    lastRequestId: `req_0MadeUpOfATest${String(index).padStart(10, '0')}`,
+    lastKeyId: key!.id,
+    lastAtMs: lastAtMs - index * 1000,
+  }))
+  await store.addRefused(hours)
 }

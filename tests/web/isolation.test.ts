@@ -12,6 +12,8 @@ type Owned = 'keyId' | 'sessionId' | 'upstreamId' | 'proofId' | 'requestId' | 'r
 let service: Service
 let intruder: Visitor
 let ids: Readonly<Record<Owned, string>>
+/** Of a request that was refused. */
+let refusedId: string
 
 beforeAll(async () => {
   ;({ service } = await startWeb())
@@ -24,6 +26,11 @@ beforeAll(async () => {
   await vi.waitFor(async () => {
     expect(await service.store.findActivity(service.account.id, recordId)).toBeDefined()
   })
+  refusedId = (await service.chat({ model: 'no-such-model' })).headers.get('x-request-id')!
+  await vi.waitFor(
+    async () => expect((await service.store.listRefusedHours(service.account.id, undefined, 9)).length).toBe(1),
+    { timeout: 5000 },
+  )
   await owner.post('/account/managed-access')
   const [managed] = await service.store.listManagedRequests({ accountId: service.account.id, limit: 1 })
   const [session] = await service.store.listSessions(service.account.id)
@@ -83,10 +90,12 @@ test('what is named in a field is unknown to another account too', async () => {
 })
 
 test('no page of one account shows anything of another', async () => {
+  const own = await (await (await signedInTo(service)).get('/activity')).text()
+  expect(own).toContain(refusedId)
   for (const { method, path, access } of routes) {
     if (method !== 'GET' || access !== 'account' || path.includes(':')) continue
     const text = await (await intruder.get(path)).text()
-    for (const secret of [...Object.values(ids), service.account.id, 'a@example.com', 'tester'])
+    for (const secret of [...Object.values(ids), refusedId, service.account.id, 'a@example.com', 'tester'])
       expect(text, path).not.toContain(secret)
   }
 })

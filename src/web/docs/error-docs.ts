@@ -92,7 +92,8 @@ function countedSentence(status: number): string {
   return 'Nothing is taken from the month, unless a part of the answer had arrived already.'
 }
 
-function firstSentence(text: string): string {
+/** The first sentence of a text. */
+export function firstSentence(text: string): string {
   return /^.*?[.](?= |$)/.exec(text)?.[0] ?? text
 }
 

@@ -4,15 +4,17 @@ import type { ActivitySelection } from '../../accounts/ports.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
 import { playgroundKeyId } from '../../domain/keys.ts'
 import { requestCostUsd, writeUsd } from '../../domain/request-cost.ts'
+import type { RefusedCount } from '../../domain/refused-requests.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
 import { download, writeCsv } from '../download.ts'
 import { select } from '../field.ts'
 import { page, type Html } from '../layout.ts'
 import { paging } from '../paging.ts'
 import { namesOf, playgroundName, type Names } from '../names.ts'
+import { refusedList } from '../refused-list.ts'
 import { stateTag, writeMs } from '../request-line.ts'
 import type { Route } from '../route.ts'
-import { writeMinute, writeNumber } from '../time.ts'
+import { writeDay, writeMinute, writeNumber } from '../time.ts'
 import type { AccountVisit } from '../visit.ts'
 
 const perPage = 25
@@ -21,6 +23,10 @@ const maxRows = 5_000
 /** A filter looks through so many requests: further back leads the day. */
 const among = 20_000
 const dayMs = 86_400_000
+/** Refused requests are added up for so many days where no day is chosen. */
+const refusedDays = 7
+/** Errors that refused requests of one account can have, and more. */
+const maxErrors = 200
 /** Keys that can be chosen from. */
 const maxShownKeys = 100
 
@@ -69,7 +75,8 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
   const { parts, signedIn, query } = visit
   const { id } = signedIn.account
   const filter = filterOf(query)
-  const [found, keys, upstreams] = await Promise.all([
+  const [refused, found, keys, upstreams] = await Promise.all([
+    readRefused(visit, filter),
     parts.activity.listActivity(id, selectionOf(filter, perPage + 1, query.get('before')), among),
     parts.control.store.listKeys(id, maxListedKeys),
     parts.control.store.listUpstreams(id),
@@ -81,8 +88,9 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
   const isFiltered = Object.keys(filter).length > 0
   return page(visit, {
     title: 'Activity',
-    lead: 'Every request that was let through, and what became of it. No text is kept, and nothing of what was refused at once: its error says why.',
-    body: html`<section class="card">
+    lead: 'Every request and what became of it. No text of a request is stored here.',
+    body: html`${refusedList(refused, names, refusedWhen(filter), shown.length === 0)}
+      <section class="card">
         ${filterForm(
           filter,
           keys,
@@ -110,6 +118,20 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
         <span class="faint">the latest ${writeNumber(maxRows)} of these</span>
       </p>`,
   })
+}
+
+/** A profile is unknown where a request is refused, and of keys only the last one is known. */
+async function readRefused({ parts, signedIn, query }: AccountVisit, filter: Filter): Promise<readonly RefusedCount[]> {
+  const { outcome, profile, key, day } = filter
+  if (outcome === 'answered' || profile !== undefined || key !== undefined || query.has('before')) return []
+  const nowMs = parts.clock.nowMs()
+  const fromMs = day === undefined ? nowMs - refusedDays * dayMs : Date.parse(day)
+  const untilMs = day === undefined ? nowMs : fromMs + dayMs
+  return parts.activity.sumRefused({ accountId: signedIn.account.id, fromMs, untilMs, limit: maxErrors })
+}
+
+function refusedWhen({ day }: Filter): string | Html {
+  return day === undefined ? `in the last ${refusedDays} days` : html`on ${writeDay(Date.parse(day))}`
 }
 
 function activityPaging(filter: Filter, isBehind: boolean, lastId: string | undefined): Html | '' {

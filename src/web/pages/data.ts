@@ -40,8 +40,8 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
         <h2>Download</h2>
         <p>
           One JSON file with all that this service holds about your account: addresses, keys without their secrets,
-          providers without their credentials, requests, billing, sign-ins, what was changed and when, and the answers
-          that are stored for you with what they say.
+          providers without their credentials, requests and counts of refused ones, billing, sign-ins, what was changed
+          and when, and the answers that are stored for you with what they say.
         </p>
         <p><a class="button" href="/account/data/download" download>Download everything</a></p>
       </section>
