@@ -58,7 +58,7 @@ export interface App {
   stop(): Promise<void>
 }
 
-/** The composition root: a checked configuration in, the running service out. @throws what a part throws that cannot start */
+/** The composition root: a checked configuration in, the running service out (contract 32). @throws what a part throws that cannot start */
 export async function startApp(
   given: Config,
   { log: givenLog, clock = systemClock(), random = systemRandom() }: AppOptions,

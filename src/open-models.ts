@@ -45,7 +45,7 @@ export async function openModels(
     // What happens to calls is in the figures; a bug is told as bugs are.
     if (event.event === 'internal_error') onBug(Object.assign(new Error(event.name), { name: event.name }))
   }
-  // Nothing here watches over the three checks of managed access: it stays shut (contract 7).
+  // Nothing here watches over the three checks of managed access: it stays shut (contract 23.1).
   const managed = { isOn: () => false }
   const providers = opened.use(
     await openProviders(config, { storage: { store }, managed, clock, random, log, simulatedVoice: voice }),

@@ -116,7 +116,7 @@ async function configuredBackend(backend: BackendConfig, store: Store): Promise<
   return { ...base, credential, account: await accountOf(backend, store) }
 }
 
-/** The id of the one account that a configured credential belongs to (contract 7). */
+/** The id of the one account that a configured credential belongs to (contract 7.2). */
 async function accountOf(backend: BackendConfig, store: Store): Promise<string> {
   const named = backend.account ?? localAccountName
   try {

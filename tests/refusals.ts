@@ -13,7 +13,7 @@ export interface RefusalBody {
   readonly [name: string]: unknown
 }
 
-/** What one refusal must be (contract 3). */
+/** What one refusal must be (contract 4). */
 export interface ExpectedRefusal {
   readonly status: number
   readonly type: string
@@ -36,7 +36,7 @@ export interface ExpectedRefusal {
   readonly errorCode?: string
 }
 
-/** The names of the signals of spec 2 that every known account's answer carries. */
+/** The names of the signals of contract 5.5 and 5.6 that every known account's answer carries. */
 export const usageHeaderNames = [
   'x-ratelimit-limit',
   'x-ratelimit-remaining',
@@ -55,7 +55,7 @@ export function errorOf({ text }: Pick<Answer, 'text'>): RefusalBody {
   return (JSON.parse(text) as { error: RefusalBody }).error
 }
 
-/** Checks all that a refusal must have and must not have (contract 3.1–3.3). */
+/** Checks all that a refusal must have and must not have (contract 4). */
 export function expectRefusal(answer: Answer, expected: ExpectedRefusal, links: Links): void {
   const { headers, status } = answer
   expect(status, answer.text).toBe(expected.status)
@@ -145,7 +145,7 @@ function challengeOf({ code, signals }: ExpectedRefusal): string | null {
   return code === 'key_missing' ? 'Bearer realm="svc-router"' : 'Bearer realm="svc-router", error="invalid_token"'
 }
 
-/** Checks the counters of contract 4.1 and gives them as numbers. */
+/** Checks the counters of contract 5.5 and 5.6 and gives them as numbers. */
 export function expectUsage(headers: Headers): Record<(typeof usageHeaderNames)[number], number> {
   const values = Object.fromEntries(usageHeaderNames.map((name) => [name, headers.get(name)]))
   for (const name of usageHeaderNames.slice(0, 8)) {

@@ -16,7 +16,7 @@ export type BackendOrder =
 
 /**
  * Takes a backend out of use or puts it back; running servers do it within a second, and what is under way goes on to its
- * end. A release also closes the circuit breakers that servers opened by themselves (contract 9.3).
+ * end. A release also closes the circuit breakers that servers opened by themselves (contract 24.9).
  * @throws AccountsError `operator_only`, `backend_invalid`, `backend_stands_so`
  */
 export async function controlBackend(plane: BackendPlane, order: BackendOrder): Promise<void> {

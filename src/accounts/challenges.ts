@@ -1,7 +1,7 @@
 import { isSameDigest, mintToken, tokenDigest } from '../domain/tokens.ts'
 import type { IdentityPlane } from './identity.ts'
 
-/** How long somebody has to touch their key. */
+/** How long somebody has to touch their key (contract 19.7). */
 export const challengeLifeMs = 5 * 60_000
 const shape = /^(\d{13,15})\.[\w-]{43}\.([\w-]{43})$/
 

@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../domain/clock.ts'
 import { AuditBroken, takeCheckpoint } from './audit.ts'
 import type { AuditStore, CheckpointMemory } from './ports.ts'
 
-/** What is lost of the log's end without a trace is at most what came since the last checkpoint. */
+/** What is lost of the log's end without a trace is at most what came since the last checkpoint (contract 25.4). */
 const everyMs = 60_000
 
 export interface CheckpointsOptions {

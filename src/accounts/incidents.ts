@@ -4,7 +4,7 @@ import { type ControlPlane, operatorOf, recordOf } from './control-plane.ts'
 import { AccountsError } from './refusals.ts'
 import type { StatusStore } from './status-ports.ts'
 
-/** The longest title and text of an incident. */
+/** The longest title and text of an incident (contract 18.6). */
 const maxTitleCharacters = 120
 const maxTextCharacters = 2_000
 

@@ -3,7 +3,7 @@ import { readNetwork } from '../domain/networks.ts'
 import type { Plan } from '../domain/plans.ts'
 import { AccountsError } from './refusals.ts'
 
-/** Addresses and networks of one key. */
+/** Addresses and networks of one key (contract 3.13). */
 export const maxNetworks = 50
 
 /** What an account could be allowed: a key can have no more. */

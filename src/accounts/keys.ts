@@ -7,13 +7,13 @@ import type { Secret } from '../domain/secret.ts'
 import { recordOf, type ControlPlane } from './control-plane.ts'
 import { AccountsError, checkName } from './refusals.ts'
 
-/** Keys of one account that are not revoked. */
+/** Keys of one account that are not revoked (contract 19.9). */
 export const maxKeysPerAccount = 100
 /** The most keys that one listing shows, revoked ones included. */
 export const maxListedKeys = 1000
 /** More than an account ever makes: nothing that works may be passed over. */
 const maxKeysEver = 1_000_000
-/** How long the old key works after a rotation when nothing else is said (contract 6). */
+/** How long the old key works after a rotation when nothing else is said (contract 3.9). */
 export const defaultOverlap: RotationOverlap = '24h'
 
 /** A key that was just made. This is the one time that it can be shown. */
@@ -52,7 +52,7 @@ export async function addKey(
 }
 
 /**
- * Makes the successor of a key, of the same name and with the same limits; the old one works for `overlap` longer (contract 6).
+ * Makes the successor of a key, of the same name and with the same limits; the old one works for `overlap` longer (contract 3.9).
  * @throws AccountsError `key_unknown`, `key_not_active`, `key_limit`
  */
 export async function rotateKey(

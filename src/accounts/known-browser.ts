@@ -2,7 +2,7 @@ import type { RandomBytes } from '../domain/random.ts'
 import type { Secret } from '../domain/secret.ts'
 import { isSameDigest, mintToken, tokenDigest } from '../domain/tokens.ts'
 
-/** How long a browser is known after its last sign-in. */
+/** How long a browser is known after its last sign-in (contract 19.5). */
 export const knownLifeMs = 180 * 86_400_000
 const shape = /^([\w-]{43})\.([\w-]{43})$/
 

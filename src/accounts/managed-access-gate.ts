@@ -5,11 +5,11 @@ import type { ManagedReadiness } from '../domain/managed-access.ts'
 import { checkReadiness, type ReadinessNeeds } from './managed-readiness.ts'
 import type { AuditStore } from './ports.ts'
 
-/** Between two rounds of checks. */
+/** Between two rounds of checks (contract 23.4). */
 const everyMs = 400
 /** Without a round that held and began this recently the gate is shut: a check that hangs is one that fails. */
 const trustMs = 900
-/** After a check has failed they must all hold for this long before the gate opens again, so that it does not flap. */
+/** After a check has failed they must all hold for this long before the gate opens again, so that it does not flap (contract 23.4). */
 const calmMs = 10_000
 
 export interface GateNeeds extends ReadinessNeeds {
@@ -26,7 +26,7 @@ export type GateEvent =
 const nobody: ReadonlySet<string> = new Set()
 
 /**
- * The live gate of managed access (contract 7): open for a provider only while the operator's switch is on and all
+ * The live gate of managed access (contract 23.3): open for a provider only while the operator's switch is on and all
  * three checks hold, made more than twice a second; shut within a second of any that fails. While the switch is off it
  * only looks at the switch.
  */

@@ -4,7 +4,7 @@ import { type ControlPlane, operatorOf, recordOf } from './control-plane.ts'
 import type { AccountStore, ManagedAccessStore } from './ports.ts'
 import { AccountsError } from './refusals.ts'
 
-/** Requests that one account may ever make: it cannot fill the queue of those who review them. */
+/** Requests that one account may ever make: it cannot fill the queue of those who review them (contract 23.5). */
 export const maxRequestsPerAccount = 20
 /** The most requests that one listing shows. */
 export const maxListedRequests = 1000
@@ -17,7 +17,7 @@ const credentialStart = /^(sk|pk|rk|ghp|gho|xox[a-z]|eyJ|AIza|AKIA)/
 /** The control plane where managed access is decided. */
 export type ManagedPlane = ControlPlane<ManagedAccessStore>
 
-/** Moves the operator's switch. It alone opens nothing: the three checks must hold too (contract 7). @throws AccountsError `operator_only`, `managed_stands_so` */
+/** Moves the operator's switch. It alone opens nothing: the three checks must hold too (contract 23.3). @throws AccountsError `operator_only`, `managed_stands_so` */
 export async function switchManagedAccess(plane: ManagedPlane, on: boolean): Promise<void> {
   operatorOf(plane.actor)
   const record = recordOf(plane, { type: on ? 'managed.switched_on' : 'managed.switched_off' })
@@ -45,7 +45,7 @@ export async function revokeResale(plane: ManagedPlane, provider: string): Promi
   if (!(await plane.store.revokeResale(provider, record.atMs, record))) throw new AccountsError('resale_unknown')
 }
 
-/** Files an account's request, which is only ever reviewed by a person (spec 5.7). @throws AccountsError `account_unknown`, `managed_request_open` */
+/** Files an account's request, which is only ever reviewed by a person (contract 23.5). @throws AccountsError `account_unknown`, `managed_request_open` */
 export async function requestManagedAccess(
   plane: ControlPlane<ManagedAccessStore & Pick<AccountStore, 'findAccount'>>,
   accountId: string,

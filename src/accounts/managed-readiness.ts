@@ -8,7 +8,7 @@ const proofMs = 500
 /** The checks write to the disk: however many look at a page, they are made once in this time. */
 const recentMs = 5_000
 
-/** What the live checks of contract 7 are made with. */
+/** What the live checks of contract 23.3 are made with. */
 export interface ReadinessNeeds {
   readonly store: Pick<ManagedAccessStore, 'managedAccess'> & Pick<AuditStore, 'proveAudit'>
   /** Rejects where a write to the quotas is not found again behind a fresh connection. */

@@ -7,15 +7,15 @@ import { recordOf, type ControlPlane } from './control-plane.ts'
 import type { OperatorStore } from './operator-ports.ts'
 
 const minuteMs = 60_000
-/** A session of the console ends when it was not used for so long. */
+/** A session of the console ends when it was not used for so long (contract 24.4). */
 const operatorIdleMs = 30 * minuteMs
-/** And so long after signing in, however much it is used. */
+/** And so long after signing in, however much it is used (contract 24.4). */
 export const operatorLifeMs = 12 * 60 * minuteMs
-/** How long a proof of who sits there is enough for what does harm in the wrong hands. */
+/** How long a proof of who sits there is enough for what does harm in the wrong hands (contract 24.5). */
 const confirmedForMs = 10 * minuteMs
 /** Its last use is written down this often at most. */
 const touchEveryMs = minuteMs
-/** Sessions of one operator; one more ends the one that was used longest ago. */
+/** Sessions of one operator; one more ends the one that was used longest ago (contract 24.4). */
 const maxSessionsPerOperator = 20
 const tokenShape = /^[A-Za-z0-9_-]{43}$/
 

@@ -18,7 +18,7 @@ import type { Ticket } from '../domain/tickets.ts'
 
 /**
  * What the control plane keeps. Every write is one transaction, moves the revision that nodes poll, so that a change
- * reaches them within a second (contract 6), and appends `record` to the audit log; where it gives false nothing is
+ * reaches them within a second (contract 3.11), and appends `record` to the audit log; where it gives false nothing is
  * written. Every read and write names the account it is for.
  */
 export interface AccountStore {
@@ -106,7 +106,7 @@ export interface AuditStore {
   proveAudit(record: AuditRecord): Promise<void>
 }
 
-/** Managed access as it is kept (contract 7). Writes are as those of `AccountStore`. */
+/** Managed access as it is kept (contract 23). Writes are as those of `AccountStore`. */
 export interface ManagedAccessStore {
   managedAccess(): Promise<ManagedAccessState>
   /** False where it stands so already. */

@@ -5,7 +5,7 @@ import { readKnownBrowser } from './known-browser.ts'
 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
-/** How long a code and its link work. The short windows below are as long: who is refused has an email that still works. */
+/** How long a code and its link work. The short windows below are as long: who is refused has an email that still works (contract 19.2). */
 export const proofLifeMs = 10 * minuteMs
 
 interface Limit {
@@ -15,7 +15,7 @@ interface Limit {
   readonly most: number
 }
 
-/** For anybody. They are counted in the store, so that all nodes share them, and for unknown addresses just the same. */
+/** For anybody. They are counted in the store, so that all nodes share them, and for unknown addresses just the same (contract 19.4). */
 const strangerLimits: readonly Limit[] = [
   { of: 'asker', windowMs: proofLifeMs, most: 3 },
   { of: 'address', windowMs: proofLifeMs, most: 5 },
@@ -27,7 +27,7 @@ const strangerLimits: readonly Limit[] = [
  */
 const mostPerDay: Limit = { of: 'address', windowMs: dayMs, most: 20 }
 const beyondPerDay: Limit = { of: 'address', windowMs: proofLifeMs, most: 1 }
-/** For a browser in which the address was proven before: what others ask for does not count. */
+/** For a browser in which the address was proven before: what others ask for does not count (contract 19.5). */
 const knownLimits: readonly Limit[] = [
   { of: 'asker', windowMs: proofLifeMs, most: 5 },
   { of: 'asker', windowMs: dayMs, most: 20 },

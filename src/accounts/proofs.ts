@@ -9,9 +9,9 @@ import type { SendMail } from './ports.ts'
 import { askedProof, findExceeded, hasLink, proofLifeMs, type Asker, type TooMany } from './proof-limits.ts'
 
 const minuteMs = 60_000
-/** How long a link can be used that is printed where the service runs. */
+/** How long a link can be used that is printed where the service runs (contract 19.1). */
 const printedLinkLifeMs = 15 * minuteMs
-/** Wrong codes that a proof bears. */
+/** Wrong codes that a proof bears (contract 19.2). */
 export const maxTries = 5
 /** Ended proofs are kept so long, because they are what is counted. */
 const keptMs = 24 * 60 * minuteMs

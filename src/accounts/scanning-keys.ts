@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts'
 import { checkScanningSignature, type ScanningKey, type SignedMessage } from '../domain/secret-scanning.ts'
 
-/** How long fetched keys are believed, and how soon they are fetched again for a key that they have not. */
+/** How long fetched keys are believed, and how soon they are fetched again for a key that they have not (contract 26.3). */
 const keptMs = 3_600_000
 const refetchMs = 120_000
 /** After a fetch that failed no message makes another for so long, doubled with each further failure. */

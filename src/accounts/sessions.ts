@@ -6,19 +6,19 @@ import { mintToken, tokenDigest } from '../domain/tokens.ts'
 import type { IdentityPlane } from './identity.ts'
 
 const dayMs = 86_400_000
-/** A session ends when it was not used for so long. */
+/** A session ends when it was not used for so long (contract 19.6). */
 export const sessionIdleMs = 7 * dayMs
-/** And so long after signing in, however much it is used. */
+/** And so long after signing in, however much it is used (contract 19.6). */
 export const sessionLifeMs = 30 * dayMs
 /** Its last use is written down this often at most, so that reading pages does not write. */
 const touchEveryMs = 5 * 60_000
-/** An account's sessions; one more ends the one that was used longest ago. */
+/** An account's sessions; one more ends the one that was used longest ago (contract 19.6). */
 const maxSessionsPerAccount = 50
-/** What cannot be undone is only done by somebody who signed in so lately. */
+/** What cannot be undone is only done by somebody who signed in so lately (contract 19.10). */
 export const freshSessionMs = 15 * 60_000
 const tokenShape = /^[A-Za-z0-9_-]{43}$/
 
-/** Opens a session: a new token each time, so that nobody can plant one before (reliability T16). */
+/** Opens a session: a new token each time, so that nobody can plant one before (contract 19.6). */
 export async function openSession(
   plane: IdentityPlane,
   accountId: string,

@@ -5,9 +5,9 @@ import { recordOf, type ControlPlane } from './control-plane.ts'
 import type { IdentityPlane } from './identity.ts'
 import type { IdentityStore } from './ports.ts'
 
-/** Addresses of one account. */
+/** Addresses of one account (contract 19.7). */
 export const maxEmailsPerAccount = 5
-/** Passkeys of one account. */
+/** Passkeys of one account (contract 19.7). */
 export const maxPasskeysPerAccount = 10
 /** The end of an account's id that stands in the name that it begins with. */
 const nameCharacters = 6

@@ -22,9 +22,9 @@ import {
 } from '../domain/uptime.ts'
 import type { StatusStore } from './status-ports.ts'
 
-/** What is counted is written down this often: so much is lost when the process dies. */
+/** What is counted is written down this often: so much is lost when the process dies (contract 18.5). */
 const writeEveryMs = 60_000
-/** What was read last is shown for so long, so that no crowd before the page reaches the database. */
+/** What was read last is shown for so long, so that no crowd before the page reaches the database (contract 18.4). */
 const freshMs = 10_000
 const dayMs = 86_400_000
 const incidentDays = 14
@@ -46,7 +46,7 @@ export interface StatusBoardParts {
   readonly onFailed: (error: unknown) => void
 }
 
-/** Knows how the service does, and how it did: from the requests that are really made. */
+/** Knows how the service does, and how it did: from the requests that are really made (contract 18). */
 export class StatusBoard implements AsyncDisposable {
   readonly #parts: StatusBoardParts
   readonly #tally = new UptimeTally()

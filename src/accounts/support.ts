@@ -7,11 +7,11 @@ import type { NewTicket } from '../domain/tickets.ts'
 import type { SendMail } from './ports.ts'
 import type { SupportStore } from './support-ports.ts'
 
-/** The bounds of what is asked. */
+/** The bounds of what is asked (contract 27.1). */
 const minTextCharacters = 10
 export const maxTextCharacters = 4_000
 const maxRequestIdCharacters = 100
-/** Tickets are kept this long, and at most so many: the oldest give way. */
+/** Tickets are kept this long, and at most so many: the oldest give way (contract 27.1). */
 const keptMs = 180 * 86_400_000
 const maxKept = 10_000
 const requestIdShape = /^req_[0-9A-Za-z]{10,40}$/

@@ -11,7 +11,7 @@ const maxCredentialCharacters = 8192
 const minHintedCharacters = 16
 const hintCharacters = 4
 
-/** What an account connects: the credential is sealed before it is kept (contract 7). */
+/** What an account connects: the credential is sealed before it is kept (contract 21.2). */
 export interface UpstreamDraft {
   readonly provider: string
   readonly model: string

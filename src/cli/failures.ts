@@ -6,7 +6,7 @@ import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/problems.ts'
 import { SetupError } from '../domain/setup-error.ts'
 
-/** How a command ends (ecosystem habits): scripts tell failures apart by these. `unproven`: nothing is wrong, nor shown right. */
+/** How a command ends: scripts tell failures apart by these. `unproven`: nothing is wrong, nor shown right (contract 33.2). */
 export const exitCodes = { ok: 0, failure: 1, usage: 2, config: 3, auth: 4, unreachable: 5, unproven: 6 } as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 

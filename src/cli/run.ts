@@ -10,7 +10,7 @@ import { SafeTerminal, type Piece } from './safe-terminal.ts'
 
 const errorWord: Piece = { style: 'red', text: 'error' }
 
-/** Runs one command line and gives its exit code. Throws only bugs: every expected failure is told here. */
+/** Runs one command line and gives its exit code. Throws only bugs: every expected failure is told here (contract 33.3). */
 export async function run(args: readonly string[], terminal: Terminal, ports: CliPorts): Promise<number> {
   const own = ownArguments(args)
   const json = own.includes('--json')

@@ -48,9 +48,9 @@ export interface Config {
   readonly profiles: readonly Profile[]
   readonly limits: Limits
   readonly requestRetentionMs: number
-  /** How long answers are stored for callers who want them to be; 0 stores none (contract 2.5). */
+  /** How long answers are stored for callers who want them to be; 0 stores none (contract 12.2). */
   readonly responseRetentionMs: number
-  /** How long a stream may be silent before something is said to keep it open (contract 5.7). */
+  /** How long a stream may be silent before something is said to keep it open (contract 10.10). */
   readonly keepAliveMs: number
   /** How long running answers may take after SIGTERM. */
   readonly drainMs: number
@@ -116,7 +116,7 @@ export interface ProviderConfig {
   readonly plainHttp: boolean
 }
 
-/** One provider, one model, one credential (contract 1). */
+/** One provider, one model, one credential (contract 1.2). */
 export interface BackendConfig {
   readonly id: string
   readonly provider: ProviderConfig
@@ -125,11 +125,11 @@ export interface BackendConfig {
   /** The name of the environment variable that the credential came from. */
   readonly credentialEnv: string | undefined
   /**
-   * For a backend with a credential: id or name of the one account that it serves (contract 7); undefined is the
+   * For a backend with a credential: id or name of the one account that it serves (contract 7.2); undefined is the
    * local account. It must exist when the service starts. A backend without a credential serves every account.
    */
   readonly account: string | undefined
-  /** Whether the credential is the operator's, for accounts with managed access while that is on (contract 7). */
+  /** Whether the credential is the operator's, for accounts with managed access while that is on (contract 23.2). */
   readonly managed: boolean
   readonly failureDomain: string
   readonly facts: ModelFacts

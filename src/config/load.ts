@@ -30,7 +30,7 @@ export interface ConfigSource {
   readonly needsCredentials?: boolean
 }
 
-/** One file and the environment as a Config. @throws ConfigError with every problem at once, each with its place */
+/** One file and the environment as a Config (contract 31.2). @throws ConfigError with every problem at once, each with its place */
 export function loadConfig(source: ConfigSource): Config {
   const text = readText(source)
   const name = text === undefined ? undefined : source.path

@@ -9,7 +9,7 @@ export const simulatedBackendIds: readonly string[] = ['simulated-alpha', 'simul
 /** The presets that can be named in the configuration and in `upstream add`. */
 export const presetNames: readonly string[] = Object.keys(vendors).filter((name) => name !== simulatedPreset)
 
-/** The preset of that name; undefined where there is none that can be named. */
+/** The preset of that name; undefined where there is none that can be named (contract 21.5). */
 export function findPreset(name: string): Vendor | undefined {
   return presetNames.includes(name) ? vendors[name as keyof typeof vendors] : undefined
 }

@@ -142,7 +142,7 @@ export function withCredential(
 
 /**
  * In production a credential travels encrypted: an address that begins with http: would show it to every network on the
- * way (contract 9.8). @throws UpstreamUnreadable
+ * way (contract 21.10). @throws UpstreamUnreadable
  */
 export function assertEncrypted(mode: Mode, preset: Vendor, baseUrl: string | null, credential?: Secret): void {
   if (mode === 'production' && credential !== undefined && baseUrl !== null && isPlainHttp(baseUrl))

@@ -120,7 +120,7 @@ function resolveBackend(
   }
 }
 
-/** Whose credential it is, and whether there must be one (contract 7). */
+/** Whose credential it is, and whether there must be one (contract 7.2). */
 function checkCredential(id: string, provider: ProviderConfig, mode: Mode, managed: boolean, findings: Findings): void {
   const path = ['backends', id]
   const namesCredential = findings.mentions([...path, 'credential_env'])
@@ -224,7 +224,7 @@ function simulatedBackend(id: string): BackendConfig {
 
 const ownHosts = ['localhost', '127.0.0.1', '[::1]']
 
-/** In production a credential leaves this machine encrypted, or by the operator's own word (contract 9.8). */
+/** In production a credential leaves this machine encrypted, or by the operator's own word (contract 21.10). */
 function checkEncrypted({ name, baseUrl, plainHttp }: ProviderConfig, findings: Findings): void {
   if (baseUrl === undefined || plainHttp || !isPlainHttp(baseUrl) || ownHosts.includes(new URL(baseUrl).hostname))
     return

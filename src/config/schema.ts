@@ -115,7 +115,7 @@ const fusion = group({
   names_models: flag.optional().describe('Whether the usage that callers read names the models. Default false.'),
 })
 
-/** The shape of svc-router.yaml. Defaults, references and secrets are resolved afterwards, by `loadConfig`. */
+/** The shape of svc-router.yaml. Defaults, references and secrets are resolved afterwards, by `loadConfig` (contract 31.1). */
 export const configSchema = group({
   mode: z
     .enum(['local', 'production'], { error: 'expected local or production' })

@@ -3,7 +3,7 @@ import { holdsSecret } from '../domain/secret-shapes.ts'
 import { canCarryCredential } from '../providers/place.ts'
 import { readDurationMs } from './measures.ts'
 
-/** The timeouts of an upstream: the option and field that sets each, and what it limits (contract 5.5, 9.4). */
+/** The timeouts of an upstream: the option and field that sets each, and what it limits (contract 9). */
 export const timeoutSettings = [
   { name: 'connect', key: 'connectMs', label: 'Connect timeout', limits: 'Until the connection is open.' },
   {

@@ -2,7 +2,7 @@ import type { FormatId } from './format-id.ts'
 import type { KeyLimits } from './key-limits.ts'
 import type { KeyState } from './keys.ts'
 
-/** An account: what keys, plans, quota and provider credentials belong to (spec 1.2). */
+/** An account: what keys, plans, quota and provider credentials belong to (contract 1.6). */
 export interface Account {
   /** `acc_…` */
   readonly id: string
@@ -13,7 +13,7 @@ export interface Account {
   readonly createdAtMs: number
 }
 
-/** A key as it is kept: its digest and never itself (contract 6). */
+/** A key as it is kept: its digest and never itself (contract 3.4). */
 export interface StoredKey {
   /** `key_…` */
   readonly id: string
@@ -30,7 +30,7 @@ export interface StoredKey {
 }
 
 /**
- * A provider that an account connected with its own credential (contract 7). `credential` is sealed; only the
+ * A provider that an account connected with its own credential (contract 21.1). `credential` is sealed; only the
  * vault opens it. Upstreams are tried in the order of `position`.
  */
 export interface Upstream {
@@ -56,7 +56,7 @@ export interface Upstream {
   readonly headers?: Readonly<Record<string, string>> | null | undefined
 }
 
-/** Milliseconds (contract 5.5, 9.4). What is absent is as the preset has it. */
+/** Milliseconds (contract 9). What is absent is as the preset has it. */
 interface UpstreamTimeouts {
   readonly connectMs?: number
   readonly headersMs?: number

@@ -29,7 +29,7 @@ interface ApiParameter {
   readonly schema: Schema
 }
 
-/** The fields that we read ourselves. All others go to the provider as they are (contract 2.1, 2.4). */
+/** The fields that we read ourselves. All others go to the provider as they are (contract 2.22, 11.1). */
 interface ApiBody {
   readonly required: readonly string[]
   readonly fields: Readonly<Record<string, Schema>>

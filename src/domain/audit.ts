@@ -23,7 +23,7 @@ export type GateReason =
   | 'durable_audit'
   | 'store_silent'
 
-/** What each field of an event holds. Nothing else gets in: no text of people, no secret, no address (contract 8). */
+/** What each field of an event holds. Nothing else gets in: no text of people, no secret, no address (contract 25.2). */
 const idShape = /^[a-z]{2,5}_[0-9A-Za-z]{1,40}$/
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const wordShape = /^[a-z][a-z_]{0,31}$/
@@ -51,7 +51,7 @@ const fieldShapes = {
   networks: undefined,
 } as const
 
-/** Every event that is kept, with its fields in the order in which they are written: one row for each new one. */
+/** Every event that is kept, with its fields in the order in which they are written: one row for each new one (contract 25.8). */
 export const auditEvents = {
   'account.created': ['accountId', 'planId'],
   'account.plan_changed': ['accountId', 'planId'],

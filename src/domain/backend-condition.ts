@@ -1,13 +1,13 @@
 import type { HoldKind } from './backend-controls.ts'
 import type { AttemptOutcome } from './upstream.ts'
 
-/** Why a backend's circuit breaker is open (contract 5.2, 5.4, 9.3). */
+/** Why a backend's circuit breaker is open (contract 7.17, 8). */
 export type OpenReason = 'credentials' | 'rate' | 'failing'
 
 /** Why a backend is not asked: its breaker is open, or an operator keeps it out. */
 export type PassedByReason = OpenReason | HoldKind
 
-/** A backend that a request did not ask, by a category that callers may read (contract 3.1). */
+/** A backend that a request did not ask, by a category that callers may read (contract 4.9). */
 export interface PassedBy {
   readonly backend: string
   readonly reason: PassedByReason

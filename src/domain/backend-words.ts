@@ -25,7 +25,7 @@ export const openNotes: Readonly<Record<OpenReason, string>> = {
 /** What operators did where a backend is kept out. */
 export const heldNote = 'taken out of use by the operator for a while'
 
-/** The one place that turns the state of a backend into a color and words. `hour`: how it answered in the last hour. */
+/** The one place that turns the state of a backend into a color and words. `hour`: how it answered in the last hour (contract 18.2). */
 export function describeBackend(
   { state, reason, isTroubled }: Pick<BackendCondition, 'state' | 'reason' | 'isTroubled'>,
   hour?: Pick<HourCount, 'answered' | 'failed'>,

@@ -1,4 +1,4 @@
-/** What may be logged of a bug: its kind and its places in the code. Messages can hold anything and stay out (contract 8). */
+/** What may be logged of a bug: its kind and its places in the code. Messages can hold anything and stay out (contract 28.9). */
 export function describeBug(thrown: unknown): { name: string; stack: string } {
   if (!(thrown instanceof Error)) return { name: typeof thrown, stack: '' }
   const places = (thrown.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))

@@ -1,6 +1,6 @@
 import { Bag } from './bag.ts'
 
-/** Time as a parameter, so that the whole service can run in a simulation (architecture 5.7). */
+/** Time as a parameter, so that the whole service can run in a simulation (contract 35.1). */
 export interface Clock {
   /**
    * Wall time, milliseconds since the Unix epoch. It jumps in either direction when the wall clock is corrected: only for

@@ -1,5 +1,5 @@
 /**
- * The one shape of a request and of an answer that every format is translated to and from (architecture 5.2).
+ * The one shape of a request and of an answer that every format is translated to and from (contract 35.2).
  * A field is absent, never null, where the caller did not say.
  */
 
@@ -16,7 +16,7 @@ export interface Conversation {
   readonly stream: boolean
   readonly turns: readonly Turn[]
   readonly tools: readonly Tool[]
-  /** Whether the caller attached `svc-router:fusion` (spec 1.5); its parameters as sent, `type` included. */
+  /** Whether the caller attached `svc-router:fusion` (contract 16.1); its parameters as sent, `type` included. */
   readonly fusionTool?: JsonObject
   /** Whether `tool_choice` names that tool. */
   readonly isFusionForced?: boolean
@@ -38,13 +38,13 @@ export interface Hints {
   readonly serviceTier?: string
   readonly promptCacheKey?: string
   readonly verbosity?: string
-  /** Responses only: whether the caller wants the answer kept (contract 2.5). */
+  /** Responses only: whether the caller wants the answer kept (contract 12.1). */
   readonly store?: boolean
   /** Responses only: whether the caller wants reasoning in its sealed form, for sending it back. */
   readonly sealedReasoning?: boolean
   readonly instructions?: string
   readonly previousResponseId?: string
-  /** Responses only: the conversation that the request continues (contract 2.5). */
+  /** Responses only: the conversation that the request continues (contract 13). */
   readonly conversationId?: string
   readonly truncation?: string
   /** Responses only: the most calls of tools that are not run by the caller, of ours among them. */
@@ -169,7 +169,7 @@ export type OutputFormat =
 
 /**
  * One step of an answer. The order is: `start`, then deltas, then exactly one `finish`; `usage` may come before or
- * after `finish`. An answer that has no `finish` is broken (contract 3.4).
+ * after `finish`. An answer that has no `finish` is broken (contract 10.5).
  */
 export type AnswerEvent =
   /** `id` and `model` are the backend's own; neither reaches the caller in translation. */
@@ -230,7 +230,7 @@ export interface UsagePart extends Omit<Usage, 'parts'> {
   readonly ms: number
 }
 
-/** Whether the event is content in the sense of contract 5: after it nothing may be retried. */
+/** Whether the event is content in the sense of contract 1.8: after it nothing may be retried. */
 export function isContent(event: AnswerEvent): boolean {
   return event.type !== 'start' && event.type !== 'usage'
 }

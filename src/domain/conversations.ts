@@ -1,4 +1,4 @@
-/** A conversation as it is stored (contract 2.5). Times are epoch milliseconds. */
+/** A conversation as it is stored (contract 13). Times are epoch milliseconds. */
 export interface StoredConversation {
   /** `conv_…` */
   readonly id: string

@@ -1,9 +1,9 @@
 import type { LinkName } from './links.ts'
 
-/** Who is at fault, as the caller reads it in `error.source` (contract 3.1). */
+/** Who is at fault, as the caller reads it in `error.source` (contract 4.1). */
 type ErrorSource = 'client' | 'gateway' | 'provider' | 'edge'
 
-/** Which group of spec 2's signals an error's body carries besides `request_id`. */
+/** Which group of the signals of contract 4.4 and 4.5 an error's body carries besides `request_id`. */
 type SignalGroup = 'authentication' | 'billing' | 'none'
 
 /** One row of the table of errors: what is said of a refusal wherever it appears. */
@@ -11,7 +11,7 @@ export interface ErrorEntry {
   readonly status: number
   readonly type: string
   readonly source: ErrorSource
-  /** Whether the same request may succeed later, unchanged. Becomes `x-should-retry` (contract 3.3). */
+  /** Whether the same request may succeed later, unchanged. Becomes `x-should-retry` (contract 4.3). */
   readonly retryable: boolean
   readonly signals: SignalGroup
   /** The one link that the message ends with and, for authentication, the value of `primaryActionUrl`. */

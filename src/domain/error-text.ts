@@ -1,12 +1,12 @@
 import { errorCatalog, type ServiceError } from './errors.ts'
 import type { Links } from './links.ts'
 
-/** The longest message that a caller is shown (contract 3.2). */
+/** The longest message that a caller is shown (contract 4.2). */
 const maxMessageChars = 240
 
 const placeholder = /\{(\w+)\}/g
 
-/** What the caller reads: what happened, what to do, and the one right link (contract 3.2). */
+/** What the caller reads: what happened, what to do, and the one right link (contract 4.2). */
 export function errorMessage(error: ServiceError, links: Links): string {
   const { message, action } = error.entry
   const words = { ...error.facts.words, status: error.facts.status ?? '' }

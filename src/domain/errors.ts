@@ -1,6 +1,6 @@
 import { authentication, type ErrorEntry, forbidden, invalid, limited, unavailable } from './error-entry.ts'
 
-/** Every refusal that the service can give: one row each of contract 3.3. Statuses, bodies, headers and docs derive from it. */
+/** Every refusal that the service can give: one row each of contract 4. Statuses, bodies, headers and docs derive from it. */
 export const errorCatalog = {
   key_missing: {
     ...authentication,
@@ -266,7 +266,7 @@ export interface ErrorFacts {
   readonly upstream?: string
   /** How many backends failed before this error was final (`X-Svc-Router-Retry-Count`). */
   readonly retryCount?: number
-  /** The limiter that refused where it is not the plan's minute: what `RateLimit` then says (contract 4.1). */
+  /** The limiter that refused where it is not the plan's minute: what `RateLimit` then says (contract 5.8). */
   readonly window?: LimiterWindow
   /** Whose key was sent, where the key itself is refused: the refusal is counted for that account; never shown. */
   readonly owner?: KeyOwner

@@ -3,7 +3,7 @@ import type { RequestOutcome } from './requests.ts'
 
 /**
  * Everything that may be logged. A line is made of these fields and no others, so that no prompt, key or upstream text
- * can slip into a log (contract 8).
+ * can slip into a log (contract 28.2).
  */
 export type ServiceEvent =
   | { readonly event: 'started'; readonly baseUrl: string; readonly version: string }
@@ -25,7 +25,7 @@ export type ServiceEvent =
       readonly charged: number
       readonly ms: number
     }
-  /** A provider did not take an account's credential: the account's owner must replace it (contract 5.4). */
+  /** A provider did not take an account's credential: the account's owner must replace it (contract 7.17). */
   | { readonly event: 'upstream_credentials_rejected'; readonly requestId: string; readonly backend: string }
   /** A backend's circuit breaker opened for the first time since it last answered; `contentKind` is what it fails on, `plain` for everything. */
   | { readonly event: 'backend_down'; readonly backend: string; readonly contentKind: string; readonly reason: string }
@@ -48,7 +48,7 @@ export type ServiceEvent =
   | { readonly event: 'audit_checkpoint'; readonly sequence: number; readonly hash: string }
   /** The audit log could not be signed; where it is broken the reason says why and at which entry. */
   | { readonly event: 'audit_failing'; readonly reason: string }
-  /** The live checks of contract 7 opened or shut managed access, or that could not be recorded. */
+  /** The live checks of contract 23.3 opened or shut managed access, or that could not be recorded. */
   | { readonly event: 'managed_access'; readonly what: 'opened' | 'shut' | 'unrecorded'; readonly reason: string }
   | { readonly event: 'store_failing'; readonly reason: string }
   /** So many refused requests are missing from what accounts see: too many waited to be written, or could not be at the end. */

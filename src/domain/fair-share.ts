@@ -6,7 +6,7 @@ const groupWeight = 19
 /**
  * A bounded resource that several holders share: a dynamic threshold (Choudhury and Hahne). A holder may hold at most four
  * times what is still free, so one alone gets 4/5, `n` greedy ones get 4/(4n+1) each, and a part is always left for a
- * holder that comes later (contract 9.9). A holder can be one of a group, such as an account at an address. The names of holders
+ * holder that comes later (contract 29.2). A holder can be one of a group, such as an account at an address. The names of holders
  * and of groups never are alike.
  */
 export class FairShare {

@@ -1,6 +1,6 @@
 import { credentialShapes, type SecretShape, unknownCredential } from './secret-shapes.ts'
 
-/** What is no credential by itself and still must not be told (spec 1.9): what lets somebody in, and what people said. */
+/** What is no credential by itself and still must not be told (contract 27.2): what lets somebody in, and what people said. */
 const otherShapes: readonly SecretShape[] = [
   { kind: 'one of our keys', shape: /sk_svc_[0-9A-Za-z]{4,}/g },
   { kind: 'an access token', shape: /\bBearer\s+(?!sk_svc_…)[\w.~+/-]{12,}=*/gi },

@@ -68,7 +68,7 @@ export interface DropOut {
   readonly why: CallStatus
 }
 
-/** The trail of one fusion for the request's record: numbers, names of backends and of steps; no text (contract 8). */
+/** The trail of one fusion for the request's record: numbers, names of backends and of steps; no text (contract 15.20). */
 export interface FusionRecord {
   readonly preset: PresetName
   /** Versions of the words that the models were told. */

@@ -31,7 +31,7 @@ export function realmOf(purpose: ProofPurpose): Realm {
   return purpose === 'operator_sign_in' || purpose === 'operator_confirm' ? 'operator' : 'account'
 }
 
-/** A proof that is asked for: who holds `address`, or was given the link, may use it once (reliability T17). */
+/** A proof that is asked for: who holds `address`, or was given the link, may use it once (contract 19.2). */
 export interface SignInProof {
   /** `prf_…`. It names the proof on the page that asks for the code, and proves nothing. */
   readonly id: string

@@ -4,7 +4,7 @@ import { randomBase62, toBase62 } from './ids.ts'
 import type { RandomBytes } from './random.ts'
 import { Secret } from './secret.ts'
 
-/** What every generated key starts with (spec 5.2). */
+/** What every generated key starts with (contract 3.2). */
 export const keyPrefix = 'sk_svc_'
 /** Stands in records where the id of a key would: the request was made in the playground, by whoever was signed in. */
 export const playgroundKeyId = 'playground'
@@ -14,14 +14,14 @@ const checksumLength = 6
 export const keyLength = keyPrefix.length + randomLength + checksumLength
 const keyShape = /^sk_svc_[0-9A-Za-z]{38}$/
 
-/** Where a key stands. `retiring` works until its end, then is revoked; `revoked` is for ever (contract 3.3, 6). */
+/** Where a key stands. `retiring` works until its end, then is revoked; `revoked` is for ever (contract 3.10). */
 export type KeyState = 'active' | 'disabled' | 'retiring' | 'revoked'
 
-/** How long the old key goes on working after a rotation, in milliseconds (contract 6). */
+/** How long the old key goes on working after a rotation, in milliseconds (contract 3.9). */
 export const rotationOverlapsMs = { now: 0, '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000 } as const
 export type RotationOverlap = keyof typeof rotationOverlapsMs
 
-/** Mints a key: prefix, 32 random base62 characters, 6 of checksum (contract 6). */
+/** Mints a key: prefix, 32 random base62 characters, 6 of checksum (contract 3.2). */
 export function mintKey(random: RandomBytes): Secret {
   const body = keyPrefix + randomBase62(randomLength, random)
   return new Secret(body + checksumOf(body))
@@ -39,7 +39,7 @@ export function keyHint(key: Secret): string {
   return `${text.slice(0, keyPrefix.length + 4)}…${text.slice(-4)}`
 }
 
-/** The digest under which a key is stored and found: HMAC-SHA-256 under the pepper, in base64url (contract 6). */
+/** The digest under which a key is stored and found: HMAC-SHA-256 under the pepper, in base64url (contract 3.4). */
 export function keyDigest(key: string, pepper: Secret): string {
   return createHmac('sha256', pepper.reveal()).update(key).digest('base64url')
 }

@@ -1,4 +1,4 @@
-/** The pages that a caller is sent to, one for each `*Url` signal (spec 2). */
+/** The pages that a caller is sent to, one for each `*Url` signal (contract 4.4, 4.5). */
 export interface Links {
   readonly accountUrl: string
   readonly accountSetupUrl: string

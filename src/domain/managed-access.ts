@@ -1,4 +1,4 @@
-/** Where an account's request for managed access stands. Nothing but a person who reviews it approves one (spec 5.7). */
+/** Where an account's request for managed access stands. Nothing but a person who reviews it approves one (contract 23.5). */
 export const managedRequestStates = ['requested', 'withdrawn', 'approved', 'rejected'] as const
 export type ManagedRequestState = (typeof managedRequestStates)[number]
 
@@ -39,7 +39,7 @@ export interface ManagedAccessState {
   readonly controls: readonly ResaleControl[]
 }
 
-/** The live checks of contract 7, as they stand now. */
+/** The live checks of contract 23.3, as they stand now. */
 export interface ManagedReadiness {
   readonly switchedOn: boolean
   /** Providers with resale controls that are recorded and not revoked. */

@@ -1,4 +1,4 @@
-/** The length of the sliding minute (contract 4.2). */
+/** The length of the sliding minute (contract 5.10). */
 export const minuteMs = 60_000
 /** Entries that have left are let go when there are so many, and more than half of all. */
 const laxity = 1024

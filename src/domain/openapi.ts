@@ -34,7 +34,7 @@ const limitCodes: readonly ErrorCode[] = ['key_address_not_allowed', 'key_profil
 const integer = (description: string): object => ({ description, schema: { type: 'integer' } })
 const text = (description: string): object => ({ description, schema: { type: 'string' } })
 
-/** Headers by name, with what each says (contract 3.3, 4.1). */
+/** Headers by name, with what each says (contract 4.3, 5.5, 5.6). */
 const headers: Readonly<Record<string, object>> = {
   'X-Request-Id': text('Finds the request again.'),
   'X-RateLimit-Limit': integer(

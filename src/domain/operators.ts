@@ -1,6 +1,6 @@
 import type { SignInMethod } from './identity.ts'
 
-/** What operators may do, each role also everything before it: look; help accounts; decide about the service itself. */
+/** What operators may do, each role also everything before it: look; help accounts; decide about the service itself (contract 24.3). */
 export const operatorRoles = ['viewer', 'support', 'admin'] as const
 export type OperatorRole = (typeof operatorRoles)[number]
 
@@ -40,7 +40,7 @@ interface ActionNeeds {
   readonly stepUp: boolean
 }
 
-/** Which role each action of the console needs, and whether a fresh proof. Routes take it from here. */
+/** Which role each action of the console needs, and whether a fresh proof. Routes take it from here (contract 24.3, 24.5). */
 export const operatorActions = {
   see: { role: 'viewer', stepUp: false },
   changePlan: { role: 'support', stepUp: true },

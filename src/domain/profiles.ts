@@ -1,6 +1,6 @@
 import type { PresetName } from './fusion-presets.ts'
 
-/** A public name with an ordered set of backends behind it (spec 1.3, contract 1). */
+/** A public name with an ordered set of backends behind it (contract 1.3). */
 export interface Profile {
   readonly id: string
   readonly description: string
@@ -9,9 +9,9 @@ export interface Profile {
   /** Whether it is served by whatever serves `svc-router/frontier`, what accounts brought themselves among it. */
   readonly isLikeFrontier?: boolean
   readonly premium: boolean
-  /** Units of the month that one answered request takes, at least 1 (contract 4.3). */
+  /** Units of the month that one answered request takes, at least 1 (contract 5.17). */
   readonly quotaUnits: number
-  /** Whether answers name the model of their backend in `model` instead of this profile (contract 9.2). */
+  /** Whether answers name the model of their backend in `model` instead of this profile (contract 2.31). */
   readonly reportsModel?: boolean
   /** The name of the vectors that its backends give; absent where it holds conversations. */
   readonly embeddings?: string
@@ -43,22 +43,22 @@ export interface Price {
   readonly outputPerMillion?: number
 }
 
-/** The profile to use first (spec 1.4). */
+/** The profile to use first (contract 1.3). */
 export const frontierId = 'svc-router/frontier'
-/** The premium profile, whose answers are deliberated (issue 4). */
+/** The premium profile, whose answers are deliberated. */
 export const fusionId = 'svc-router/fusion'
 /** Says to another svc-router behind a backend that a call is part of a fusion already: how many. */
 export const fusionDepthHeader = 'x-svc-router-fusion-depth'
-/** The server tool that a premium caller may attach (spec 1.5). */
+/** The server tool that a premium caller may attach (contract 16.1). */
 export const fusionToolType = 'svc-router:fusion'
 /** Attaches that tool for a client that cannot put it into its requests. */
 export const attachedToolsHeader = 'x-svc-router-tools'
-/** The function by which models call that tool. No tool of a caller may have this name, and no caller ever sees it called. */
+/** The function by which models call that tool. No tool of a caller may have this name, and no caller ever sees it called (contract 16.3). */
 export const fusionFunctionName = 'svc_router_fusion'
 /** Under which label and name a run of it stands in an answer, as if it were a call of a remote server's tool. */
 export const fusionCallNames = { server_label: 'svc-router', name: 'fusion' } as const
 
-/** A profile's name for clients that cannot send a slash (contract 9.1). */
+/** A profile's name for clients that cannot send a slash (contract 2.30). */
 export function aliasOf(id: string): string {
   return id.replaceAll('/', '-')
 }

@@ -3,14 +3,14 @@ import { terminalLine } from './safe-text.ts'
 import { SealError, type Sealer } from './sealing.ts'
 import { maskSecrets } from './secret-shapes.ts'
 
-/** The longest provider message that is kept. */
+/** The longest provider message that is kept (contract 21.11). */
 const maxProviderErrorCharacters = 1_000
 /** Read beyond that, so that a secret at the end is masked before it is cut. */
 const marginCharacters = 200
 /** As much of a body as is searched for a message. */
 const maxBodyCharacters = 64 * 1024
 
-/** What one backend itself said when it failed, for the owner of that backend alone (contract 9.6). */
+/** What one backend itself said when it failed, for the owner of that backend alone (contract 21.11). */
 export interface ProviderError {
   readonly requestId: string
   readonly backend: string

@@ -1,6 +1,6 @@
 import { randomFillSync } from 'node:crypto'
 
-/** Randomness as a parameter (architecture 5.7): `count` unpredictable bytes. */
+/** Randomness as a parameter (contract 35.1): `count` unpredictable bytes. */
 export type RandomBytes = (count: number) => Uint8Array
 
 const poolBytes = 4096

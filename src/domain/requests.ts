@@ -4,7 +4,7 @@ import type { FusionRecord } from './fusion-record.ts'
 import type { Attempt } from './upstream.ts'
 import type { Usage } from './conversation.ts'
 
-/** What is known of a request when it is admitted. No text of it is ever kept (contract 8). */
+/** What is known of a request when it is admitted. No text of it is ever kept (contract 28.3). */
 export interface RequestOpening {
   /** `req_…`, sorts by time. */
   readonly id: string
@@ -20,7 +20,7 @@ export interface RequestOpening {
 
 /** How a request ended. */
 export interface RequestOutcome {
-  /** Units of the month that were charged: 0 or the opening's units (contract 4.3). */
+  /** Units of the month that were charged: 0 or the opening's units (contract 6.4). */
   readonly charged: number
   readonly attempts: readonly Attempt[]
   /** Backends that came before the one that answered, or all where none did, and were kept out; absent where there were none. */
@@ -36,7 +36,7 @@ export interface RequestOutcome {
 /** `open` until it is settled; `delivered` while a stream that has begun runs; `lost` when the process died under it. */
 export type RequestState = 'open' | 'delivered' | 'done' | 'lost'
 
-/** The row of one admitted request (issue: request records). Times are epoch milliseconds. */
+/** The row of one admitted request. Times are epoch milliseconds. */
 export interface RequestRecord extends RequestOpening, RequestOutcome {
   readonly state: RequestState
   readonly admittedAtMs: number

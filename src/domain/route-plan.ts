@@ -57,7 +57,7 @@ export type LeftOutReason =
   | 'cannot_say'
   /** One with a larger window has to be asked after one whose window was too small. */
   | 'window_small'
-  /** So many are asked before it that no further one is (contract 5.2). */
+  /** So many are asked before it that no further one is (contract 7.5). */
   | 'enough_asked'
 
 export interface LeftOut {

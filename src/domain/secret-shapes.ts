@@ -32,7 +32,7 @@ export const credentialShapes: readonly SecretShape[] = [
 /** The id of a price at Stripe: it looks like a token, and is shown to every customer. */
 const publicIds = /(?<![A-Za-z0-9])price_[A-Za-z0-9]{1,64}(?![A-Za-z0-9])/g
 
-/** Whether a text holds something shaped like a credential, which belongs in an environment variable (contract 8). */
+/** Whether a text holds something shaped like a credential, which belongs in an environment variable (contract 31.3). */
 export function holdsSecret(text: string): boolean {
   const rest = text.replace(publicIds, '')
   return credentialShapes.some(({ shape }) => rest.search(shape) >= 0)

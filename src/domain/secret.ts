@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 
-/** A value that can be used but not printed: every way of turning it into text gives `[secret]` (contract 8). */
+/** A value that can be used but not printed: every way of turning it into text gives `[secret]` (contract 28.8). */
 export class Secret<T = string> {
   readonly #value: T
 

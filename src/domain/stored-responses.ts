@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** One answer that is kept, with what was asked for it (contract 2.5). Its texts are sealed; times are epoch milliseconds. */
+/** One answer that is kept, with what was asked for it (contract 12.1). Its texts are sealed; times are epoch milliseconds. */
 export interface StoredResponse extends StoredTurn {
   readonly accountId: string
   /** The response object as the caller saw it, without its output. */

@@ -1,4 +1,4 @@
-/** What became of one attempt, as a category: shown in errors, records and operator pages (contract 5). */
+/** What became of one attempt, as a category: shown in errors, records and operator pages (contract 28.6). */
 export type AttemptOutcome =
   | 'answered'
   | 'rejected_credentials'
@@ -18,7 +18,7 @@ export type AttemptOutcome =
   | 'not_sent'
   | 'cancelled'
 
-/** One call to one backend (contract 1). `upstreamRequestId` is the provider's own id, at most 128 characters. */
+/** One call to one backend (contract 1.5). `upstreamRequestId` is the provider's own id, at most 128 characters. */
 export interface Attempt {
   readonly backend: string
   readonly outcome: AttemptOutcome
@@ -28,7 +28,7 @@ export interface Attempt {
 }
 
 /**
- * Who caused a failure (contract 9.3). Only `backend` counts against a circuit breaker. `request`: the backend answered,
+ * Who caused a failure (contract 7.20). Only `backend` counts against a circuit breaker. `request`: the backend answered,
  * and would answer others. `gateway`: this service gave up or could not call, so nothing is known of the backend.
  */
 export type Blame = 'backend' | 'request' | 'gateway'
@@ -58,7 +58,7 @@ export function failedBackends(attempts: readonly Attempt[]): readonly string[] 
   return failed.length === 0 ? undefined : failed.map(({ backend }) => backend)
 }
 
-/** What one small call to a provider showed, for its owner. `status` and `reason` are the provider's, where it said them (contract 9.6). */
+/** What one small call to a provider showed, for its owner. `status` and `reason` are the provider's, where it said them (contract 21.11). */
 export interface UpstreamTest {
   readonly outcome: AttemptOutcome
   readonly status?: number
@@ -102,7 +102,7 @@ interface UpstreamErrorDetail {
   readonly blames?: Blame | undefined
 }
 
-/** Upstream trouble. It carries a category and never an upstream's text (architecture 8). */
+/** Upstream trouble. It carries a category and never an upstream's text (contract 35.5). */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
   readonly outcome: Exclude<AttemptOutcome, 'answered'>

@@ -11,7 +11,7 @@ export interface UptimeCount {
   readonly failed: number
 }
 
-/** Days that are shown, today among them. */
+/** Days that are shown, today among them (contract 18.3). */
 export const uptimeDays = 90
 const dayMs = 86_400_000
 /** Names counted between two takes; there are far fewer profiles and backends. */

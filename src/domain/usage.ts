@@ -5,7 +5,7 @@ import type { Plan } from './plans.ts'
 /** Keys of one account whose own minutes are in memory; what is forgotten is made again from the account's. */
 const maxKeyMinutes = 256
 
-/** A calendar month in UTC (contract 4.1). `id` is `2026-11`; the two ends are epoch milliseconds, `endMs` not included. */
+/** A calendar month in UTC (contract 5.7). `id` is `2026-11`; the two ends are epoch milliseconds, `endMs` not included. */
 export interface Period {
   readonly id: string
   readonly startMs: number
@@ -45,7 +45,7 @@ export interface KeyRate {
 }
 
 /**
- * What the caller is shown of the minute and the month, and what is enforced (contract 4.1, 4.5). The minute is that of
+ * What the caller is shown of the minute and the month, and what is enforced (contract 5.5, 5.6, 5.13). The minute is that of
  * the account or, where the key has a limit that would refuse first, the key's: one of the two, never a mixture.
  * `quotaUsed + quotaRemaining = quotaLimit`, always. Resets are Unix seconds.
  */
@@ -74,7 +74,7 @@ interface Standing {
 }
 
 /**
- * The exact counters of one account (contract 4.2): a log of the admissions of the last 60 s, and the units of the
+ * The exact counters of one account (contract 5.10): a log of the admissions of the last 60 s, and the units of the
  * month, used and reserved. The limit of a key is decided on the same log, so that it holds from the moment in which it
  * is set. When the month turns, in either direction, the counters of the month before are kept, so that a turn that a
  * wrong clock caused is undone by its correction.

@@ -10,9 +10,9 @@ import { EvaluationStop, type AnsweredCall, type EvalMember, type EvalPort, type
 const maxTries = 4
 const firstWaitMs = 1_000
 const longestWaitMs = 20_000
-/** A member that fails this often in a row, each time after its retries, is not measured: the evaluation stops. */
+/** A member that fails this often in a row, each time after its retries, is not measured: the evaluation stops (contract 34.5). */
 const maxFailures = 3
-/** The same where calls that were cut because they took too long are counted too: a slow member may miss some. */
+/** The same where calls that were cut because they took too long are counted too: a slow member may miss some (contract 34.5). */
 const maxMisses = 8
 /** Trouble that passes: asked again. */
 const passing: ReadonlySet<string> = new Set(['rate_limited', 'server_error', 'unreachable', 'reset', 'broken'])

@@ -61,7 +61,7 @@ export function toldByMessage(error: JsonObject): 'context_too_long' | 'rejected
   return usedUp.test(words) ? 'rejected_credentials' : undefined
 }
 
-/** The category of an error that came inside an answer; its text is left behind (architecture 8). */
+/** The category of an error that came inside an answer; its text is left behind (contract 35.5). */
 export function answerFault(error: Json | undefined): UpstreamError {
   const google = isObject(error) ? googleFault(error) : undefined
   if (google !== undefined) return new UpstreamError(google.outcome, { retryAfterMs: google.retryAfterMs })
@@ -72,7 +72,7 @@ export function answerFault(error: Json | undefined): UpstreamError {
   return new UpstreamError(outcomes.get(read.code) ?? outcomes.get(read.type) ?? 'server_error')
 }
 
-/** Statuses with which a provider says that the content is at fault: passed on, no failover (contract 3.3, 5.1). */
+/** Statuses with which a provider says that the content is at fault: passed on, no failover (contract 7.13). */
 const contentStatuses = new Set([400, 413, 422])
 /** Statuses of servers that do not tell the caller's mistakes from their own. */
 const serverStatuses = new Set([500, 501])

@@ -1,7 +1,7 @@
 /** The longest id of a call that clients and providers take. */
 const maxIdCharacters = 64
 
-/** Keeps the ids of one answer's calls usable: never empty, never too long, never twice the same (wire 6.2). */
+/** Keeps the ids of one answer's calls usable: never empty, never too long, never twice the same (contract 11.10). */
 export class CallIds {
   readonly #mintId: () => string
   readonly #used = new Set<string>()

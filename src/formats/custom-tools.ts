@@ -1,7 +1,7 @@
 import type { JsonObject, Tool } from '../domain/conversation.ts'
 import { parseObject } from '../domain/json.ts'
 
-/** A custom tool, whose input is free text, as a function with that text as its only argument (wire 6.1). */
+/** A custom tool, whose input is free text, as a function with that text as its only argument (contract 11.7). */
 export function customAsFunction(tool: Extract<Tool, { readonly type: 'custom' }>): {
   readonly description: string
   readonly parameters: JsonObject

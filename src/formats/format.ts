@@ -4,7 +4,7 @@ import type { ClientManners } from './manners.ts'
 
 export type { ClientFormatId, FormatId } from '../domain/format-id.ts'
 
-/** A wire format that providers speak: the two pure functions that face them (architecture 5.2). */
+/** A wire format that providers speak: the two pure functions that face them (contract 35.2). */
 export interface ProviderFormat {
   readonly id: FormatId
   /** Whether what a model seals is for that model alone; absent where all models of a provider read each other's. */
@@ -19,7 +19,7 @@ export interface ProviderFormat {
 
 /**
  * A wire format that clients and providers speak: four pure functions over one `Conversation` and one union of
- * `AnswerEvent`s (architecture 5.2). Write-then-read gives back what was written, for all that both sides can say.
+ * `AnswerEvent`s (contract 35.2). Write-then-read gives back what was written, for all that both sides can say.
  */
 export interface Format extends ProviderFormat {
   readonly id: ClientFormatId
@@ -71,7 +71,7 @@ export interface AnswerReader {
   /**
    * One server-sent event: its data (the text behind `data:`, `[DONE]` included) and its name, where it has one.
    * @throws UpstreamError `broken` for what is not this format, and for an end whose reason is no known success;
-   * `server_error` etc. for an error in any shape (contract 9.6)
+   * `server_error` etc. for an error in any shape (contract 10.6)
    */
   readEvent(data: string, name?: string): readonly AnswerEvent[]
   /** What is known only when the stream has ended: called once, then. Absent where the last event tells all. */
@@ -80,7 +80,7 @@ export interface AnswerReader {
   readonly lastData: JsonObject | undefined
   /** A whole answer's body. @throws UpstreamError as above */
   readWhole(body: JsonObject): readonly AnswerEvent[]
-  /** Whether the terminal event has been read: without it a stream that ends is broken (contract 3.4). */
+  /** Whether the terminal event has been read: without it a stream that ends is broken (contract 10.5). */
   readonly finished: boolean
 }
 
@@ -92,9 +92,9 @@ export interface AnswerContext {
   readonly createdAt: number
   /** Unix seconds now, for when the answer is complete. */
   readonly nowSeconds: () => number
-  /** Whether the answer is kept, so that a later request may refer to it (contract 2.5). */
+  /** Whether the answer is kept, so that a later request may refer to it (contract 12.1). */
   readonly isStored: boolean
-  /** The name that the answer's `model` has where it is not the requested profile: the backend's model (contract 9.2). */
+  /** The name that the answer's `model` has where it is not the requested profile: the backend's model (contract 2.31). */
   readonly servedModel?: string | undefined
   /** The stored answer that the request went on from, which its answer repeats. */
   readonly previousResponseId?: string | undefined
@@ -109,7 +109,7 @@ export interface AnswerContext {
   readonly mintId: () => string
 }
 
-/** What the answer's `model` says (contract 2.3, 9.2). */
+/** What the answer's `model` says (contract 2.31). */
 export function shownModel({ servedModel, conversation }: AnswerContext): string {
   return servedModel ?? conversation.profile
 }
@@ -117,11 +117,11 @@ export function shownModel({ servedModel, conversation }: AnswerContext): string
 export interface AnswerWriter {
   /** The bytes of a stream for these events, whole server-sent events only; empty when nothing is to be said. */
   writeEvents(events: readonly AnswerEvent[]): string
-  /** What keeps a silent stream alive, once for each call (contract 5.7). */
+  /** What keeps a silent stream alive, once for each call (contract 10.10). */
   writeKeepAlive(): string
   /** Ends a stream well: terminal events and `[DONE]`. Called once, after `finish` was written. */
   writeEnd(): string
-  /** Ends a stream that broke, in the form that clients notice (contract 3.4). */
+  /** Ends a stream that broke, in the form that clients notice (contract 10). */
   writeFailure(failure: StreamFailure): string
   /** A whole answer from all of its events. */
   writeWhole(events: readonly AnswerEvent[]): JsonObject
@@ -133,7 +133,7 @@ export interface StreamFailure {
   readonly type: string
   readonly message: string
   readonly param: string | null
-  /** Who is at fault, as in `error.source` (contract 3.1). */
+  /** Who is at fault, as in `error.source` (contract 4.1). */
   readonly source: string
   readonly retryable: boolean
   readonly requestId: string

@@ -12,7 +12,7 @@ import { openaiResponses } from './openai-responses/openai-responses.ts'
 import { openaiResponsesRelay } from './openai-responses/relay.ts'
 import type { RelayRules } from './relay.ts'
 
-/** Every format in which clients converse: one entry each (architecture 6). */
+/** Every format in which clients converse: one entry each (contract 35.4). */
 export const clientFormats: Readonly<Record<ConversationFormatId, Format>> = {
   'openai-chat': openaiChat,
   'openai-responses': openaiResponses,
@@ -42,7 +42,7 @@ const relays: Readonly<Record<ClientFormatId, RelayRules>> = {
   'openai-embeddings': openaiEmbeddingsRelay,
 }
 
-/** How that format is passed on where both sides speak it (architecture 5.3). */
+/** How that format is passed on where both sides speak it (contract 35.3). */
 export function relayById(id: ClientFormatId): RelayRules {
   return relays[id]
 }

@@ -3,7 +3,7 @@ import { invalidRequest } from '../domain/errors.ts'
 import { fusionToolType } from '../domain/profiles.ts'
 
 /**
- * Takes note of our own server tool (spec 1.5), which stands at `place` of the request. Of two of them one would go
+ * Takes note of our own server tool (contract 16.1), which stands at `place` of the request. Of two of them one would go
  * unheard. @throws ServiceError `invalid_request` for a second one, also where it says the same
  */
 export function addFusionTool(declared: { fusionTool?: JsonObject }, tool: JsonObject, place: string): void {

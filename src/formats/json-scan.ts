@@ -200,7 +200,7 @@ export function duplicateKey(members: readonly JsonMember[]): string | undefined
 
 /**
  * The same JSON text with some members of the outermost object replaced (`json` given), added, or left out (`undefined`).
- * All other bytes stay as they were: what the caller wrote is what the provider reads (contract 2.4).
+ * All other bytes stay as they were: what the caller wrote is what the provider reads (contract 11.1).
  */
 export function patchMembers(
   bytes: Buffer,

@@ -6,7 +6,7 @@ import type { StreamFailure } from './format.ts'
  * `http/` asks which format it serves.
  */
 export interface ClientManners {
-  /** The body of a refused request: whatever its shape, it has every field of contract 3.1. */
+  /** The body of a refused request: whatever its shape, it has every field of contract 4.1. */
   writeRefusal(refusal: Refusal): JsonObject
   /** Where these clients look for the request's id, besides `X-Request-Id`. */
   readonly requestIdHeader?: string
@@ -16,7 +16,7 @@ export interface ClientManners {
   readonly tokenCount?: TokenCount
 }
 
-/** An endpoint that tells how long a request is, and answers nothing (contract 4.3, last row). */
+/** An endpoint that tells how long a request is, and answers nothing (contract 5.15, 6.10). */
 export interface TokenCount {
   /** Below our base URL. */
   readonly path: string
@@ -24,8 +24,8 @@ export interface TokenCount {
   write(inputTokens: number): JsonObject
 }
 
-/** Everything that a refusal tells, before it has a shape (contract 3.1). */
+/** Everything that a refusal tells, before it has a shape (contract 4.1). */
 interface Refusal extends StreamFailure {
-  /** The signals of spec 2 that apply, `resets_at`, `attempts` and `passed_by`, by the names under which callers read them. */
+  /** The signals of contract 4.4 and 4.5 that apply, `resets_at`, `attempts` and `passed_by`, by the names under which callers read them. */
   readonly signals: JsonObject
 }

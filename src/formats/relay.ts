@@ -9,7 +9,7 @@ import type { Sealing } from './sealed.ts'
 export type RequestChanges = Record<string, string | undefined>
 
 /**
- * What the relay lane must know of a format (architecture 5.3): how to touch as little as possible of a request and
+ * What the relay lane must know of a format (contract 35.3): how to touch as little as possible of a request and
  * of an answer that stay in the same format. What is absent, the format does not have.
  */
 export interface RelayRules {
@@ -56,7 +56,7 @@ export interface StreamRules {
   observe?(data: JsonObject, memory: RelayMemory): void
   /** What keeps the stream alive, or undefined where that needs an event that no backend has sent yet. */
   keepAlive(memory: RelayMemory): string | undefined
-  /** Ends a stream that broke (contract 3.4). */
+  /** Ends a stream that broke (contract 10). */
   failure(failure: StreamFailure, memory: RelayMemory): string
 }
 
@@ -88,7 +88,7 @@ export function relayChanges(
   return changes
 }
 
-/** The changes that take our own server tool out of a request: no provider knows it (spec 1.5). */
+/** The changes that take our own server tool out of a request: no provider knows it (contract 11.1). */
 function withoutFusionTool({ tools }: JsonObject): RequestChanges {
   if (!isArray(tools)) return {}
   const others = tools.filter((tool) => objectOf(tool)['type'] !== fusionToolType)

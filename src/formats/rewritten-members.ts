@@ -46,7 +46,7 @@ const rewritten = new Set([
 
 /**
  * The member that is one of those but for its case, if any. Some JSON readers, Go's among them, take `Model` for `model`:
- * such a provider would be asked for what was never checked (contract 9.7).
+ * such a provider would be asked for what was never checked (contract 2.26).
  */
 export function miscasedMember(members: readonly JsonMember[]): string | undefined {
   for (const { key } of members) {

@@ -4,7 +4,7 @@ import { isArray } from './fields.ts'
 import { elementsOf, endOfString } from './json-elements.ts'
 
 /**
- * Providers give reasoning in a form that only they can read, and refuse what another one sealed (wire 7.14). Whatever
+ * Providers give reasoning in a form that only they can read, and refuse what another one sealed (contract 11.8). Whatever
  * leaves towards a caller is marked with who issued it, and goes back only there; the mark of another, a mark that was
  * made up, or none at all: it is left out. A mark is a digest (`Backend.issuer`): it says nothing of the credential.
  */

@@ -19,7 +19,7 @@ const nothing: readonly SseEvent[] = []
 export interface SseEvent {
   readonly event?: string
   readonly data: string
-  /** A line of the event has a field that the standard does not know: raw JSON, HTML, `error: …` (contract 9.6). */
+  /** A line of the event has a field that the standard does not know: raw JSON, HTML, `error: …` (contract 10.6). */
   readonly malformed?: true
 }
 

@@ -18,7 +18,7 @@ interface GivenCounts {
 
 /**
  * Usage from counts that a provider gave; `input` and `output` are sums. Undefined where nothing was counted, so that
- * nobody takes 0 for an answer, and where a count is absurd: then the usage is estimated (wire 7.15).
+ * nobody takes 0 for an answer, and where a count is absurd: then the usage is estimated (contract 10.13).
  */
 export function usageFrom(given: GivenCounts): Usage | undefined {
   const inputTokens = sum(given.input)

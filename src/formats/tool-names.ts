@@ -19,7 +19,7 @@ export interface CallIdentity {
 /**
  * Names for backends that know neither namespaces nor custom tools: a tool of a namespace is called `namespace__name`
  * there, at most 64 characters, never like another tool. The same tools always give the same names, so that an
- * answer's calls can be given back under the caller's (wire 6.1).
+ * answer's calls can be given back under the caller's (contract 11.7).
  */
 export class ToolNames {
   readonly #flat = new Map<string, string>()

@@ -3,7 +3,7 @@ import { itemNotFound, ServiceError } from '../domain/errors.ts'
 
 /**
  * Refuses what only the provider's own format can serve: what refers to something kept elsewhere, and features that
- * cannot be said in another format. Asked when a request is translated, never when it is relayed (contract 2.4).
+ * cannot be said in another format. Asked when a request is translated, never when it is relayed (contract 11.1).
  * @throws ServiceError `previous_response_not_found`, `conversation_not_found`, `item_not_found`, `unsupported_parameter`
  */
 export function assertTranslatable(conversation: Conversation): void {

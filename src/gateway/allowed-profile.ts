@@ -7,7 +7,7 @@ import type { Principal } from './ports.ts'
 import { unknownProfile, wrongEndpoint } from './unknown-profile.ts'
 
 /**
- * The profile that was named, where the plan allows it and what is attached (spec 8.3), and the key too.
+ * The profile that was named, where the plan allows it and what is attached (contract 5.4), and the key too.
  * @throws ServiceError `plan_required`, `model_not_found`, `invalid_request`, and as `assertProfile`
  */
 export function allowedProfile(

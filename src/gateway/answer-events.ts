@@ -7,7 +7,7 @@ import type { AttemptRun } from './attempt.ts'
 import type { Lane, LaneChoice } from './lane.ts'
 import { openLane } from './open-lane.ts'
 
-/** Reads of one answer that wait to be taken before the backend is told to pause: of 64 KiB at most each (contract 5.6). */
+/** Reads of one answer that wait to be taken before the backend is told to pause: of 64 KiB at most each (contract 9.12). */
 const maxWaiting = 4
 
 const nothing = (): string => ''
@@ -65,7 +65,7 @@ export class AnswerEvents {
     this.#end()
   }
 
-  /** What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence (contract 5.5) */
+  /** What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence (contract 9.5) */
   async next(): Promise<readonly AnswerEvent[] | undefined> {
     for (;;) {
       const events = this.#waiting.shift()

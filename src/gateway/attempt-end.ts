@@ -15,7 +15,7 @@ export function attemptOf(run: AttemptRun, nowMs: number, error?: unknown): Atte
   }
 }
 
-/** Logs an attempt that failed by the backend's configuration: its credential must be replaced (contract 5.4), or its model or address corrected. */
+/** Logs an attempt that failed by the backend's configuration: its credential must be replaced (contract 7.17), or its model or address corrected. */
 export function logConfigurationFault(
   log: EventLog,
   of: { readonly backend: string; readonly requestId: string },

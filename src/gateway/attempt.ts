@@ -12,16 +12,16 @@ import type { Backend, UpstreamCall, UpstreamHead, UpstreamListener, UpstreamReq
 const maxRefusalBytes = 64 * 1024
 /** How long a refusal's body is waited for: its status says most of it. */
 const refusalBodyMs = 2_000
-/** Text that waits here for the caller before the backend is told to pause (contract 5.6). */
+/** Text that waits here for the caller before the backend is told to pause (contract 9.12). */
 const maxHeldChars = 256 * 1024
 /** How long a backend's count of a complete answer is waited for, once its reader has all of the answer. */
 const lateUsageMs = 10_000
-/** What a stream may send before its first content (contract 5.6), comments not counted… */
+/** What a stream may send before its first content (contract 9.13), comments not counted… */
 const maxEarlyBytes = 256 * 1024
 /** …nor so many repetitions of the request: the first events of a response have its instructions and tools. */
 const requestEchoes = 3
 
-/** Told how an attempt goes, for the circuit breaker of its backend (contract 9.3). */
+/** Told how an attempt goes, for the circuit breaker of its backend (contract 8). */
 export interface AttemptObserver {
   /** The backend has begun to answer: the headers of a success are there. */
   sawAnswer(): void
@@ -42,14 +42,14 @@ export interface Flow {
 type MayLeave = (sawHeaders: boolean) => boolean
 
 /**
- * One call to one backend (contract 1). Until the first content its text is held back, so that a failure can still be
+ * One call to one backend (contract 1.5). Until the first content its text is held back, so that a failure can still be
  * answered by another backend; from then on it flows.
  */
 export class AttemptRun implements UpstreamListener {
   readonly backend: Backend
   lane: Lane
   upstreamRequestId: string | undefined
-  /** When the last event came, monotonic milliseconds: keep-alives of the backend do not count (contract 5.7). */
+  /** When the last event came, monotonic milliseconds: keep-alives of the backend do not count (contract 9.9). */
   lastEventMs: number
   readonly startedMs: number
   readonly #clock: Clock
@@ -90,7 +90,7 @@ export class AttemptRun implements UpstreamListener {
   /**
    * Calls the backend. Resolves when content is there (of a whole answer: all of it). A stream without a byte of its
    * body after `headersMs` is given up where `mayLeave` says that another backend can be asked; it is told whether the
-   * response headers have come (contract 9.4). Nothing is sent
+   * response headers have come (contract 9.2, 9.8). Nothing is sent
    * unless `grant` allows it. @throws UpstreamError, and what `grant` throws
    */
   async open(request: UpstreamRequest, grant: CallGrant, mayLeave?: MayLeave): Promise<void> {

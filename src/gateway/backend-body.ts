@@ -128,7 +128,7 @@ function dialectFor(backend: Backend, learned: LearnedLimits, without: readonly 
   return without.length === 0 ? dialect : withRefused(dialect, without)
 }
 
-/** Writers name a field as their own format does: callers read the name under which they sent it (contract 3.3). */
+/** Writers name a field as their own format does: callers read the name under which they sent it (contract 2.22). */
 function inCallersWords(error: unknown, names: Readonly<Record<string, string>> = {}): unknown {
   if (!(error instanceof ServiceError)) return error
   const param = names[error.facts.param ?? '']
@@ -154,7 +154,7 @@ export function relayFor(
   return rules.fits?.(body, backend.dialect) === false ? undefined : rules
 }
 
-/** What only another backend can read does not go to this one, after a failover as little as in a later request (wire 7.14). */
+/** What only another backend can read does not go to this one, after a failover as little as in a later request (contract 11.8). */
 function withoutForeignSeals(
   { sealing }: RelayRules,
   { bytes, members }: ModelRequest,
@@ -168,7 +168,7 @@ function withoutForeignSeals(
 }
 
 /**
- * Refuses what no backend could be asked, before it is admitted: such a request counts nothing (contract 4.3). What had
+ * Refuses what no backend could be asked, before it is admitted: such a request counts nothing (contract 6.17). What had
  * to be written to know that is given back, for the attempt to use; undefined where a backend can be relayed to.
  * @throws ServiceError `unsupported_parameter`, `previous_response_not_found`, `item_not_found`, `invalid_request`
  */

@@ -4,7 +4,7 @@ import type { Backend, Backends, Principal } from './ports.ts'
 
 /**
  * Whether a request that was admitted may still call a backend, asked before every upstream call: each attempt, and each
- * sub-call of a fusion (contract 9.8). Answers at once while nothing has changed since it was last asked.
+ * sub-call of a fusion (contract 6.18). Answers at once while nothing has changed since it was last asked.
  * @throws ServiceError where the key or account may ask nothing any more, UpstreamError `not_sent` where only this
  * backend may not be used
  */

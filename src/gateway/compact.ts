@@ -21,7 +21,7 @@ interface CompactParts {
 }
 
 /**
- * `POST /v1/responses/compact`: the user's messages, and one opaque item that stands for everything else (wire 6.1). A
+ * `POST /v1/responses/compact`: the user's messages, and one opaque item that stands for everything else (contract 12.11). A
  * model of the profile writes the summary, as a request of its own that is admitted, charged and failed over like any.
  * @throws ServiceError
  */

@@ -11,7 +11,7 @@ const heading =
 /** What a compaction holds: a model's summary, or where it made none the items themselves. */
 export type Compacted = { readonly summary: string } | { readonly items: readonly JsonObject[] }
 
-/** The opaque text of a compaction, which only its own account can have read (wire 6.1). */
+/** The opaque text of a compaction, which only its own account can have read (contract 12.11). */
 export function sealCompaction(sealer: Sealer, accountId: string, compacted: Compacted): string {
   return ownPrefix + sealer.seal([accountId, purpose], JSON.stringify(compacted))
 }

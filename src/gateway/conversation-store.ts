@@ -24,7 +24,7 @@ export interface ItemPage {
 }
 
 /**
- * Conversations (contract 2.5). Every call is for one account and finds nothing that was last used at or before
+ * Conversations (contract 13). Every call is for one account and finds nothing that was last used at or before
  * `sinceMs`. A throw means that the store cannot answer.
  */
 export interface ConversationStore {

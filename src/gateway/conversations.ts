@@ -12,7 +12,7 @@ import { readObject, textBinding } from './sealed-texts.ts'
 import { giveWay, nextTurn } from './turns.ts'
 import type { RequestWork } from './unadmitted-work.ts'
 
-/** Items of one conversation. */
+/** Items of one conversation (contract 13.5). */
 const maxItems = 2_000
 /** Items that are sealed or opened in one turn of the event loop. */
 const itemsPerTurn = 100
@@ -32,7 +32,7 @@ export interface ConversationsParts {
   readonly maxBytes: number
 }
 
-/** Conversations that callers create and continue by id (contract 2.5). Each belongs to one account; no other finds it. */
+/** Conversations that callers create and continue by id (contract 13). Each belongs to one account; no other finds it. */
 export class Conversations {
   readonly #parts: ConversationsParts
 

@@ -12,11 +12,11 @@ export interface CourseOf {
   readonly admission: Admission
   readonly units: number
   readonly sink: AnswerSink
-  /** Milliseconds for the whole request (contract 5.5). */
+  /** Milliseconds for the whole request (contract 9.6). */
   readonly totalMs: number
   /** What keeps the answer, where it is kept. */
   readonly keeping: Keeping | undefined
-  /** Whether the answer's `model` is that of its backend (contract 9.2). */
+  /** Whether the answer's `model` is that of its backend (contract 2.31). */
   readonly reportsModel?: boolean | undefined
   /** What answers instead of one backend after the other, where the request is deliberated about. */
   readonly fused?: FusedAnswer | undefined

@@ -141,7 +141,7 @@ export class Course {
     return error.code
   }
 
-  /** Opens the response and sends its first bytes: all is prepared before the mark, and leaves right behind it (contract 4.4). */
+  /** Opens the response and sends its first bytes: all is prepared before the mark, and leaves right behind it (contract 6.14). */
   #sendFirst(send: () => void): void {
     const { sink, admission } = this.#of
     sink.hold()
@@ -177,7 +177,7 @@ export class Course {
     })
   }
 
-  /** Before any content: keeps the caller's stream alive in its own format (contract 5.3, 5.7). */
+  /** Before any content: keeps the caller's stream alive in its own format (contract 10.1, 10.10). */
   #watchSilence(silentMs = (this.#of.fused ?? this.#parts).keepAliveMs): void {
     this.#silence = this.#parts.clock.after(silentMs, () => {
       if (this.#firstContentMs !== undefined || this.#gone) return
@@ -233,7 +233,7 @@ export class Course {
     const error = this.#endReason(thrown)
     if (fused !== undefined) await fused.end()
     const isDispatched = this.#failover.current !== undefined
-    // A caller's own deadline that ends a call is the caller's leaving, told beforehand (contract 9.5).
+    // A caller's own deadline that ends a call is the caller's leaving, told beforehand (contract 6.7).
     const hasLeft = this.#gone || (error.code === 'upstream_timeout' && request.timeoutMs !== undefined)
     const outcome = this.#outcome(hasLeft && isDispatched ? units : 0, this.#gone ? 'client_closed' : error.code)
     this.#settle(outcome, 'none')

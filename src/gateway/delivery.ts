@@ -3,7 +3,7 @@ import { UpstreamError } from '../domain/upstream.ts'
 import type { AttemptRun, Flow } from './attempt.ts'
 import type { AnswerSink } from './ports.ts'
 
-/** A caller that takes nothing for this long is given up. */
+/** A caller that takes nothing for this long is given up (contract 9.12). */
 const slowReaderMs = 60_000
 /** After its terminal event a backend has this long to close its stream before the caller's is ended. */
 const afterTerminalMs = 1_000
@@ -16,7 +16,7 @@ export type DeliveryEnd =
   /** `slowReader`: it was the caller who took nothing any more, and not the backend's fault. */
   | { readonly whole: false; readonly error: Error; readonly slowReader: boolean }
 
-/** Carries one stream from its backend to the caller: keeps it alive, holds a fast backend back, notices stalls (contract 5.5–5.7). */
+/** Carries one stream from its backend to the caller: keeps it alive, holds a fast backend back, notices stalls (contract 9.5, 9.12, 10.10). */
 export class Delivery implements Flow {
   readonly #run: AttemptRun
   readonly #sink: AnswerSink

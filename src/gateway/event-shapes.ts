@@ -1,4 +1,4 @@
-/** `"model":"…"` of any provider, wherever the format has it: the caller reads the profile instead (contract 2.3). */
+/** `"model":"…"` of any provider, wherever the format has it: the caller reads the profile instead (contract 2.31). */
 export const modelMember = /"model"\s*:\s*"[^"\\]*"/g
 
 /** Shapes that are remembered: deltas of text, of arguments, and of a few choices take turns in one stream. */
@@ -23,7 +23,7 @@ interface Shape {
 /**
  * The shapes of a stream's events that were read in full and only said something: their exact text but for the values of
  * a few members. A later event of the same shape is valid JSON and says something too, so that it can go on unread. An
- * event of any other shape, such as an error in a form that nobody has seen, must be read (contract 9.6).
+ * event of any other shape, such as an error in a form that nobody has seen, must be read (contract 10.7).
  *
  * All text is latin1, with line feeds as the only line ends.
  */

@@ -37,7 +37,7 @@ interface FailoverOf {
   readonly written: WrittenBody | undefined
 }
 
-/** One request's way through its backends until one of them begins to answer (contract 5). */
+/** One request's way through its backends until one of them begins to answer (contract 7). */
 export class Failover {
   /** What became of every attempt so far, in order. */
   readonly attempts: Attempt[] = []
@@ -143,7 +143,7 @@ export class Failover {
       : this.#candidates.next((backend) => this.#mayRetry(backend))
   }
 
-  /** A retry that goes to a healthy backend multiplies nothing; any other needs a budget (contract 5.2). */
+  /** A retry that goes to a healthy backend multiplies nothing; any other needs a budget (contract 7.8). */
   #mayRetry(backend: Backend): boolean {
     const { breakers, budget } = this.#parts
     if (!breakers.isTroubled(backend.id)) return true

@@ -44,7 +44,7 @@ export interface FusedSurface {
   readonly port: FusionPort
   /** Aborted when the caller leaves or the request is ended. */
   readonly signal: AbortSignal
-  /** Milliseconds for the whole request (contract 5.5). */
+  /** Milliseconds for the whole request (contract 9.6). */
   readonly totalMs: number
   /** Notes what became of a sub-call. */
   record(attempt: Attempt): void
@@ -219,7 +219,7 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
     return error instanceof ServiceError ? this.#withAttempts(error) : error
   }
 
-  /** A refusal for which nobody was at hand says what became of all who were asked (contract 3.3). */
+  /** A refusal for which nobody was at hand says what became of all who were asked (contract 4.9). */
   #withAttempts(error: ServiceError): ServiceError {
     if (error.code !== 'server_is_overloaded') return error
     const attempts = this.attempts.map(({ backend, outcome }) => ({ backend, outcome }))

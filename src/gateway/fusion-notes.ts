@@ -41,7 +41,7 @@ interface Remembered {
 
 /**
  * What deliberated turns leave for those that follow: sealed for its account in the reasoning that clients send back, and in
- * this process for those that do not (research fusion 2.4). What was changed, is another's or is too old is not there: never
+ * this process for those that do not (contract 15.17). What was changed, is another's or is too old is not there: never
  * an error.
  */
 export class FusionNotes {

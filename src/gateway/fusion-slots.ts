@@ -11,7 +11,7 @@ const maxOfAccount = maxAtOnce / 2
 
 /**
  * Fusions under way, by account and in all: each is several calls at once, and no account may take every place
- * (contract 9.9). Counted in this process alone (docs/decisions/24).
+ * (contract 15.15, 29.1). Counted in this process alone (docs/decisions/24).
  */
 export class FusionSlots {
   readonly #underWay = new Map<string, number>()

@@ -35,9 +35,9 @@ import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
 
-/** The longest limit that a caller may ask for itself, milliseconds. */
+/** The longest limit that a caller may ask for itself, milliseconds (contract 6.19). */
 const longestTotalMs = 3_600_000
-/** A caller that told its own limit reads our error before that limit cuts the connection: a tenth, at most a second. */
+/** A caller that told its own limit reads our error before that limit cuts the connection: a tenth, at most a second (contract 6.19). */
 const longestMarginMs = 1_000
 
 export interface GatewayParts {
@@ -98,7 +98,7 @@ export class Gateway {
     this.#fusing = new Fusing({ ...parts, ...this.#course })
   }
 
-  /** Who is asking, by either of the headers `authorization` and `x-api-key`. @throws ServiceError of the authentication rows of contract 3.3 */
+  /** Who is asking, by either of the headers `authorization` and `x-api-key`. @throws ServiceError of the authentication rows of contract 4 */
   authenticate(authorization: string | undefined, apiKey: string | undefined): Principal | Promise<Principal> {
     return authenticate(authorization, apiKey, this.#parts.authentication)
   }
@@ -115,7 +115,7 @@ export class Gateway {
     return running
   }
 
-  /** The counters as they stand for this key (contract 4.1). */
+  /** The counters as they stand for this key (contract 5.5, 5.6). */
   signals({ accountId, plan, limits }: Principal): UsageSignals | Promise<UsageSignals> {
     return this.#parts.ledger.signals(accountId, plan, limits?.rate)
   }
@@ -294,7 +294,7 @@ export class Gateway {
   }
 }
 
-/** How long the whole request may take: the caller's own limit, or the longest of its backends (contract 5.5). */
+/** How long the whole request may take: the caller's own limit, or the longest of its backends (contract 9.6). */
 function totalMsOf({ timeoutMs }: ModelRequest, backends: readonly Backend[]): number {
   if (timeoutMs === undefined) return Math.max(...backends.map(({ timeouts }) => timeouts.totalMs))
   const statedMs = Math.min(longestTotalMs, timeoutMs)

@@ -40,7 +40,7 @@ interface KeepingOf {
 
 /**
  * Stores the answer to one request, and adds the turn to its conversation, before its reader learns that it is complete
- * (contract 2.5).
+ * (contract 12.1).
  */
 export class Keeping {
   readonly #of: KeepingOf

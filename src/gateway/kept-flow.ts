@@ -20,7 +20,7 @@ export async function keepWhole(run: AttemptRun, keeping: Keeping): Promise<Buff
   return keeping.keepWhole(await promise)
 }
 
-/** Holds a stream's last event back until the answer is saved: whoever reads that it is complete can go on from it (wire 7.1). */
+/** Holds a stream's last event back until the answer is saved: whoever reads that it is complete can go on from it (contract 12.6). */
 class KeptFlow implements Flow {
   readonly #run: AttemptRun
   readonly #flow: Flow

@@ -5,9 +5,9 @@ import type { EventLog } from '../domain/events.ts'
 import { enforcedLimits } from './enforced-limits.ts'
 import type { KeyStore, KnownKey } from './ports.ts'
 
-/** How often the store is asked whether anything changed: a revocation is known after this at the latest. */
+/** How often the store is asked whether anything changed: a revocation is known after this at the latest (contract 3.11). */
 const pollMs = 250
-/** After this long without an answer of the store nothing remembered is believed any more (contract 6). */
+/** After this long without an answer of the store nothing remembered is believed any more (contract 3.11). */
 const leaseMs = 5_000
 /** Keys remembered at once; the one remembered longest is forgotten first. */
 const maxRemembered = 50_000

@@ -7,7 +7,7 @@ import type { Backend } from './ports.ts'
 export const maxFaultCharacters = 64 * 1024
 
 /**
- * The way of one answer from a backend's bytes to the caller's (architecture 5.3). Whatever a lane returns consists of
+ * The way of one answer from a backend's bytes to the caller's (contract 35.3). Whatever a lane returns consists of
  * whole events and is written in one piece. It throws UpstreamError for an answer that is an error or not an answer.
  */
 export interface Lane {
@@ -17,11 +17,11 @@ export interface Lane {
   push(chunk: Buffer): string
   /** The backend has ended: the last text of a stream, all bytes of a whole answer. @throws UpstreamError `broken` where the answer is not complete */
   end(): string | Buffer
-  /** Whether content has been read: from then on nothing may be retried (contract 5.1). */
+  /** Whether content has been read: from then on nothing may be retried (contract 7.4). */
   readonly hasContent: boolean
   /** Whether the terminal event has been read: what fails afterwards does not matter any more. */
   readonly finished: boolean
-  /** Whether the last `push` brought more than comments (contract 5.7: those do not count as life). */
+  /** Whether the last `push` brought more than comments (contract 9.9: those do not count as life). */
   readonly alive: boolean
   /** Bytes of an event whose end has not arrived; 0 between events. */
   readonly waiting: number

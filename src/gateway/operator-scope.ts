@@ -17,7 +17,7 @@ const references = new Set([
 const callersOwn = new Set(['metadata', 'parameters', 'input_schema', 'schema', 'arguments', 'logit_bias'])
 
 /**
- * Refuses what only the owner of a credential may ask, where that is the operator's (contract 7): what refers to items of
+ * Refuses what only the owner of a credential may ask, where that is the operator's (contract 23.7): what refers to items of
  * the operator's organization or would leave some there, and what costs many times what is charged.
  * @throws ServiceError `invalid_request`
  */

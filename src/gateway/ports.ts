@@ -33,7 +33,7 @@ export interface KnownKey extends KeyEntry {
   readonly limits: EnforcedLimits | undefined
 }
 
-/** Keys by digest. A throw means that the store cannot answer, and becomes 503, never 401 (contract 3.3). */
+/** Keys by digest. A throw means that the store cannot answer, and becomes 503, never 401 (contract 3.8). */
 export interface KeyStore {
   /** The entry, or undefined where there is definitely none. */
   find(digest: string): Promise<KeyEntry | undefined>
@@ -41,7 +41,7 @@ export interface KeyStore {
   revision(): Promise<number>
 }
 
-/** Decides admissions and keeps the record of every request (contract 4, architecture 5.5). */
+/** Decides admissions and keeps the record of every request (contract 6, 35.6). */
 export interface Ledger {
   /**
    * Takes one of the minute, of the key's own where it has a limit, and the units of the month, in one decision.
@@ -68,7 +68,7 @@ export interface Admission {
   signals(): UsageSignals
   /**
    * Undefined where all that was said of this request is on disk; otherwise resolves when it is. No byte of an answer
-   * may leave before (contract 4.4). Rejects where it could not be written, or not within 20 s: nothing may be delivered
+   * may leave before (contract 6.12). Rejects where it could not be written, or not within 20 s: nothing may be delivered
    * then, and what was settled as `due` is not charged.
    */
   durable(): Promise<void> | undefined
@@ -81,7 +81,7 @@ export interface Admission {
   settle(outcome: RequestOutcome, delivery: Delivery): void
 }
 
-/** One provider, one model, one credential: what is tried, cooled and reported (contract 1). */
+/** One provider, one model, one credential: what is tried, cooled and reported (contract 1.2). */
 export interface Backend extends ModelFacts {
   /** Unique among all accounts' backends; shown as `X-Svc-Router-Upstream`. */
   readonly id: string
@@ -91,7 +91,7 @@ export interface Backend extends ModelFacts {
   readonly model: string
   /** Whether it only pretends to be a model; said in every answer's headers. */
   readonly simulated: boolean
-  /** The account whose own upstream it is; absent for the operator's. It alone reads what the backend says (contract 9.6). */
+  /** The account whose own upstream it is; absent for the operator's. It alone reads what the backend says (contract 21.11). */
   readonly owner?: string | undefined
   /** Whether it is called with the operator's own credential for accounts with managed access. */
   readonly isManaged?: boolean | undefined
@@ -113,7 +113,7 @@ export interface Backend extends ModelFacts {
 }
 
 /**
- * Milliseconds (contract 5.5, 9.4). `headersMs` and `firstContentMs` are for streams: one without headers for so long is
+ * Milliseconds (contract 9). `headersMs` and `firstContentMs` are for streams: one without headers for so long is
  * left where another backend can be asked. A whole answer has `wholeAnswerMs` until its last byte.
  */
 export interface BackendTimeouts {
@@ -155,7 +155,7 @@ export interface UpstreamHead {
 }
 
 export interface UpstreamCall {
-  /** Stops reading, so that the provider is slowed down (contract 5.6). */
+  /** Stops reading, so that the provider is slowed down (contract 9.12). */
   pause(): void
   resume(): void
   /** Gives the call up and closes its connection. Nothing is told to the listener afterwards. */
@@ -169,7 +169,7 @@ export interface Backends {
   stillServes(backend: Backend, accountId: string): boolean | Promise<boolean>
 }
 
-/** Whether the operator's own credentials may serve accounts (contract 7). Asked where backends are chosen. */
+/** Whether the operator's own credentials may serve accounts (contract 23.3). Asked where backends are chosen. */
 export interface ManagedAccess {
   /** For a provider, by its name in the configuration. Cheap: nothing is read for it. */
   isOn(provider: string): boolean
@@ -199,7 +199,7 @@ export interface AnswerHead {
   readonly stream: boolean
   /** The backend that answered; absent when a keep-alive had to be sent before any did. */
   readonly upstream: string | undefined
-  /** The model that its backend was asked for (contract 9.2); absent with `upstream`, and where several had a part. */
+  /** The model that its backend was asked for (contract 2.34); absent with `upstream`, and where several had a part. */
   readonly model?: string | undefined
   readonly simulated: boolean
   readonly retryCount: number

@@ -29,7 +29,7 @@ interface Waiting {
   readonly atMs: number
 }
 
-/** Keeps what failing backends said, sealed for the owners of those backends (contract 9.6). Best effort: a message that is dropped changes nothing else. */
+/** Keeps what failing backends said, sealed for the owners of those backends (contract 21.11). Best effort: a message that is dropped changes nothing else. */
 export class ProviderErrors {
   readonly #parts: ProviderErrorsParts
   readonly #mintId: () => string

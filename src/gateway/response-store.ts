@@ -1,7 +1,7 @@
 import type { ItemPlace, StoredResponse, StoredTurn } from '../domain/stored-responses.ts'
 
 /**
- * Answers that are kept (contract 2.5). Every read is of one account, and gives nothing made at or before `sinceMs`:
+ * Answers that are kept (contract 12.1). Every read is of one account, and gives nothing made at or before `sinceMs`:
  * what has expired is gone even before it is swept. A throw means that the store cannot answer.
  */
 export interface ResponseStore {

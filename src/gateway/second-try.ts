@@ -5,7 +5,7 @@ import { writeFor, type RequestWriter, type WrittenBody } from './backend-body.t
 import type { Backend } from './ports.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
 
-/** Some servers refuse one field at a time: a request is sent to one backend at most this often again. */
+/** Some servers refuse one field at a time: a request is sent to one backend at most this often again (contract 7.11). */
 const maxRetries = 3
 
 /** How a backend is asked again. */
@@ -31,7 +31,7 @@ interface Refused {
   readonly earlier: SecondTry | undefined
 }
 
-/** An error that came later than this may come late again: another backend is the better bet. */
+/** An error that came later than this may come late again: another backend is the better bet (contract 7.9). */
 const quickMs = 2_000
 
 /**

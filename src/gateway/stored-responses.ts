@@ -20,7 +20,7 @@ import type { RequestWork } from './unadmitted-work.ts'
 
 /** What a request refers to by items may stand in stored answers of so many of the largest bodies, sealed. */
 const openedBodies = 4
-/** Answers that one request may go on from, one behind the other. */
+/** Answers that one request may go on from, one behind the other (contract 12.8). */
 const maxLinks = 1_000
 
 export interface StoredResponsesParts {
@@ -64,7 +64,7 @@ const nothingBefore = {
   bytes: 0,
 } as const
 
-/** Answers that callers may go on from and look at again (contract 2.5). Whatever is not the account's own is not there. */
+/** Answers that callers may go on from and look at again (contract 12.1). Whatever is not the account's own is not there. */
 export class StoredResponses {
   readonly #parts: StoredResponsesParts
 

@@ -78,7 +78,7 @@ export class TranslationLane implements Lane {
     return this.#writer.writeFailure(failure)
   }
 
-  /** Callers measure their conversations by it: an estimate where the backend did not count, never 0 (wire 6.2). */
+  /** Callers measure their conversations by it: an estimate where the backend did not count, never 0 (contract 10.13). */
   #estimate(): string {
     if (this.usage !== undefined) return ''
     this.usage = estimateUsage(this.#conversation, this.roughTokens)

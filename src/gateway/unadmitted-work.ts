@@ -3,7 +3,7 @@ import { BoundedMap } from '../domain/bounded-map.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { minuteMs } from '../domain/minute-log.ts'
 
-/** Bytes of one account that are read, parsed, or opened in a minute for requests that are not admitted: at least this many, */
+/** Bytes of one account that are read, parsed, or opened in a minute for requests that are not admitted: at least this many, (contract 29.5) */
 const minBytesPerMinute = 96 * 1024 * 1024
 /** and as many of the largest bodies. */
 const minBodiesPerMinute = 20
@@ -18,7 +18,7 @@ interface Spent {
 }
 
 /**
- * Meters what accounts make us do before a request is admitted (contract 9.9): a refused request counts toward neither the
+ * Meters what accounts make us do before a request is admitted (contract 29.5): a refused request counts toward neither the
  * minute nor the month, so without this its body could be parsed for free at any rate. Fixed minutes. What was spent on a
  * request is given back when it is admitted, because the plan limits it from there on.
  */

@@ -10,7 +10,7 @@ const called = new RegExp(`"name"\\s*:\\s*"${fusionFunctionName}"`)
 /**
  * The way of an answer from a model that was not offered our function `svc_router_fusion`. A model that calls it by
  * itself has not answered: its caller could make nothing of that call. So the attempt has failed, and another model is
- * asked where nothing was said yet (contract 5.1). A caller's own function of that name is the caller's.
+ * asked where nothing was said yet (contract 16.8). A caller's own function of that name is the caller's.
  */
 export function refusingOurCalls(choice: LaneChoice): LaneChoice {
   const { backendFormat, context } = choice

@@ -102,7 +102,7 @@ const quote = 0x22
 const colon = 0x3a
 const backslash = 0x5c
 
-/** The same bytes with the profile in the model's place (contract 2.3). */
+/** The same bytes with the profile in the model's place (contract 2.31). */
 function renameModel(bytes: Buffer, profile: string): Buffer {
   const name = JSON.stringify(profile)
   const from = onlyModelIn(bytes)

@@ -38,7 +38,7 @@ import { backendsHeader, usageHeaders, type HeaderList } from './signals.ts'
 import { isStreamProbe, StreamProbes } from './stream-probe.ts'
 import { nothingAt } from './unserved.ts'
 
-/** Requests of one account to the endpoints that are not counted (contract 4.3), a minute. */
+/** Requests of one account to the endpoints that are not counted (contract 5.15, 6.10), a minute. */
 const uncountedPerMinute = 300
 
 export interface ApiParts extends CallersParts {
@@ -214,7 +214,7 @@ export class Api {
       }
       if (request.method === 'TRACE') throw notAllowed('TRACE', this.#allowedAt(path))
       if (route?.gated ?? true) this.#edgeGate?.pass(request.headers['user-agent'], exchange.requestId)
-      // Below /v1/ even what is not there asks for a key first (spec 5.4).
+      // Below /v1/ even what is not there asks for a key first (contract 2.20).
       if (caller !== undefined) exchange.principal = this.#parts.gateway.principalOf(caller)
       else if (route?.access === 'key' || path.startsWith('/v1/')) {
         const principal = this.#callers.authenticate(request)
@@ -268,7 +268,7 @@ export class Api {
     return await withStatedTool(request, read)
   }
 
-  /** Reads the body at the expense of its sender's shares (contract 9.9). @throws ServiceError */
+  /** Reads the body at the expense of its sender's shares (contract 29.2). @throws ServiceError */
   async #readBody({ request, principal }: Exchange): Promise<JsonBody & { readonly work: RequestWork }> {
     if (principal === undefined) throw new Error('a body without a principal')
     const { accountId } = principal
@@ -281,7 +281,7 @@ export class Api {
     return { ...(await readJsonBody(request, this.#bodyLimits, { spend, slow: () => share.slow() })), work }
   }
 
-  /** Not counted and not admitted (contract 4.3). Nobody is asked: it is an estimate, and says so. */
+  /** Not counted and not admitted (contract 5.15, 6.10). Nobody is asked: it is an estimate, and says so. */
   async #countTokens(exchange: Exchange, format: ClientFormatId, count: TokenCount): Promise<void> {
     const { response, requestId, principal } = exchange
     if (principal === undefined) throw new Error('a model route without a principal')
@@ -310,7 +310,7 @@ export class Api {
     sendJson(response, requestId, 200, body, [...headers, ...backendsHeader(served.map(({ count }) => count))])
   }
 
-  /** What a well answered request carries that took nothing (contract 4.1). */
+  /** What a well answered request carries that took nothing (contract 5.5, 5.6). */
   async #uncountedHeaders(principal: Principal, limiter: LimiterState): Promise<HeaderList> {
     const signals = await this.#signalsOf(principal)
     if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })

@@ -11,7 +11,7 @@ export interface LimiterState extends LimiterWindow {
   readonly remaining: number
 }
 
-/** Counts what the plan does not: at most so many a minute for one name, in fixed minutes (contract 4.3, last row). */
+/** Counts what the plan does not: at most so many a minute for one name, in fixed minutes (contract 5.15, 6.10). */
 export class AttemptLimiter {
   readonly #name: string
   readonly #perMinute: number

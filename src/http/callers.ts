@@ -8,7 +8,7 @@ import type { Gateway } from '../gateway/gateway.ts'
 import type { Principal } from '../gateway/ports.ts'
 import { AttemptLimiter } from './attempt-limiter.ts'
 
-/** Requests with a bad key from one address, a minute (contract 4.3). */
+/** Requests with a bad key from one address, a minute (contract 3.21). */
 const badKeysPerMinute = 120
 
 export interface CallersParts {

@@ -25,7 +25,7 @@ export interface CatalogParts {
 /** What the catalog must know of a profile: itself, and who serves it. */
 type Offer = Pick<ServedProfile, 'profile' | 'backends'>
 
-/** The lists that describe the service, derived from the same tables that are enforced (contract 4.5). */
+/** The lists that describe the service, derived from the same tables that are enforced (contract 5.13). */
 export class Catalog {
   readonly #parts: CatalogParts
 
@@ -110,7 +110,7 @@ export class Catalog {
     return factsOfAll((real.length > 0 ? real : all).map(({ facts }) => facts))
   }
 
-  /** `GET /model-catalog`: what there is. Discovery only; using it takes a key (spec 4). */
+  /** `GET /model-catalog`: what there is. Discovery only; using it takes a key (contract 17.6). */
   modelCatalog(): object {
     const { baseUrl, links, profiles } = this.#parts
     return {
@@ -126,7 +126,7 @@ export class Catalog {
     }
   }
 
-  /** `GET /pricing`: plans, limits, how the signals are to be read, and what is not offered (spec 4). */
+  /** `GET /pricing`: plans, limits, how the signals are to be read, and what is not offered (contract 17.7). */
   async pricing(): Promise<object> {
     const { baseUrl, links, plans, profiles } = this.#parts
     const offers = await this.#parts.offers()

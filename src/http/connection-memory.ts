@@ -1,4 +1,4 @@
-/** Answers of one connection that can be gone on from at once; of more the oldest is forgotten. */
+/** Answers of one connection that can be gone on from at once; of more the oldest is forgotten (contract 14.4). */
 const maxAnswers = 32
 /** Answers behind one another. */
 const maxLinks = 1_000
@@ -25,7 +25,7 @@ interface Counted extends Told {
 
 /**
  * What all connections may hold together. Where that is not enough, the account that holds the most forgets, beginning with
- * its connection that was idle longest: no account loses what it holds because another holds more (contract 9.9).
+ * its connection that was idle longest: no account loses what it holds because another holds more (contract 29.10).
  */
 export class MemoryBudget {
   readonly #maxChars: number
@@ -71,7 +71,7 @@ export class MemoryBudget {
   }
 }
 
-/** What was said on one connection and is kept nowhere else (wire 5): in memory, bounded, and gone with the connection. */
+/** What was said on one connection and is kept nowhere else (contract 14.4): in memory, bounded, and gone with the connection. */
 export class ConnectionMemory {
   /** Whose connection it is. */
   readonly accountId: string

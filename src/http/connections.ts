@@ -10,7 +10,7 @@ const reservedMs = 5_000
 /**
  * Counts open connections, shared fairly among addresses. Those beyond the limit or an address's share are taken too, but
  * are only for `/health` and `/ready`, and not for long: of too many of these the oldest is closed, so that a probe gets
- * its answer however many connections others hold (contract 9.9).
+ * its answer however many connections others hold (contract 29.8).
  */
 export class Connections {
   readonly #share: FairShare

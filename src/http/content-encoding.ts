@@ -31,7 +31,7 @@ export function decoderFor(contentEncoding: string | undefined): Transform | und
   return decoders[name]!()
 }
 
-/** Whether a body has grown more than any text does: it was made to cost us more than its sender. */
+/** Whether a body has grown more than any text does: it was made to cost us more than its sender (contract 29.11). */
 export function isOverRatio(bytes: number, receivedBytes: number): boolean {
   return bytes > ratioFromBytes && bytes > receivedBytes * maxRatio
 }

@@ -15,7 +15,7 @@ const root = '/v1/conversations'
 /** Only ids of this shape are looked up. */
 const idShape = /^conv_[0-9A-Za-z]{8,64}$/
 const maxItemIdChars = 256
-/** Items of one request, as OpenAI has it. */
+/** Items of one request, as OpenAI has it (contract 13.5). */
 const maxNewItems = 20
 
 export interface ConversationsApiParts extends LookupParts {
@@ -26,7 +26,7 @@ export interface ConversationsApiParts extends LookupParts {
 
 type Answer = (exchange: Exchange, accountId: string) => Promise<JsonObject>
 
-/** Everything below `/v1/conversations`, as OpenAI's API has it (contract 2.5). */
+/** Everything below `/v1/conversations`, as OpenAI's API has it (contract 13). */
 export class ConversationsApi {
   readonly #parts: ConversationsApiParts
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** How long a browser may remember what a preflight said, seconds. */
+/** How long a browser may remember what a preflight said, seconds (contract 2.37). */
 const maxAgeSeconds = 7_200
 /** Names of headers, as a browser lists those that it wants to send. */
 const headerNames = /^[\w-]{1,64}(?:, ?[\w-]{1,64}){0,63}$/

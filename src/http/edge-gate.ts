@@ -3,7 +3,7 @@ import type { EdgeReason, EventLog } from '../domain/events.ts'
 import { minuteMs } from '../domain/minute-log.ts'
 import { WindowCounts } from '../domain/window-counts.ts'
 
-/** What says nothing of who sends it. Names of HTTP libraries and of tools pass (spec 5.6). */
+/** What says nothing of who sends it. Names of HTTP libraries and of tools pass (contract 2.29). */
 const placeholder = /^(?:-|none|null|undefined|unknown|user-agent|n\/a|test)$/i
 /** Programs that look for holes, as they name themselves. */
 const scanner = /^(?:masscan|zgrab|nmap|nikto|sqlmap|nuclei|wpscan|gobuster|dirbuster)\b/i

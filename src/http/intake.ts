@@ -5,7 +5,7 @@ import { FairShare } from '../domain/fair-share.ts'
 /** Bytes of bodies that are being read: at least this many in all, and room for so many of the largest. */
 const minReadingBytes = 32 * 1024 * 1024
 const minReadingBodies = 6
-/** Bodies that are not there after their first second. */
+/** Bodies that are not there after their first second (contract 29.4). */
 const maxSlowBodies = 512
 /** Bytes of bodies whose requests are being answered, likewise. */
 const minAnsweringBytes = 512 * 1024 * 1024
@@ -13,7 +13,7 @@ const minAnsweringBodies = 100
 
 /**
  * What requests may hold at once, shared fairly among accounts and, until they are admitted, among addresses (contract
- * 9.9): an account that holds its share is refused 503 `server_busy`, and no other account is.
+ * 29.2): an account that holds its share is refused 503 `server_busy`, and no other account is.
  */
 export class Intake {
   readonly #reading: FairShare

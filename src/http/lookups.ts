@@ -13,7 +13,7 @@ const largestPageSize = 100
 /** What endpoints use that take nothing of the plan. */
 export interface LookupParts {
   readonly nowMs: () => number
-  /** Counts the requests that the plan does not (contract 4.3). */
+  /** Counts the requests that the plan does not (contract 5.15, 6.10). */
   readonly uncounted: AttemptLimiter
   readonly signalsOf: (principal: Principal) => Promise<UsageSignals | undefined>
 }

@@ -39,7 +39,7 @@ export interface BodyCost {
 
 /**
  * Reads a JSON body, compressed or not. Its shape is checked while it arrives, so that what would be slow to parse is
- * refused before. A body must arrive within `timeoutMs`, and at no less than 4 KiB/s after the first 10 s (contract 9.9).
+ * refused before. A body must arrive within `timeoutMs`, and at no less than 4 KiB/s after the first 10 s (contract 29.4).
  * @throws ServiceError `unsupported_media_type`, `payload_too_large`, `request_timeout`, `invalid_json`, `invalid_request`; what `cost` throws
  */
 export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost: BodyCost): Promise<JsonBody> {

@@ -21,7 +21,7 @@ export interface RefusalContext {
   readonly close: boolean
 }
 
-/** The body of a refusal (contract 3.1). Clients show `message` and nothing else of it. */
+/** The body of a refusal (contract 4.1). Clients show `message` and nothing else of it. */
 export function refusalBody(
   error: ServiceError,
   { requestId, links, manners }: Pick<RefusalContext, 'requestId' | 'links' | 'manners'>,
@@ -39,7 +39,7 @@ export function refusalBody(
   return JSON.stringify(manners.writeRefusal({ message, type, param, code, source, retryable, requestId, signals }))
 }
 
-/** Writes a refusal: the one place where anything that was thrown becomes a response (architecture 4.8). */
+/** Writes a refusal: the one place where anything that was thrown becomes a response (contract 35.5). */
 export function writeRefusal(response: ServerResponse, error: ServiceError, context: RefusalContext): void {
   const body = Buffer.from(refusalBody(error, context))
   const headers: HeaderList = [
@@ -59,7 +59,7 @@ export function writeRefusal(response: ServerResponse, error: ServiceError, cont
   response.end(body)
 }
 
-/** What the headers of a refusal say of it and of the account, whichever way they reach the caller (contract 3.3, 4.1). */
+/** What the headers of a refusal say of it and of the account, whichever way they reach the caller (contract 4.3, 5.5, 5.6). */
 export function refusalHeaders(error: ServiceError, context: Omit<RefusalContext, 'close' | 'links'>): HeaderList {
   const headers: HeaderList = ['X-Request-Id', context.requestId, 'X-Should-Retry', String(error.entry.retryable)]
   const { requestIdHeader } = context.manners
@@ -77,13 +77,13 @@ export function refusalHeaders(error: ServiceError, context: Omit<RefusalContext
   return headers
 }
 
-/** `error=` says that a credential was sent and is not good; without one it is left out (RFC 6750, contract 3.3). */
+/** `error=` says that a credential was sent and is not good; without one it is left out (RFC 6750, contract 4.4). */
 function challenge({ code }: ServiceError): string {
   const realm = 'Bearer realm="svc-router"'
   return code === 'key_missing' ? realm : `${realm}, error="invalid_token"`
 }
 
-/** The fields of spec 2 that go with this kind of refusal. */
+/** The fields of contract 4.4 and 4.5 that go with this kind of refusal. */
 function signalFields({ entry }: ServiceError, links: Links): Record<string, string> {
   if (entry.signals === 'authentication') {
     const { accountUrl, accountSetupUrl, managedAccessUrl, keyRecoveryUrl } = links

@@ -54,7 +54,7 @@ export function statedIn(
   }
 }
 
-/** The client's own limit on the whole request, milliseconds: whole seconds in `X-Stainless-Timeout` (contract 5.5). */
+/** The client's own limit on the whole request, milliseconds: whole seconds in `X-Stainless-Timeout` (contract 6.19). */
 function statedTimeoutMs({ headers }: IncomingMessage): number | undefined {
   const value = headers['x-stainless-timeout']
   if (typeof value !== 'string' || !/^\d{1,7}$/.test(value)) return undefined

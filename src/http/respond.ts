@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { createHash } from 'node:crypto'
 
-/** Writes a JSON body with the headers that every response has (contract 3.3). */
+/** Writes a JSON body with the headers that every response has (contract 2.36, 2.38). */
 export function sendJson(
   response: ServerResponse,
   requestId: string,
@@ -24,7 +24,7 @@ export function sendJson(
   response.end(response.req.method === 'HEAD' ? undefined : bytes)
 }
 
-/** Writes public metadata (spec 4): the same bytes for everybody, for caches to keep five minutes. */
+/** Writes public metadata (contract 2.38): the same bytes for everybody, for caches to keep five minutes. */
 export function sendPublic(response: ServerResponse, requestId: string, body: unknown): void {
   const etag = `"${createHash('sha256').update(JSON.stringify(body)).digest('base64url').slice(0, 22)}"`
   const headers = ['Cache-Control', 'public, max-age=300', 'ETag', etag]

@@ -24,7 +24,7 @@ export interface ResponsesApiParts extends LookupParts {
   readonly sinkFor: (exchange: Exchange) => AnswerSink
 }
 
-/** Everything below `/v1/responses/`: stored answers, and what is asked about a conversation (wire 1.1). */
+/** Everything below `/v1/responses/`: stored answers, and what is asked about a conversation (contract 2.4). */
 export class ResponsesApi {
   readonly #parts: ResponsesApiParts
 

@@ -9,15 +9,15 @@ import { ConnectionMemory, type MemoryBudget } from './connection-memory.ts'
 import { noteEnding, type SocketTurns, type TurnOf } from './socket-turns.ts'
 import { SocketSink, type SocketEnd } from './socket-sink.ts'
 
-/** How long a connection may last, as OpenAI documents it. */
+/** How long a connection may last, as OpenAI documents it (contract 14.9). */
 const longestMs = 60 * 60_000
-/** Without a turn for this long it is closed. */
+/** Without a turn for this long it is closed (contract 14.9). */
 const idleMs = 15 * 60_000
-/** How often it is looked at and pinged. */
+/** How often it is looked at and pinged (contract 14.9). */
 const lookMs = 20_000
 /** A caller that has taken nothing at so many looks, one after the other, is cut. */
 const stuckLooks = 3
-/** Messages that wait for the turn before them. */
+/** Messages that wait for the turn before them (contract 14.6). */
 const maxWaiting = 16
 /** A ping from a caller: two bytes, a mask of four, and what it says. */
 const controlFrameBytes = 6
@@ -101,7 +101,7 @@ export class ResponsesSocket {
       })
     }
     raw.on('drain', () => this.#goOn())
-    // The WebSocket tells only when its connection is closed; whoever leaves is noticed at once (contract 5.6).
+    // The WebSocket tells only when its connection is closed; whoever leaves is noticed at once (contract 9.10).
     raw.on('data', () => {
       if (socket.readyState !== WebSocket.OPEN) this.#leave()
     })
@@ -224,7 +224,7 @@ export class ResponsesSocket {
   #isDead(): boolean {
     const { raw } = this.#end
     const taken = raw.bytesWritten - raw.writableLength
-    // Whoever does not take what waits for it gets no ping either, and has as long as any slow reader (contract 5.6).
+    // Whoever does not take what waits for it gets no ping either, and has as long as any slow reader (contract 9.12).
     const isStuck = raw.writableNeedDrain && taken === this.#takenBefore
     this.#stuckLooks = isStuck ? this.#stuckLooks + 1 : 0
     const isSilent = !raw.writableNeedDrain && raw.bytesRead === this.#readBefore

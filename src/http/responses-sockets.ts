@@ -33,7 +33,7 @@ export interface SocketsParts extends TurnsParts, Omit<SocketParts, 'turns' | 'b
   readonly isServed: (path: string) => boolean
 }
 
-/** The Responses WebSocket mode (wire 5): connections that stay open for many turns. */
+/** The Responses WebSocket mode (contract 14): connections that stay open for many turns. */
 export class ResponsesSockets {
   readonly #parts: SocketsParts
   readonly #socketParts: SocketParts
@@ -69,11 +69,11 @@ export class ResponsesSockets {
     const { request } = exchange
     const { edgeGate, authenticate, signalsOf } = this.#parts
     checkHeaders(request)
-    // Clients of WebSockets often do not say what they are (wire 0.15).
+    // Clients of WebSockets often do not say what they are (contract 2.29).
     const userAgent = request.headers['user-agent']
     if (userAgent !== undefined) edgeGate?.pass(userAgent, exchange.requestId)
     if (path !== socketsPath) {
-      // Below /v1/ even what is not there asks for a key first (spec 5.4).
+      // Below /v1/ even what is not there asks for a key first (contract 2.20).
       if (path.startsWith('/v1/')) exchange.principal = await authenticate(request)
       throw this.#notHere(path)
     }
@@ -114,7 +114,7 @@ export class ResponsesSockets {
     }
   }
 
-  /** With this status clients go on over HTTP at once (wire 0.12). */
+  /** With this status clients go on over HTTP at once (contract 14.10). */
   #useHttp(problem: string): ServiceError {
     return new ServiceError('upgrade_required', { words: { problem, baseUrl: this.#parts.baseUrl } })
   }

@@ -15,7 +15,7 @@ const closeIdleMs = 50
 const checkMs = 2_000
 /** When a caller that has closed its side is asked again whether it is there. */
 const askAgainMs = [20, 100, 500, 1_500]
-/** A caller that takes nothing of a complete answer for this long is given up. */
+/** A caller that takes nothing of a complete answer for this long is given up (contract 9.12). */
 const slowReaderMs = 60_000
 
 export interface ServeOptions {
@@ -109,7 +109,7 @@ function attach(server: Server, api: Api, options: ServeOptions, connections: Co
   const take = (request: IncomingMessage, response: ServerResponse): void => {
     response.on('prefinish', expectReader)
     // Requests sent one behind the other without waiting: each begins when its turn to answer has come, so that what
-    // is marked as delivered can leave at once (contract 4.4).
+    // is marked as delivered can leave at once (contract 6.14).
     if (response.socket !== null) begin(request, response)
     else response.once('socket', () => begin(request, response))
   }
@@ -140,7 +140,7 @@ function attach(server: Server, api: Api, options: ServeOptions, connections: Co
 /**
  * The caller has closed its side. Either it still reads (a half-closed connection), or it is gone: TCP says the same for
  * both. Interim answers tell: whoever is gone resets the connection at the first, which the next one notices, and the
- * request ends as for anybody who leaves (contract 5.6). Within an answer nothing can be put between, so there it counts
+ * request ends as for anybody who leaves (contract 9.11). Within an answer nothing can be put between, so there it counts
  * as leaving.
  */
 function askWhetherGone(answer: ServerResponse, socket: Socket, asked = 0): void {

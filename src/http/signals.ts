@@ -12,7 +12,7 @@ const longestModel = 200
 export type HeaderList = string[]
 
 /**
- * The only writer of the quota and rate signals (contract 4.1). Integers; resets are Unix seconds. `limiter` is the one that
+ * The only writer of the quota and rate signals (contract 5.5, 5.6). Integers; resets are Unix seconds. `limiter` is the one that
  * an uncounted request took from: the `RateLimit` fields name it too, and where nothing is left of it `X-RateLimit-*` says so.
  */
 export function usageHeaders(signals: UsageSignals, nowMs: number, limiter?: LimiterState): HeaderList {
@@ -53,7 +53,7 @@ export function usageHeaders(signals: UsageSignals, nowMs: number, limiter?: Lim
   ]
 }
 
-/** How the answer came about (spec 2 "Reliability", contract 2.3). */
+/** How the answer came about (contract 2.32, 2.33). */
 export function reliabilityHeaders({
   upstream,
   model,

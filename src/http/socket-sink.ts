@@ -18,7 +18,7 @@ export interface SocketEnd {
   readonly raw: Socket
 }
 
-/** Writes one answer to a WebSocket: every event is one message of JSON (wire 5). */
+/** Writes one answer to a WebSocket: every event is one message of JSON (contract 14). */
 export class SocketSink implements AnswerSink {
   /** Whether something of the answer was sent. */
   isOpen = false

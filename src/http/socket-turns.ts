@@ -35,7 +35,7 @@ export interface TurnsParts {
   readonly limits: { readonly bodyBytes: number }
   readonly nowMs: () => number
   readonly log: EventLog
-  /** Counts the requests that the plan does not (contract 4.3). */
+  /** Counts the requests that the plan does not (contract 5.15, 6.10). */
   readonly uncounted: AttemptLimiter
   readonly authenticate: (request: IncomingMessage) => Principal | Promise<Principal>
   readonly signalsOf: (principal: Principal) => Promise<UsageSignals | undefined>
@@ -139,7 +139,7 @@ export class SocketTurns {
     memory.keep(response['id'], text, { before, storedId: before === undefined ? message.previousId : undefined })
   }
 
-  /** Answers without asking a model, so that a later turn can go on from what was sent (contract 4.3). */
+  /** Answers without asking a model, so that a later turn can go on from what was sent (contract 14.8). */
   async #prepare(
     { requestId, sink }: TurnOf,
     principal: Principal,
@@ -192,7 +192,7 @@ export function noteEnding(ending: Ending, event: JsonObject): void {
   else if (isObject(response)) ending.response = response
 }
 
-/** An error as a message (wire 1.4): what would be its status, its body and its headers over HTTP. */
+/** An error as a message (contract 14.3): what would be its status, its body and its headers over HTTP. */
 function errorMessage(error: ServiceError, given: Omit<RefusalContext, 'model' | 'manners' | 'close'>): JsonObject {
   const context = { ...given, model: true, manners: openaiManners }
   const body = JSON.parse(refusalBody(error, context)) as JsonObject

@@ -69,7 +69,7 @@ export interface CachedBackends extends Backends {
 /**
  * Which backends serve whom: an account's own upstreams, then configured ones that need no credential, have this
  * account's own, or are the operator's while managed access is on and approved for this account; never one account's
- * credential for another (contract 7). Own upstreams serve `svc-router/frontier`.
+ * credential for another (contract 7.2). Own upstreams serve `svc-router/frontier`.
  * Simulated ones serve only where nothing real does.
  */
 export function createBackends(options: BackendsOptions): CachedBackends {

@@ -24,7 +24,7 @@ export interface ConnectorOptions {
   readonly onShortage?: ((code: string) => void) | undefined
 }
 
-/** The address that a name led to is not one that may be reached (research/reliability T1). */
+/** The address that a name led to is not one that may be reached (contract 21.9). */
 class ForbiddenAddressError extends Error {
   override readonly name = 'ForbiddenAddressError'
   readonly code = 'ERR_FORBIDDEN_ADDRESS'

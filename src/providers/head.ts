@@ -19,7 +19,7 @@ const httpDate = /^(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day
 
 export type UpstreamHeaders = Readonly<Record<string, string | string[] | undefined>>
 
-/** What is kept of an upstream's status line and headers: an allow-list, each value cleaned (research/reliability T5). */
+/** What is kept of an upstream's status line and headers: an allow-list, each value cleaned (contract 21.12). */
 export function readHead(status: number, headers: UpstreamHeaders, nowMs: () => number): UpstreamHead {
   return {
     status,
@@ -31,7 +31,7 @@ export function readHead(status: number, headers: UpstreamHeaders, nowMs: () => 
 
 /**
  * How long the provider asks to be left alone, in milliseconds from now: `retry-after-ms`, or `Retry-After` as seconds or
- * as an HTTP date (0 when it has passed). Undefined for anything else. Not clamped: the gateway does that (contract 5.2).
+ * as an HTTP date (0 when it has passed). Undefined for anything else. Not clamped: the gateway does that (contract 8.6).
  */
 export function readRetryAfter(
   milliseconds: string | undefined,

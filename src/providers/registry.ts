@@ -3,7 +3,7 @@ import type { FormatId } from '../domain/format-id.ts'
 import type { Dialect } from '../formats/format.ts'
 import { hostedTools } from './hosted-tools.ts'
 
-/** A vendor or server whose models can be used: everything that is particular to it, as data (architecture 6). */
+/** A vendor or server whose models can be used: everything that is particular to it, as data (contract 35.4). */
 export interface Vendor {
   /** The name for people. */
   readonly name: string

@@ -33,7 +33,7 @@ interface PoolKey {
   /** Tells credentials apart; not the credential itself. */
   readonly credential: string
   readonly connectMs: number
-  /** Whether only public addresses may be reached (research/reliability T1). */
+  /** Whether only public addresses may be reached (contract 21.9). */
   readonly publicOnly: boolean
 }
 

@@ -4,7 +4,7 @@ import { Secret } from '../domain/secret.ts'
 
 const longestSealed = 32 * 1024
 
-/** Seals provider credentials for the database, bound to their account and id (contract 7). */
+/** Seals provider credentials for the database, bound to their account and id (contract 21.2). */
 export interface Vault {
   /** As `Sealer.seal`. */
   seal(accountId: string, credentialId: string, secret: Secret): string

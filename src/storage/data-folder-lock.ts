@@ -6,7 +6,7 @@ import { makePrivateFile } from './private-file.ts'
 /** Long enough for a killed predecessor to be gone, short enough for a person. */
 const lockTimeoutMs = 500
 
-/** Another process keeps the ledger of this data folder. */
+/** Another process keeps the ledger of this data folder (contract 32.2). */
 export class DataFolderInUse extends Error {
   override readonly name = 'DataFolderInUse'
 

@@ -16,7 +16,7 @@ const maxWaiting = 20_000
 /** Sets our advisory locks apart from those of others in the same database. */
 const lockSeed = 7_308_413
 
-/** The ledger of any number of nodes over one Postgres database: decided there, one account at a time (architecture 5.5). */
+/** The ledger of any number of nodes over one Postgres database: decided there, one account at a time (contract 35.6). */
 export interface PostgresLedger extends Ledger {
   admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Promise<Admission>
   signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals>

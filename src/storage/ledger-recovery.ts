@@ -21,7 +21,7 @@ interface Decision {
 
 /**
  * Decides every request that an earlier process left open, in one transaction: what was delivered is charged, what
- * was not is not; where the marks may be lost it is charged (contract 4.4). Gives the id from which on records may be
+ * was not is not; where the marks may be lost it is charged (contract 6.13). Gives the id from which on records may be
  * undecided.
  */
 export function recoverRequests(database: DatabaseSync, history: DeliveryHistory): string {

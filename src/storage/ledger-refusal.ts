@@ -4,7 +4,7 @@ import type { Refusal, UsageSignals } from '../domain/usage.ts'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
-/** The error that a refused admission becomes (contract 3.3, rows "requests per minute" and "monthly quota"). */
+/** The error that a refused admission becomes (contract 4.43, 4.45). */
 export function refusalError(refusal: Refusal, plan: Plan, signals: UsageSignals): ServiceError {
   if (refusal.reason === 'minute') {
     const seconds = refusal.retryAfterSeconds

@@ -45,7 +45,7 @@ export interface SqliteLedgerOptions {
   readonly onDied?: (reason: string) => void
 }
 
-/** The ledger of one process over a data folder: decisions in memory, records on disk (architecture 5.5). */
+/** The ledger of one process over a data folder: decisions in memory, records on disk (contract 35.6). */
 export interface SqliteLedger extends Ledger {
   /** The thread that writes it, which runs other queries on the same database too. */
   readonly thread: SqliteThread

@@ -1,5 +1,5 @@
 /**
- * What failing backends said, sealed for who owns them (contract 9.6), and settings of upstreams. No reference to
+ * What failing backends said, sealed for who owns them (contract 21.11), and settings of upstreams. No reference to
  * requests or accounts: rows are written beside both, and swept within days.
  */
 export const providerErrorsMigration = {

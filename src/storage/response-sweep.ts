@@ -8,7 +8,7 @@ const chunkRows = 200
 
 /**
  * Deletes stored answers or conversations that are older than they are kept, for as long as it runs; gives what ends it. With a retention
- * of 0 nothing is kept, and what was kept before goes too (contract 2.5).
+ * of 0 nothing is kept, and what was kept before goes too (contract 12.2).
  */
 export function startResponseSweep(
   store: Pick<RetainedResponses | RetainedConversations, 'deleteUntil'>,

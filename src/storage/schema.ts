@@ -50,7 +50,7 @@ export interface KeyRow {
   account_id: string
   name: string
   hint: string
-  /** HMAC of the key in base64url (contract 6); unique. */
+  /** HMAC of the key in base64url (contract 3.4); unique. */
   digest: string
   state: string
   ends_at_ms: number | null

@@ -11,7 +11,7 @@ const startTimeoutMs = 20_000
 const closeTimeoutMs = 10_000
 /** A thread that hangs in the system cannot be ended by force either. */
 const terminateTimeoutMs = 2_000
-/** A call without an answer after this long has failed for its caller. */
+/** A call without an answer after this long has failed for its caller (contract 32.8). */
 const answerLimitMs = 5_000
 /** Calls without an answer at once. */
 const maxCalls = 10_000

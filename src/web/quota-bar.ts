@@ -6,7 +6,7 @@ import { writeDay, writeNumber } from './time.ts'
 /** From this share on the bar warns. */
 const nearlyFull = 0.9
 
-/** What of the month and the minute is used, as it is enforced (contract 4.5): a bar drawn here, and the same in words. */
+/** What of the month and the minute is used, as it is enforced (contract 5.13): a bar drawn here, and the same in words. */
 export function quotaBar(usage: UsageSignals, nowMs: number): Html {
   const { quotaLimit, quotaUsed, quotaRemaining, quotaReset, rateLimit, rateRemaining } = usage
   const share = quotaLimit === 0 ? 1 : Math.min(1, quotaUsed / quotaLimit)

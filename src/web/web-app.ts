@@ -22,7 +22,7 @@ export interface Peer {
 
 type Fetch = (request: Request, peer: Peer) => Promise<Response>
 
-/** The app as a function from request to answer. The table of routes says all that can be called. */
+/** The app as a function from request to answer. The table of routes says all that can be called (contract 20.2). */
 export function createWebApp(parts: WebParts, routes: readonly Route[]): Fetch {
   const hono = new Hono<{ Bindings: Peer }>()
   for (const route of routes) hono.on(route.method, route.path, (context) => serve(parts, context, route))

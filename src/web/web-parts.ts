@@ -44,7 +44,7 @@ export interface ShownBackend {
   readonly facts: ModelFacts
 }
 
-/** An answer that is kept for an account (contract 2.5), as it is listed. */
+/** An answer that is kept for an account (contract 12.1), as it is listed. */
 interface KeptAnswer {
   readonly id: string
   readonly previousId: string | undefined
@@ -98,7 +98,7 @@ export interface WebParts {
   readonly limiters: Limiters
   /** The control plane for everybody; whoever visits is added for each call. */
   readonly control: Omit<ControlPlane, 'actor'>
-  /** The counters of an account as they are enforced (contract 4.5); undefined where its plan is gone. */
+  /** The counters of an account as they are enforced (contract 5.13); undefined where its plan is gone. */
   usageOf(account: Account): Promise<UsageSignals | undefined>
   /** When each key of an account was last used, by its id, as far back as its latest requests go. */
   lastUses(accountId: string): Promise<ReadonlyMap<string, number>>

@@ -15,7 +15,7 @@ interface FormatRecordings {
   readonly terminal: RegExp
 }
 
-/** Every format that providers speak: one without recordings does not compile (architecture 6). */
+/** Every format that providers speak: one without recordings does not compile (contract 35.4). */
 export const recordings: Readonly<Record<RecordedFormatId, FormatRecordings>> = {
   'openai-chat': {
     streams: ['golden/chat-text.sse', 'golden/chat-tool-call.sse'],

@@ -7,7 +7,7 @@ import { Service } from '../service.ts'
 import { writePost } from './raw-client.ts'
 import { behind, openEventStream, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
 
-/** Contract 5.6. */
+/** Contract 9.12. */
 const maxWaitingBytes = 256 * 1024
 const totalBytes = 48 * 1024 * 1024
 /** Far more than the kernel's buffers on both sides hold. */

@@ -49,7 +49,7 @@ function countOf(answers: readonly Answered[], status: number): number {
 
 const number = ({ headers }: Answered, name: string): number => Number(headers.get(name))
 
-/** What is shown is consistent in itself and with what is kept (contract 4.1, 4.5). */
+/** What is shown is consistent in itself and with what is kept (contract 5.5, 5.6, 5.13). */
 async function expectSignalsToHold(
   answers: readonly Answered[],
   perMinute: number,
@@ -124,7 +124,7 @@ describe('a thousand requests at once', () => {
       service.providers[0]!.script([failure])
       const answers = await askAll([service.key])
       const [answered, overloaded, refused] = [200, 503, 429].map((status) => countOf(answers, status))
-      // What the retry budget does not let go on is refused with 503: admitted in the minute, not charged (contract 4.3, 5.2).
+      // What the retry budget does not let go on is refused with 503: admitted in the minute, not charged (contract 6.2, 7.8).
       expect(refused).toBe(500)
       expect(answered! + overloaded!).toBe(500)
       expect(answered).toBeGreaterThan(0)

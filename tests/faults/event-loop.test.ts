@@ -15,7 +15,7 @@ import { openSqlite } from '../../src/storage/open-sqlite.ts'
 import { createStore } from '../../src/storage/store.ts'
 import type { Held } from './measured-service.ts'
 
-/** No single request may hold the event loop for longer (issue 2, "Show"). */
+/** No single request may hold the event loop for longer (contract 29.7). */
 const mostHeldMs = 50
 /** The best of so many counts: other processes and collections of garbage of the requests before are not the request's. */
 const tries = 5

@@ -47,7 +47,7 @@ export function jsonUpToDone(text: string): StreamJson[] {
   return events.slice(0, -1).map(({ data }) => JSON.parse(data) as StreamJson)
 }
 
-/** A chat stream that broke ends with one error and `[DONE]`, and no choice has finished (contract 3.4). */
+/** A chat stream that broke ends with one error and `[DONE]`, and no choice has finished (contract 10.2). */
 export function expectBrokenChat(text: string, code = 'upstream_broken'): void {
   const events = jsonUpToDone(text)
   expect(events.filter(({ error }) => error != null)).toHaveLength(1)
@@ -83,7 +83,7 @@ function expectOrder(events: readonly StreamJson[], terminal: string): void {
   expect(events.at(-1)?.type).toBe(terminal)
 }
 
-/** A stream of responses that broke: `error` in both forms, then `response.failed`, then `[DONE]` (contract 3.4). */
+/** A stream of responses that broke: `error` in both forms, then `response.failed`, then `[DONE]` (contract 10.3). */
 export function expectBrokenResponses(text: string, code = 'upstream_broken'): void {
   const events = jsonUpToDone(text)
   expectOrder(events, 'response.failed')

@@ -99,7 +99,7 @@ describe('bodies that are no request', () => {
   })
 })
 
-describe('fields of wrong types are named (contract 3.3)', () => {
+describe('fields of wrong types are named (contract 2.22)', () => {
   const user = { role: 'user', content: 'Hi' }
   const chat = (extra: object): object => ({ model: 'svc-router/frontier', messages: [user], ...extra })
   const said = (message: unknown): object => chat({ messages: [message] })

@@ -10,7 +10,7 @@ import { Wire } from '../wire.ts'
 import { HostileService, MiB } from './hostile-service.ts'
 import { RawSocket, type Frame } from './raw-frames.ts'
 
-/** Contract 5.6. */
+/** Contract 9.10 and 9.11. */
 const maxWaitingBytes = 256 * 1024
 /** Of both ends of a connection together, and of all that the test itself keeps of it. */
 const idleSocketBytes = 64 * 1024

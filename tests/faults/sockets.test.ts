@@ -8,7 +8,7 @@ import { SocketClient } from '../socket-client.ts'
 import { RawSocket } from './raw-frames.ts'
 import { behind, openEventStream, startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts'
 
-/** Contract 5.6. */
+/** Contract 9.10 and 9.11. */
 const maxWaitingBytes = 256 * 1024
 const totalBytes = 48 * 1024 * 1024
 const eventText = 'x'.repeat(8_000)

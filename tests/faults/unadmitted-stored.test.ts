@@ -7,7 +7,7 @@ import { readAnswer, type Answer } from '../wire.ts'
 import { MiB } from './hostile-service.ts'
 import { RawSocket } from './raw-frames.ts'
 
-/** Contract 9.9, for what is stored and for WebSockets. */
+/** Contract 29.1, for what is stored and for WebSockets. */
 
 let service: Service
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { errorOf } from '../refusals.ts'
 import { Service } from '../service.ts'
 import { Wire } from '../wire.ts'
 
-/** Contract 9.9: a request that has not been admitted holds a bounded share per account and address. */
+/** Contract 29.2: a request that has not been admitted holds a bounded share per account and address. */
 
 const streams = 200
 const chat = JSON.stringify({ model: 'svc-router/frontier', messages: [{ role: 'user', content: 'Hello' }] })

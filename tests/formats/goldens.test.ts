@@ -59,7 +59,7 @@ describe('the checked golden streams', () => {
     const writer = openaiResponses.writeAnswer(contextOf(responses))
     const failure = { code: 'server_error', type: 'server_error', message: 'upstream exploded', param: null }
     const about = { source: 'provider', retryable: true }
-    // The nested form has in addition what every refusal's body has (contract 3.1).
+    // The nested form has in addition what every refusal's body has (contract 4.1).
     const nested = `${JSON.stringify(about).slice(1, -1)},"request_id":"req_1"`
     const expected = golden('response-failed.sse').replace('"param":null}}', `"param":null,${nested}}}`)
     const written = writer.writeEvents(events) + writer.writeFailure({ ...failure, ...about, requestId: 'req_1' })

@@ -6,7 +6,7 @@ import { openaiResponses } from '../../src/formats/openai-responses/openai-respo
 import { vendors } from '../../src/providers/registry.ts'
 import { contextOf, dataOf, parseSse, targetOf, writeStream } from './exchange.ts'
 
-/** The keys that the Open Responses suite asks of every response object (wire 1.2), `completed_at` to `metadata`. */
+/** The keys that the Open Responses suite asks of every response object, `completed_at` to `metadata`. */
 const responseKeys = `id object created_at completed_at status background error incomplete_details instructions
   max_output_tokens max_tool_calls model output parallel_tool_calls previous_response_id prompt_cache_key reasoning
   safety_identifier service_tier store temperature text tool_choice tools top_logprobs top_p presence_penalty

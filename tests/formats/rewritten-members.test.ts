@@ -9,7 +9,7 @@ import { recordedRequests, targetOf } from './exchange.ts'
 
 const formats = Object.keys(clientSides) as ConversationFormatId[]
 
-describe('members that are rewritten are known by every spelling (contract 9.7)', () => {
+describe('members that are rewritten are known by every spelling (contract 2.26)', () => {
   test.each(formats)('whatever the relay changes in a recorded request of %s is in the list', (format) => {
     let seen = 0
     const { path: own } = formatById(format)

@@ -132,7 +132,7 @@ export const beside: Readonly<Record<string, string>> = {
   'a comment': ': keep-alive\n\n',
 }
 
-/** Events that say something that is no text (contract 9.6). */
+/** Events that say something that is no text (contract 10.6). */
 export const malformedDeltas: Readonly<Record<keyof typeof goodAnswers, string>> = {
   'openai-chat': `data: {"choices":[{"index":0,"delta":{"content":{"a":"${providerText}"}}}]}\n\n`,
   'openai-completions': `data: {"choices":[{"index":0,"text":{"a":"${providerText}"}}]}\n\n`,

@@ -164,7 +164,7 @@ describe('compressed bodies', () => {
   })
 })
 
-describe('a member that another reader could take for one that is checked (contract 9.7)', () => {
+describe('a member that another reader could take for one that is checked (contract 2.26)', () => {
   test.each([
     [{ Model: 'expensive' }, 'Model'],
     [{ MODEL: 'expensive' }, 'MODEL'],
@@ -188,7 +188,7 @@ test('a User-Agent that is sent twice is no error', async () => {
   expect((await ask('GET /v1/models HTTP/1.1', 'user-agent: other/1\r\n')).status).toBe(200)
 })
 
-describe('profiles by an alias without a slash (contract 9.1)', () => {
+describe('profiles by an alias without a slash (contract 2.30)', () => {
   test.each(['svc-router-frontier', 'svc-router-fusion', 'team-one'])(
     '%s is answered, and the answer says so',
     async (model) => {

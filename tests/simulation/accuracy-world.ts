@@ -17,7 +17,7 @@ export interface World {
   readonly popular: number
 }
 
-/** Three strong models of different families, with the parameters of research fusion 5.1 and 5.2. */
+/** Three strong models of different families. */
 export const threeDiverse: World = {
   members: [0.78, 0.76, 0.74].map((right, family) => ({ right, family })),
   judgeRight: 0.78,

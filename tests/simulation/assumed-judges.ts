@@ -34,7 +34,7 @@ export const assumedJudges = {
 const bestScore = 9
 const pointsPerDeviation = 1.5
 
-/** The same, but that they follow the majority nearly always where they cannot tell: as the prototype of research fusion 5.2 did. */
+/** The same, but that they follow the majority nearly always where they cannot tell. */
 export const followingTheMajority = Object.fromEntries(
   Object.entries(assumedJudges).map(([name, knobs]): [string, JudgeKnobs] => [name, { ...knobs, support: 3 }]),
 )

@@ -9,7 +9,7 @@ function nine(best: number): World {
   return { ...threeDiverse, members }
 }
 
-test('the assumed world makes mistakes as models were found to make them: the gates of research fusion 5.1', () => {
+test('the assumed world makes mistakes as models were found to make them', () => {
   const ratios: number[] = []
   for (const best of [0.85, 0.8]) {
     const world = nine(best)

@@ -33,7 +33,7 @@ function streamOf(format: Format, emitted: readonly AnswerEvent[], conversation:
   return emitted.map((event) => writing.writeEvents([event])).join('') + writing.writeEnd()
 }
 
-/** A stream that broke says so, and its reader takes it for broken (contract 3.4). */
+/** A stream that broke says so, and its reader takes it for broken (contract 10). */
 function expectBroken(
   format: Format,
   emitted: readonly AnswerEvent[],

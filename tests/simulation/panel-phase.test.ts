@@ -9,7 +9,7 @@ import { SimulatedModels, simulatedMember, textAnswer, type Behave, type Behavio
 import { SimulatedTime } from './simulated-time.ts'
 import { normal, quantile } from './statistics.ts'
 
-/** The assumed world (research fusion 5.2): medians of three models, how wide they spread, and how often a call is lost. */
+/** The assumed world: medians of three models, how wide they spread, and how often a call is lost. */
 const assumed = { mediansMs: [8_000, 11_000, 16_000], spread: 0.45, stalls: 0.03, fails: 0.02, limitMs: 90_000 }
 const p90 = 1.2816
 const runs = 6_000

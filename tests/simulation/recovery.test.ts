@@ -3,7 +3,7 @@ import { Outage } from './outages.ts'
 
 const runs = 1_000
 const limitMs = 120_000
-/** The first request that succeeds begins at most so long after the backends are well again (contract 9.3). */
+/** The first request that succeeds begins at most so long after the backends are well again (contract 8.5). */
 const recoveryMs = 30_000
 
 /** The first success after the recovery; everything that begins later succeeds. */

@@ -98,7 +98,7 @@ test('a fusion asks none that is kept out', async () => {
   expect(service.providers[0]!.captured().length).toBe(before)
 })
 
-test('a release ends the quarantine that the service began by itself (contract 5.4)', async () => {
+test('a release ends the quarantine that the service began by itself (contract 24.9)', async () => {
   service.providers[0]!.script([{ do: 'status', status: 401 }])
   await answersWith('beta')
   await answersWith('beta')

@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-describe('who says what it is passes the edge gate (spec 5.6)', () => {
+describe('who says what it is passes the edge gate (contract 2.29)', () => {
   test('the recordings hold many clients', () => {
     expect(recorded.length).toBeGreaterThanOrEqual(8)
   })
@@ -43,7 +43,7 @@ describe('who says what it is passes the edge gate (spec 5.6)', () => {
     'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36',
     'my-app/1.0 (me@example.com)',
     'my-app/1.0 python-requests/2.32.0',
-    // The HTTP libraries of the major languages, as they name themselves (spec 5.6).
+    // The HTTP libraries of the major languages, as they name themselves (contract 2.29).
     'Wget/1.24.5',
     'HTTPie/3.2.4',
     'python-requests/2.32.0',

@@ -71,7 +71,7 @@ describe('HEAD /, by which agents see whether anybody is there', () => {
   })
 })
 
-describe('the public endpoints (spec 4)', () => {
+describe('the public endpoints (contract 2.15, 2.16)', () => {
   test('GET /model-catalog says what there is and that using it takes a key', async () => {
     const answer = await get('/model-catalog', {}, undefined)
     const body = JSON.parse(answer.text) as { note: string; base_url: string; profiles: Record<string, unknown>[] }
@@ -175,7 +175,7 @@ describe('the model endpoints answer in the shape of their convention', () => {
     expect(text).toContain('event: response.completed\n')
   })
 
-  test('the body decides about streaming, never Accept (contract 2.2)', async () => {
+  test('the body decides about streaming, never Accept (contract 2.24)', async () => {
     const response = await service.chat({}, { accept: 'text/event-stream' })
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
     await response.text()
@@ -194,7 +194,7 @@ describe('what is not there', () => {
   )
 
   test.each(['/v1/', '/v1/models/', '/v1/v1/models', '/v1/anything'])(
-    '%s: 401 for who has none (spec 5.4)',
+    '%s: 401 for who has none (contract 2.20)',
     async (path) => {
       const answer = await get(path, {}, undefined)
       expect(answer.status).toBe(401)

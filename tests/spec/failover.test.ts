@@ -11,7 +11,7 @@ beforeEach(async () => {
 })
 afterEach(() => service.stop())
 
-/** Every failure of contract 5.1 that a script can cause before the first content. */
+/** Every failure of contract 7.3 that a script can cause before the first content. */
 const failures: readonly (readonly [string, ScriptStep])[] = [
   ['401', { do: 'status', status: 401 }],
   ['403', { do: 'status', status: 403 }],

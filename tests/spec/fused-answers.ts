@@ -6,7 +6,7 @@ import { Service, type ServiceOptions } from '../service.ts'
 
 type RequestEvent = Extract<Service['events'][number], { event: 'request' }>
 
-/** From a caller's leaving until every call for it is closed (contract 5.6). */
+/** From a caller's leaving until every call for it is closed (contract 9.10). */
 const closedWithinMs = 100
 
 /** A simulated model's next answer. */

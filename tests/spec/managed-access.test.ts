@@ -62,7 +62,7 @@ async function open(): Promise<void> {
   await until(200, 5_000)
 }
 
-describe('managed access (contract 7)', () => {
+describe('managed access (contract 23)', () => {
   test("the operator's credential serves an approved account alone, once all of it holds", async () => {
     expect(await status()).toBe(403)
     const { id } = await requestManagedAccess(plane, service.account.id)
@@ -111,7 +111,7 @@ async function spoil(statement: string): Promise<void> {
   await db.destroy()
 }
 
-describe('a request that is under way when the gate shuts (contract 9.8)', () => {
+describe('a request that is under way when the gate shuts (contract 6.18, 23.6)', () => {
   test.each([
     ['its failover', 'svc-router/frontier'],
     ['its fusion', 'svc-router/fusion'],

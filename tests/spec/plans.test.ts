@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-describe('premium profiles and the fusion tool are for plans that have them (spec 8.3)', () => {
+describe('premium profiles and the fusion tool are for plans that have them (contract 5.4)', () => {
   const attempts = [
     ['the profile svc-router/fusion, on chat', '/chat/completions', { ...chat, model: 'svc-router/fusion' }],
     ['the profile svc-router/fusion, on responses', '/responses', { ...response, model: 'svc-router/fusion' }],
@@ -82,7 +82,7 @@ describe('premium profiles and the fusion tool are for plans that have them (spe
   })
 })
 
-describe('what /pricing says is what is enforced (contract 4.5)', () => {
+describe('what /pricing says is what is enforced (contract 5.13)', () => {
   test.each(['free', 'pro', 'max'])('the limits of %s', async (id) => {
     const pricing = (await (await fetch(`${service.origin}/pricing`, { headers: { 'user-agent': 't/1' } })).json()) as {
       plans: { id: string; requests_per_minute: number; requests_per_month: number }[]

@@ -6,7 +6,7 @@ import type { ScriptStep } from '../../src/providers/simulated/script.ts'
 import type { Service } from '../service.ts'
 import { readAnswer, Wire, type Answer } from '../wire.ts'
 
-/** Planted where no answer, log line or record may ever show them (contract 8). */
+/** Planted where no answer, log line or record may ever show them (contract 28.1). */
 export const canaries = {
   prompt: 'canary-prompt-3f9d1c77',
   upstream: 'canary-upstream-84b2aa10',

@@ -13,7 +13,7 @@ export interface RefusalRow extends Omit<ExpectedRefusal, 'code'> {
   readonly provoke: (service: Service) => Promise<Answer>
 }
 
-/** What is the same in many rows of contract 3.3. */
+/** What is the same in many rows of contract 4. */
 export const client = { source: 'client', retryable: false } as const
 /** 400 to who has a good key. */
 export const refused = { ...client, status: 400, type: 'invalid_request_error', usage: true } as const

@@ -21,7 +21,7 @@ beforeEach(async () => {
 })
 afterEach(() => service.stop())
 
-describe('the signals of spec 2 are on every answer to a known account (contract 4.1)', () => {
+describe('the quota and rate signals are on every answer to a known account (contract 5.5, 5.6)', () => {
   test.each([
     ['a whole answer', () => service.chat()],
     ['a streamed answer', () => service.chat({ stream: true })],
@@ -95,7 +95,7 @@ const refusals = [
 const silence: ScriptStep = { do: 'silence', repeat: true }
 const stall: ScriptStep = { do: 'stall', afterEvents: 3, words: 20 }
 
-describe('what counts (contract 4.3): [requests of the minute, units of the month]', () => {
+describe('what counts (contract 6): [requests of the minute, units of the month]', () => {
   test.each(refusals)('refused by us, %s: [0, 0]', async (_name, status, ask) => {
     const { key } = await service.addAccount('plain', 'plain')
     const response = await ask(key)

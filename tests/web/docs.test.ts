@@ -10,7 +10,7 @@ import { headingId, renderMarkdown } from '../../src/web/markdown.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
-/** Most bytes of a page (issue 5). */
+/** Most bytes of a page (contract 20.6). */
 const maxPageBytes = 30_000
 
 let service: Service

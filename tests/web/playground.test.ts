@@ -8,7 +8,7 @@ import { Service } from '../service.ts'
 import { recordOf } from '../spec/fused-answers.ts'
 import { signedInTo, Visitor } from './browser-less.ts'
 
-/** From a browser's leaving until the provider's call is closed (contract 5.6). */
+/** From a browser's leaving until the provider's call is closed (contract 9.10). */
 const closedWithinMs = 100
 const maxPageBytes = 30_000
 const maxStyleBytes = 10_000

@@ -9,7 +9,7 @@ const shownRequests = 5
 
 /** Where an account stands with its plan, for its billing page. Nothing is asked of Stripe for it. */
 export interface BillingOverview {
-  /** The plan that is enforced now (contract 4.5). */
+  /** The plan that is enforced now (contract 5.13). */
   readonly plan: Plan | undefined
   /** Whether the plan comes from the subscription, or from the operator. */
   readonly isPaid: boolean

@@ -103,7 +103,7 @@ export interface AppliedRead {
 /** `changed` where the account was put on another plan, `stale` where a later read was applied before. */
 export type ReadOutcome = 'changed' | 'unchanged' | 'stale'
 
-/** What is kept of billing. Each write is one transaction; whatever changes a plan moves the revision (contract 6). */
+/** What is kept of billing. Each write is one transaction; whatever changes a plan moves the revision (contract 3.11). */
 export interface BillingStore {
   findBilling(accountId: string): Promise<BillingRecord | undefined>
   findBillingOf(customerId: string): Promise<BillingRecord | undefined>

@@ -2,11 +2,11 @@ import type { BillingPlane } from './billing-plane.ts'
 import { entitlementOf, type Entitlement } from './entitlement.ts'
 import type { BillingRecord, ReadOutcome } from './ports.ts'
 
-/** A subscription is read again after this long even if nothing was heard: then at the latest a lost event is made up for. */
+/** A subscription is read again after this long even if nothing was heard: then at the latest a lost event is made up for (contract 22.3). */
 export const checkEveryMs = 3_600_000
-/** The same for a customer without one, who left a checkout. */
+/** The same for a customer without one, who left a checkout (contract 22.3). */
 export const checkIdleEveryMs = 6 * 3_600_000
-/** Changes that come by time are read this long after their moment, when they have certainly happened. */
+/** Changes that come by time are read this long after their moment, when they have certainly happened (contract 22.3). */
 const afterMomentMs = 60_000
 /** A given-up account is looked at for this long: no page that it opened can be paid any more then. */
 const closingForMs = 25 * 3_600_000

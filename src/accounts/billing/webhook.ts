@@ -3,9 +3,9 @@ import type { BillingPlane } from './billing-plane.ts'
 import { BillingFailure, type BillingHint, WebhookRefused } from './ports.ts'
 import { refresh } from './refresh.ts'
 
-/** The largest event that is read; Stripe's own are far smaller. Whoever reads the body must not read more. */
+/** The largest event that is read; Stripe's own are far smaller. Whoever reads the body must not read more (contract 22.11). */
 export const maxWebhookBytes = 512 * 1024
-/** Handled at once. Further ones are sent again later by Stripe, for up to three days. */
+/** Handled at once. Further ones are sent again later by Stripe, for up to three days (contract 22.11). */
 const maxUnderWay = 64
 
 /** What a webhook is answered with: `status` goes out, `outcome` says why and may be shown to its sender. */

@@ -68,7 +68,7 @@ export function holm(ps: readonly number[]): boolean[] {
 
 /**
  * Questions after which four of five runs would show a true gain of this size, where arms differ on that share of the
- * questions (research fusion 5.6).
+ * questions.
  */
 export function questionsNeeded(gain: number, discordant: number): number {
   const share = Math.min(1, Math.max(discordant, Math.abs(gain)))

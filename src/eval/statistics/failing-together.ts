@@ -2,7 +2,7 @@ import { clopperPearson, type Interval } from './binomial.ts'
 
 /** How members of a panel fail together: what no choice among their answers can mend. */
 export interface FailingTogether {
-  /** Of the questions, those on which all are wrong (research fusion 1.2: β). */
+  /** Of the questions, those on which all are wrong (β). */
   readonly allWrong: number
   readonly interval: Interval
   /** As many independent members would fail together as much as these do on average; absent for a single one. */

@@ -14,7 +14,7 @@ const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>(
   ['timeout_error', 'timeout'],
 ])
 
-/** The category of an error event; its text is looked at and left behind (architecture 8). */
+/** The category of an error event; its text is looked at and left behind (contract 35.5). */
 export function messagesFault(error: Json | undefined): UpstreamError {
   const outcome = isObject(error) ? (toldByMessage(error) ?? outcomes.get(error['type'])) : undefined
   return outcome === undefined ? answerFault(error) : new UpstreamError(outcome)

@@ -10,7 +10,7 @@ export function frame(type: string, fields: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
 }
 
-/** Ends a stream that broke: nothing that looks like success may follow it (contract 3.4). */
+/** Ends a stream that broke: nothing that looks like success may follow it (contract 10.4). */
 export function failureFrame(failure: StreamFailure): string {
   return frame('error', errorBody(failure))
 }

@@ -5,7 +5,7 @@ import { addFusionTool } from '../fusion-tool.ts'
 import { booleanField, type Draft, objectField, requiredString, stringField, wrongType } from '../fields.ts'
 import { clientTool } from './client-tools.ts'
 
-/** What `tools` declares; `fusionTool` is the one `svc-router:fusion` (spec 1.5). */
+/** What `tools` declares; `fusionTool` is the one `svc-router:fusion` (contract 16.1). */
 interface ReadTools {
   readonly tools: Tool[]
   fusionTool?: JsonObject

@@ -18,7 +18,7 @@ const read = new Map<string, FinishReason>([
 
 /**
  * Why an answer ended, from `stop_reason`; `calls` is how many tools it called. Some servers give no reason.
- * @throws UpstreamError for one that is no known success (contract 9.6)
+ * @throws UpstreamError for one that is no known success (contract 11.18)
  */
 export function readStopReason(reason: Json | undefined, calls: number): FinishReason {
   const known = typeof reason === 'string' ? read.get(reason) : 'stop'

@@ -2,7 +2,7 @@ import type { FinishReason } from '../../domain/conversation.ts'
 
 /**
  * What servers of this format say when an answer is whole, in lower case; some speak of it in the words of another
- * vendor. Every other reason (`abort`, `error`, `network_error`…) says that it is not (contract 9.6).
+ * vendor. Every other reason (`abort`, `error`, `network_error`…) says that it is not (contract 11.18).
  */
 const reasons = new Map<string, FinishReason>([
   ...['stop', 'eos', 'eos_token', 'end_turn', 'stop_sequence', 'stop_token', 'end', 'complete', 'completed'].map(

@@ -5,7 +5,7 @@ import { readRequest } from './read-request.ts'
 import { ChatWriter } from './write-answer.ts'
 import { writeRequest } from './write-request.ts'
 
-/** Chat completions, as OpenAI defined them and most providers speak them (wire 2). */
+/** Chat completions, as OpenAI defined them and most providers speak them. */
 export const openaiChat: Format = {
   id: 'openai-chat',
   path: '/chat/completions',

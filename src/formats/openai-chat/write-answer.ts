@@ -16,7 +16,7 @@ interface OpenCall {
   isEmpty: boolean
 }
 
-/** Writes one answer as chat completions (wire 2). */
+/** Writes one answer as chat completions. */
 export class ChatWriter implements AnswerWriter {
   readonly #context: AnswerContext
   readonly #id: string

@@ -13,7 +13,7 @@ const missingResult = 'aborted'
 
 /**
  * Writes the turns as messages. Results follow their calls directly and in the calls' order; what is not text in them
- * goes into one user message behind the last (wire 6.1). @throws ServiceError where chat cannot say what was asked
+ * goes into one user message behind the last (contract 11.16). @throws ServiceError where chat cannot say what was asked
  */
 export function writeMessages(conversation: Conversation, dialect: Dialect, names: ToolNames): JsonObject[] {
   const { turns, hints } = conversation

@@ -7,7 +7,7 @@ import { assertTranslatable } from '../translatable.ts'
 import { hintNames, openaiHintNames, samplingNames } from './fields.ts'
 import { writeMessages } from './write-messages.ts'
 
-/** The body for a provider of chat completions (wire 6.1). @throws ServiceError where chat cannot say what was asked */
+/** The body for a provider of chat completions. @throws ServiceError where chat cannot say what was asked */
 export function writeRequest(conversation: Conversation, target: WriteTarget): JsonObject {
   assertTranslatable(conversation)
   const { sampling, hints, reasoning, outputFormat } = conversation

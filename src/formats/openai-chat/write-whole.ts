@@ -10,7 +10,7 @@ interface GatheredCall {
   text: string
 }
 
-/** A whole chat completion from all of its events: one choice that holds text and calls together (wire 7.3). */
+/** A whole chat completion from all of its events: one choice that holds text and calls together. */
 export function writeWhole(events: readonly AnswerEvent[], id: string, context: AnswerContext): JsonObject {
   const { createdAt } = context
   const gathered = new GatheredAnswer(events)

@@ -3,7 +3,7 @@ import { unwrapInput } from '../custom-tools.ts'
 import type { CallIdentity } from '../tool-names.ts'
 import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
 
-/** One call of a tool while it is written, in the form in which the caller declared the tool (wire 0.2). */
+/** One call of a tool while it is written, in the form in which the caller declared the tool. */
 export class CallItem {
   readonly kind = 'call'
   readonly outputIndex: number

@@ -7,7 +7,7 @@ export interface DeltaFrame {
   readonly tail: string
 }
 
-/** Writes the events of one stream and numbers them (wire 1.3). */
+/** Writes the events of one stream and numbers them. */
 export class Frames {
   #next = 0
 

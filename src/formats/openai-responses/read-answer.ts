@@ -11,7 +11,7 @@ import { readUsage } from './usage.ts'
 
 const nothing: readonly AnswerEvent[] = []
 
-/** Reads one answer in Responses (wire 1.3, 6.2). */
+/** Reads one answer in Responses. */
 export class ResponsesReader implements AnswerReader {
   #started = false
   #finished = false
@@ -93,7 +93,7 @@ function isOfFormat(type: Json | undefined): boolean {
   return typeof type === 'string' && /[.:]/.test(type) && type !== 'response.error'
 }
 
-/** Why an answer may end before it is complete. Every other reason says that it failed (contract 9.6). */
+/** Why an answer may end before it is complete. Every other reason says that it failed (contract 11.18). */
 const incompleteReasons = new Map<Json | undefined, FinishReason>([
   [undefined, 'length'],
   [null, 'length'],

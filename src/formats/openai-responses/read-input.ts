@@ -18,7 +18,7 @@ export interface ReadInput {
 }
 
 /**
- * Reads `input`. What the model said without another speaking between becomes one turn (wire 7.2); tools of
+ * Reads `input`. What the model said without another speaking between becomes one turn; tools of
  * `additional_tools` items are added to `declared`; items of unknown types are passed over. @throws ServiceError `invalid_request`
  */
 export function readInput(input: Json | undefined, declared: DeclaredTools): ReadInput {

@@ -18,7 +18,7 @@ import { addTools, type DeclaredTools, isFusionChoice, readToolChoice } from '..
 import { hintNames, includeLogprobs, includeSealed, penaltyNames, samplingNames } from './fields.ts'
 import { readInput, type ReadInput } from './read-input.ts'
 
-/** Reads the body of a Responses request (wire 1, 6.1). @throws ServiceError `invalid_request` with `param` */
+/** Reads the body of a Responses request. @throws ServiceError `invalid_request` with `param` */
 export function readRequest(body: JsonObject): Conversation {
   const profile = requiredString(body, 'model')
   const declared: DeclaredTools = { tools: [] }

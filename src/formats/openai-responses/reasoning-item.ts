@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../domain/conversation.ts'
 import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
 
-/** One piece of reasoning while it is written, as a summary: clients show nothing else (wire 1.3). */
+/** One piece of reasoning while it is written, as a summary: clients show nothing else. */
 export class ReasoningItem {
   readonly kind = 'reasoning'
   readonly outputIndex: number

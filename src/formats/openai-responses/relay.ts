@@ -17,7 +17,7 @@ export const openaiResponsesRelay: RelayRules = {
 
   requestChanges(body, conversation, { dialect }) {
     const changes: RequestChanges = {}
-    // Answers are kept here and not at the provider: any backend can go on from them, and none keeps text (contract 2.5).
+    // Answers are kept here and not at the provider: any backend can go on from them, and none keeps text (contract 11.6).
     if (body['store'] !== false) changes['store'] = 'false'
     const include = includeFor(body, conversation)
     if (include !== undefined) changes['include'] = include

@@ -16,12 +16,12 @@ export interface ResponseState {
   readonly report?: JsonObject
 }
 
-/** The id of the answer to a request of ours: the same in every event, and under which it is kept (wire 7.1). */
+/** The id of the answer to a request of ours: the same in every event, and under which it is kept (contract 12.5). */
 export function responseIdFor(requestId: string): string {
   return `resp_${requestId.replace(/^req_/, '')}`
 }
 
-/** The response object with all of its fields, which repeats what the caller asked for (wire 1.2). */
+/** The response object with all of its fields, which repeats what the caller asked for. */
 export function responseObject(id: string, context: AnswerContext, state: ResponseState): JsonObject {
   const { conversation, createdAt } = context
   return {

@@ -4,7 +4,7 @@ import { invalidRequest } from '../../domain/errors.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 
-/** How the ids of items begin, by their type (wire 1.2); others have the last. */
+/** How the ids of items begin, by their type; others have the last. */
 const prefixes: Readonly<Record<string, string>> = {
   message: 'msg',
   reasoning: 'rs',

@@ -16,7 +16,7 @@ const plainItems = new Set<Json | undefined>([
 
 /**
  * Whether an endpoint takes the tools of a request and what was said with them as they are. One that knows only functions
- * answers 400 to the whole request otherwise, or leaves them out without a word (wire 0.2, 7.7).
+ * answers 400 to the whole request otherwise, or leaves them out without a word (contract 11.7).
  */
 export function takesTools(body: JsonObject, { hostedTools }: Dialect): boolean {
   if (hostedTools === undefined) return true

@@ -13,7 +13,7 @@ import { writeServiceCall } from './service-call-item.ts'
 
 const done = 'data: [DONE]\n\n'
 
-/** Writes one answer as Responses: items one after the other, each opened, filled and closed (wire 1.3). */
+/** Writes one answer as Responses: items one after the other, each opened, filled and closed. */
 export class ResponsesWriter implements AnswerWriter {
   readonly #context: AnswerContext
   readonly #id: string
@@ -47,7 +47,7 @@ export class ResponsesWriter implements AnswerWriter {
   }
 
   /**
-   * Comments do not reset the idle timer of Codex, a repeated event does (contract 5.7). Readers take the state in it for
+   * Comments do not reset the idle timer of Codex, a repeated event does (contract 10.10). Readers take the state in it for
    * all there is (openai 6 loses every item that is not in it), so it has what is written so far.
    */
   writeKeepAlive(): string {
@@ -66,7 +66,7 @@ export class ResponsesWriter implements AnswerWriter {
   writeFailure(failure: StreamFailure): string {
     const { code, message, param } = failure
     const opening = this.#begun ? '' : this.#begin()
-    // Clients read either the flat or the nested form (wire 0.4).
+    // Clients read either the flat or the nested form (contract 10.3).
     const error = this.#frames.write('error', { code, message, param, error: errorFields(failure) })
     const failed = this.#writeState('response.failed', { status: 'failed', output: [], error: { code, message } })
     return `${opening}${error}${failed}${done}`

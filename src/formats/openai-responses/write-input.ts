@@ -15,7 +15,7 @@ import type { ToolNames } from '../tool-names.ts'
 import { unsupported } from '../translatable.ts'
 
 /**
- * Writes the turns as input items (wire 6.1). `names` are those of an endpoint that knows only functions: it is sent calls
+ * Writes the turns as input items (contract 11.7). `names` are those of an endpoint that knows only functions: it is sent calls
  * of functions and results of text. @throws ServiceError where Responses cannot say what was asked
  */
 export function writeInput(

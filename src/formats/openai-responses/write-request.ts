@@ -7,7 +7,7 @@ import { assertTranslatable, unsupported } from '../translatable.ts'
 import { hintNames, includeLogprobs, includeSealed, penaltyNames, samplingNames } from './fields.ts'
 import { writeInput } from './write-input.ts'
 
-/** The body for a provider of Responses (wire 6.1, right to left). @throws ServiceError where Responses cannot say what was asked */
+/** The body for a provider of Responses. @throws ServiceError where Responses cannot say what was asked */
 export function writeRequest(conversation: Conversation, target: WriteTarget): JsonObject {
   assertTranslatable(conversation)
   const { sampling, hints, outputFormat, reasoning } = conversation
@@ -25,7 +25,7 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
     model: target.model,
     input: writeInput(conversation, target, names),
     stream: target.stream,
-    // Nothing of our callers' is kept at a provider (contract 2.5).
+    // Nothing of our callers' is kept at a provider (contract 11.6).
     store: false,
   }
   writeTools(body, conversation, target.dialect, names)

@@ -13,7 +13,7 @@ import {
   wrongType,
 } from '../fields.ts'
 
-/** The tools of one request while they are gathered; `fusionTool` is the one `svc-router:fusion` (spec 1.5). */
+/** The tools of one request while they are gathered; `fusionTool` is the one `svc-router:fusion` (contract 16.1). */
 export interface DeclaredTools {
   readonly tools: Tool[]
   fusionTool?: JsonObject
@@ -21,7 +21,7 @@ export interface DeclaredTools {
 
 /**
  * Adds a list of tools in the spelling of either OpenAI format. The children of a namespace are added as tools of it;
- * a type that we do not know is kept as a hosted tool (wire 0.2). @throws ServiceError `invalid_request`
+ * a type that we do not know is kept as a hosted tool (contract 11.7). @throws ServiceError `invalid_request`
  */
 export function addTools(declared: DeclaredTools, list: readonly Json[], path: string, namespace?: string): void {
   for (let index = 0; index < list.length; index++) {

@@ -7,7 +7,7 @@ import type { Questions } from './questions.ts'
 
 /** Calls of callers' tools that a question waits for, of all accounts together; the one that waited longest is forgotten first. */
 const maxCalls = 2_000
-/** Answers that come later than this find no question any more. */
+/** Answers that come later than this find no question any more (contract 16.6). */
 const keptMs = 30 * 60_000
 
 /** Questions that wait, and where they are found by the calls whose answers they wait for. */

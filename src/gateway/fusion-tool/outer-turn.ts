@@ -10,7 +10,7 @@ import type { FusedSurface } from '../fused-answer.ts'
 import { preferCapable } from '../routing/capable-backends.ts'
 import type { Backend } from '../ports.ts'
 
-/** One turn of the model that answers, asked of one backend after the other until one begins (contract 5). */
+/** One turn of the model that answers, asked of one backend after the other until one begins (contract 7). */
 export class OuterTurn implements Disposable {
   readonly #surface: FusedSurface
   readonly #conversation: Conversation
@@ -86,7 +86,7 @@ export class OuterTurn implements Disposable {
     }
   }
 
-  /** What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence (contract 5.5) */
+  /** What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence (contract 9.5) */
   async next(): Promise<readonly AnswerEvent[] | undefined> {
     const events = await this.#events.next()
     for (const event of events ?? []) if (event.type === 'usage') this.#usage = event.usage

@@ -91,7 +91,7 @@ export class Telling {
         : { result: { status: 'ok', ...result.report }, error: undefined }
     this.#isWithinText = false
     const item = [publicCall(shape, { arguments: asked, ...outcome })]
-    // What was found is content; that nothing was found is no answer yet, and costs nothing (contract 4.3).
+    // What was found is content; that nothing was found is no answer yet, and costs nothing (contract 16.12).
     if ('failure' in result) this.#outlet.note(item)
     else void this.#outlet.say(item)
   }

@@ -14,7 +14,7 @@ export type Scores = Readonly<Record<(typeof criteria)[number], number>>
 
 export const verdicts = ['adopt', 'synthesize', 'insufficient'] as const satisfies readonly Verdict[]
 
-/** What the judge found, checked: letters are those of candidates, lists and texts are short (research fusion 2.2). */
+/** What the judge found, checked: letters are those of candidates, lists and texts are short. */
 export interface Analysis {
   readonly answerType: AnswerType
   readonly consensus: readonly { readonly claim: string; readonly support: readonly string[] }[]

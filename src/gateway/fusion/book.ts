@@ -25,7 +25,7 @@ const unbilled: ReadonlySet<CallStatus> = new Set([
 
 const none: Usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0, source: 'counted' }
 
-/** The calls of one fusion, what they used, and whether another one may be afforded (contract 4.3, research fusion 2.7). */
+/** The calls of one fusion, what they used, and whether another one may be afforded (contract 15.14). */
 export class Book {
   readonly #records: CallRecord[] = []
   readonly #maxCostUsd: number | undefined

@@ -62,7 +62,7 @@ async function settle({ port, member, call, limitMs, signal }: CallOf, gathering
   const stopped = Promise.withResolvers<CallStatus>()
   const stop = (status: CallStatus): void => {
     gathering.isOver = true
-    // At once: a caller that leaves does not wait for our promises (contract 5.6).
+    // At once: a caller that leaves does not wait for our promises (contract 9.10).
     abort.abort()
     stopped.resolve(gathering.stoppedBy(status))
   }

@@ -2,7 +2,7 @@ import type { AnswerType, Verdict } from '../../domain/fusion-record.ts'
 import { criteria, type Analysis, type Scores } from './analysis.ts'
 import type { Candidate } from './normalise.ts'
 
-/** How much each criterion counts, by what kind of answer is wanted (research fusion 2.2). Each row adds up to 1. */
+/** How much each criterion counts, by what kind of answer is wanted. Each row adds up to 1. */
 const weights: Readonly<Record<AnswerType, Scores>> = {
   open: { correct: 0.45, complete: 0.2, grounded: 0.15, instruction: 0.12, format: 0.08 },
   closed: { correct: 0.8, complete: 0.05, grounded: 0.05, instruction: 0.05, format: 0.05 },
@@ -41,7 +41,7 @@ function rankCandidates(candidates: readonly Candidate[], analyses: readonly Ana
   return ranked.sort((a, b) => Number(a.isFlagged) - Number(b.isFlagged) || b.total - a.total)
 }
 
-/** What is done with the candidates (research fusion 2.1, decide). */
+/** What is done with the candidates. */
 export function decide(candidates: readonly Candidate[], analyses: readonly Analysis[]): Decision {
   const ranking = rankCandidates(candidates, analyses)
   const best = ranking[0]!

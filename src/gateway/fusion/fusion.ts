@@ -15,12 +15,12 @@ import { fitsSchema } from './schema-fit.ts'
 import { withCaution, withNotes, writerRequest, type Notes } from './synthesis-request.ts'
 import { writeLive } from './write-live.ts'
 
-/** Models that are asked one after the other where the panel gave nothing (contract 5.2). */
+/** Models that are asked one after the other where the panel gave nothing (contract 7.5). */
 const maxFallbacks = 3
 
 /**
  * Answers one user turn by deliberation: a panel, a judge, and one answer that is adopted or written from what they
- * found; down to the answer of whoever is left (research fusion 2.1). The answer leaves through `port.emit` and always
+ * found; down to the answer of whoever is left. The answer leaves through `port.emit` and always
  * ends: with `finish`, or without it where the outcome holds an error. Once the caller's signal is aborted everything
  * under way is closed at once.
  * @throws ServiceError `invalid_request` before anything is asked or emitted; anything else that is thrown is a bug
@@ -158,7 +158,7 @@ class Fusion {
     return { mode }
   }
 
-  /** Part of an answer is out and the rest does not come: that is said, and never hidden (contract 3.4). */
+  /** Part of an answer is out and the rest does not come: that is said, and never hidden (contract 10). */
   #broken(mode: FusionMode): Answered {
     this.#run.degrade('synthesis_broken')
     return { mode, error: new ServiceError('upstream_broken') }

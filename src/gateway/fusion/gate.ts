@@ -13,7 +13,7 @@ export type GateDecision = { readonly run: true } | { readonly run: false; reado
 
 /**
  * Whether this turn is deliberated: exactly once for what a user said, and never while the model that answers is at
- * work with its tools (research fusion 2.1). Instructions behind the user's words change nothing.
+ * work with its tools (contract 15.1). Instructions behind the user's words change nothing.
  */
 export function decideGate({ turns, sampling }: Conversation): GateDecision {
   const last = turns.findLast((turn) => !isInstruction(turn))

@@ -41,8 +41,8 @@ export interface JudgeOf {
 }
 
 /**
- * Has the candidates compared: by one judge, who may mend an unreadable reply once, then by one of another family
- * (research fusion 2.1, ladder). Empty where nobody could; further readings where a close decision was looked at again.
+ * Has the candidates compared: by one judge, who may mend an unreadable reply once, then by one of another family.
+ * Empty where nobody could; further readings where a close decision was looked at again.
  */
 export async function judgeCandidates(of: JudgeOf): Promise<readonly Analysis[]> {
   const { run, candidates, keepUsd } = of

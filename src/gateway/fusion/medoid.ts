@@ -1,7 +1,7 @@
 import type { PanelAnswer } from './panel.ts'
 import { similarityOf, vectorise } from './similarity.ts'
 
-/** What agreement, the model's standing and the answer's form count for (research fusion 2.1). */
+/** What agreement, the model's standing and the answer's form count for. */
 const agreementWeight = 0.5
 const qualityWeight = 0.3
 const validityWeight = 0.2

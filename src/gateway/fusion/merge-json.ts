@@ -27,7 +27,7 @@ export interface MergedJson {
 
 /**
  * Several structured answers as one, field by field: a value that two families agree on, and the best answer with them,
- * is settled; elsewhere the heavier word counts (research fusion 2.4). Undefined for fewer than two answers.
+ * is settled; elsewhere the heavier word counts (contract 15.9). Undefined for fewer than two answers.
  */
 export function mergeJson(answers: readonly JsonAnswer[]): MergedJson | undefined {
   if (answers.length < 2) return undefined

@@ -69,7 +69,7 @@ interface Slot {
 
 /**
  * Asks all members at once and waits for as few as it takes: for a quorum, and then a grace in proportion to what the
- * quorum took (research fusion 2.1). A slot that fails is filled again once, one that is slow is asked a second time
+ * quorum took. A slot that fails is filled again once, one that is slow is asked a second time
  * elsewhere while the quorum is not complete. A panel of which nobody has answered at its limit is waited on for: one
  * answer is enough then. Rejects only with a bug.
  */

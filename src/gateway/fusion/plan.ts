@@ -38,7 +38,7 @@ export interface PlanOf {
 
 /**
  * Chooses the panel: those who can read the conversation and are nearly as good as the best; among them the best, then
- * new families, then new failure domains (research fusion 2.1). Too few of them are asked more than once.
+ * new families, then new failure domains. Too few of them are asked more than once.
  * A named model that is not among the members is left out.
  * @throws ServiceError `invalid_request` where none can be asked under the cost cap
  */

@@ -33,12 +33,12 @@ export type ModelAnswer = AsyncIterable<readonly AnswerEvent[]> | Promise<readon
 
 /**
  * Everything that fusion needs of the world: with a manual clock, seeded bytes and simulated models the same code runs
- * without any network (architecture 5.7).
+ * without any network (contract 35.8).
  */
 export interface FusionPort {
   /**
    * Asks one model. Trouble is thrown as UpstreamError, what its format cannot say as ServiceError; anything else is a
-   * bug. Silence within an answer is its matter (contract 5.5). When the signal is aborted the call's connection is closed at once (contract 5.6); what it still says is dropped.
+   * bug. Silence within an answer is its matter (contract 9.5). When the signal is aborted the call's connection is closed at once (contract 9.10); what it still says is dropped.
    */
   callModel(member: FusionMember, call: SubCall, signal: AbortSignal): ModelAnswer
   readonly clock: Clock

@@ -15,7 +15,7 @@ export interface ReportOf {
 
 /**
  * What a caller may see of a deliberation: how many answered, whether they were compared, and what it asked for by
- * `include`. Models go by their letters; nothing tells which they are (research fusion 3).
+ * `include`. Models go by their letters; nothing tells which they are (contract 15.7).
  */
 export function reportOf({ deliberation, degraded, include, totalMs }: ReportOf): JsonObject {
   const { panel, candidates, analyses, decision, judgeMs } = deliberation

@@ -22,7 +22,7 @@ interface Preset {
   readonly maxPanelTokens: number
 }
 
-/** The presets (research fusion 2.6). */
+/** The presets (contract 15.3). */
 export const presets: Readonly<Record<PresetName, Preset>> = {
   fast: {
     panelSize: 2,
@@ -56,18 +56,18 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
   },
 }
 
-/** A caller that waits for a whole answer gives up early: its connection is silent all the time. */
+/** A caller that waits for a whole answer gives up early: its connection is silent all the time (contract 15.3). */
 const wholeAnswerMs = 55_000
 
-/** What a caller may ask to see of the deliberation. */
+/** What a caller may ask to see of the deliberation (contract 16.23). */
 export const includable = ['analysis', 'responses', 'scores', 'timings'] as const
-/** Whether the tool is the model's to call, or deliberated about in any case. */
+/** Whether the tool is the model's to call, or deliberated about in any case (contract 16.13). */
 export const modes = ['auto', 'always'] as const
-/** What the panel reads. */
+/** What the panel reads (contract 16.17). */
 export const contexts = ['conversation', 'question'] as const
-/** How a run is shown in responses. */
+/** How a run is shown in responses (contract 16.24). */
 export const resultItems = ['auto', 'reasoning', 'mcp_call', 'native', 'none'] as const
-/** What becomes of a question beside calls of the caller's tools. */
+/** What becomes of a question beside calls of the caller's tools (contract 16.25). */
 export const mixedWays = ['defer', 'drop'] as const
 /** How hard models may be told to think, in OpenAI's words; every format makes of them what it can. */
 export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const

@@ -6,7 +6,7 @@ import type { Outlet } from './outlet.ts'
 import type { FusionMember } from './ports.ts'
 import type { FusionRun } from './run.ts'
 
-/** From the start of the fusion to the last byte of an answer that streams (contract 5.5). */
+/** From the start of the fusion to the last byte of an answer that streams (contract 9.6). */
 const longestMs = 600_000
 /** Of an answer that is kept back until it is complete. */
 const maxHeldCharacters = 4_194_304

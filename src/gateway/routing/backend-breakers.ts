@@ -20,7 +20,7 @@ export interface BackendBreakersParts {
 
 /**
  * The breakers of one backend: one for the backend as a whole, and one for each kind of content that it answered with a
- * server error. A server without vision that fails on images goes on to get text (contract 9.3).
+ * server error. A server without vision that fails on images goes on to get text (contract 8.3).
  */
 export class BackendBreakers {
   readonly whole: CircuitBreaker

@@ -3,7 +3,7 @@ import type { Backend } from '../ports.ts'
 import type { Asker } from './backend-breakers.ts'
 import type { CircuitBreakers } from './circuit-breakers.ts'
 
-/** Each backend once, at most this many of them (contract 5.2). */
+/** Each backend once, at most this many of them (contract 7.5). */
 export const maxAttempts = 3
 
 /** Why no backend was left, for the error that says so. */
@@ -17,7 +17,7 @@ export interface Exhausted {
 /**
  * Chooses the backends of one request, each at most once: in the configured order, those whose breaker is closed; after a
  * failure first those of other failure domains; and when no such backend is left, once, the least bad of the others
- * (contract 5.2, 9.3). A learned order would take this class's place.
+ * (contract 7.5, 7.7). A learned order would take this class's place.
  */
 export class Candidates {
   readonly #left: Backend[]

@@ -2,9 +2,9 @@ import type { OpenReason } from '../../domain/backend-condition.ts'
 import type { UpstreamError } from '../../domain/upstream.ts'
 import { OutcomeWindow } from './outcome-window.ts'
 
-/** A breaker opens when more than half of the outcomes in its window are failures, and at least this many. */
+/** A breaker opens when more than half of the outcomes in its window are failures, and at least this many (contract 8.2). */
 const failuresToOpen = 5
-/** After it closed on the first sign of an answer, until one answer is complete: fewer failures open it again. */
+/** After it closed on the first sign of an answer, until one answer is complete: fewer failures open it again (contract 8.8). */
 const failuresToReopen = 2
 const rateToOpen = 0.5
 /** Above this error rate a backend is in trouble, and retries that go to it need a budget. */
@@ -12,7 +12,7 @@ const rateOfTrouble = 0.2
 
 /**
  * How long it stays open for failures: this share of the time it has been down, within these bounds, give or take a
- * fifth. After an outage of 60 s a probe is at most 18 s away; after a long one 30 s (contract 9.3).
+ * fifth. After an outage of 60 s a probe is at most 18 s away; after a long one 30 s (contract 8.5).
  */
 const shareOfDowntime = 0.25
 const shortestOpenMs = 1_000
@@ -21,12 +21,12 @@ const jitter = 0.2
 
 /** For a 429 without `Retry-After`. */
 const defaultRetryAfterMs = 5_000
-/** An upstream's `Retry-After` is taken within these bounds: callers are told at most 60 s, and are asked for then (contract 9.3). */
+/** An upstream's `Retry-After` is taken within these bounds: callers are told at most 60 s, and are asked for then (contract 8.6). */
 const shortestRetryAfterMs = 1_000
 const longestRetryAfterMs = 60_000
-/** Between two attempts with credentials that were rejected (contract 5.4). */
+/** Between two attempts with credentials that were rejected (contract 7.17). */
 const rejectedCredentialsMs = 60_000
-/** How long one probe keeps other probes away. Later another may go, whatever became of the first. */
+/** How long one probe keeps other probes away. Later another may go, whatever became of the first (contract 8.7). */
 const probeLeaseMs = 5_000
 
 /** `half_open`: the open interval has ended, and one probe at a time is let through. */
@@ -44,7 +44,7 @@ export interface CircuitBreakerOptions {
   readonly onChange: (change: 'opened' | 'recovered', reason: OpenReason, downMs: number) => void
 }
 
-/** The circuit breaker of one backend (contract 9.3). All times are readings of one monotonic clock, milliseconds. */
+/** The circuit breaker of one backend (contract 8). All times are readings of one monotonic clock, milliseconds. */
 export class CircuitBreaker {
   readonly #options: CircuitBreakerOptions
   readonly #window = new OutcomeWindow()
@@ -91,7 +91,7 @@ export class CircuitBreaker {
     return this.#reason === 'failing' || nowMs >= this.#untilMs
   }
 
-  /** Whether it fails often enough for retries that go there to multiply the load (contract 5.2). */
+  /** Whether it fails often enough for retries that go there to multiply the load (contract 7.8). */
   isTroubled(nowMs: number): boolean {
     if (this.#reason !== undefined) return true
     const { failures, rate } = this.#window.read(nowMs)

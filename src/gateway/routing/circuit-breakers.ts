@@ -17,7 +17,7 @@ export type Availability =
       readonly usable: false
       readonly reason: PassedByReason
       readonly untilMs: number
-      /** Whether a request that finds no usable backend may ask it all the same (contract 9.3). */
+      /** Whether a request that finds no usable backend may ask it all the same (contract 7.7). */
       readonly isLastResort: boolean
     }
 
@@ -31,8 +31,8 @@ export interface CircuitBreakersParts {
 }
 
 /**
- * Which backends are asked: circuit breakers by backend and credential, and the holds of operators (contract 5.2, 9.3).
- * A backend that belongs to one account has an id of its own, so its failures touch nobody else (contract 9.9).
+ * Which backends are asked: circuit breakers by backend and credential, and the holds of operators (contract 7.5, 8).
+ * A backend that belongs to one account has an id of its own, so its failures touch nobody else (contract 29.1).
  */
 export class CircuitBreakers {
   readonly #parts: CircuitBreakersParts
@@ -63,7 +63,7 @@ export class CircuitBreakers {
     }
   }
 
-  /** Whether the backend is down or often fails, so that retries that go there need a budget (contract 5.2). */
+  /** Whether the backend is down or often fails, so that retries that go there need a budget (contract 7.8). */
   isTroubled(backendId: string): boolean {
     return this.#byBackend.get(backendId)?.whole.isTroubled(this.#nowMs()) ?? false
   }

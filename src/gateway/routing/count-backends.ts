@@ -8,7 +8,7 @@ export interface BackendCount {
   readonly connected: number
   /** Would be asked now: neither an open circuit breaker nor an operator keeps requests away. */
   readonly usable: number
-  /** Not asked because the provider rejected the credential (contract 5.4). */
+  /** Not asked because the provider rejected the credential (contract 7.17). */
   readonly rejected: number
   /** Only pretend to be models. */
   readonly simulated: number

@@ -5,7 +5,7 @@ import type { Dialect } from '../../formats/format.ts'
 import { withRefused } from '../../formats/refusals/optional-fields.ts'
 import type { Backend } from '../ports.ts'
 
-/** What was learned holds for this long, then the backend is asked in full again: servers are updated. */
+/** What was learned holds for this long, then the backend is asked in full again: servers are updated (contract 7.15). */
 const holdsForMs = 15 * 60_000
 /** Backends and endpoints remembered at once; the one that was learned about longest ago is forgotten first. */
 const maxRemembered = 10_000
@@ -23,7 +23,7 @@ interface BackendLesson {
 
 /**
  * What backends' refusals have taught: which optional fields they do not take, what they cannot do, how long a
- * conversation may be, and which of their endpoints are not there (contract 9.3).
+ * conversation may be, and which of their endpoints are not there (contract 7.15).
  *
  * Fields and missing endpoints are left out at once. What a backend cannot do only moves it behind the others: a refusal
  * may repeat what a caller wrote, and no caller may take a backend away from others.

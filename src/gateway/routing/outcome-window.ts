@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../domain/bounded-map.ts'
 
-/** Outcomes remembered for one account: its newest. */
+/** Outcomes remembered for one account: its newest (contract 8.2). */
 const outcomesPerAccount = 16
 /** Outcomes of an account that sent nothing for this long no longer count. */
 const windowMs = 30_000
@@ -22,7 +22,7 @@ export interface WindowReading {
 
 /**
  * A sliding window over the newest outcomes of one backend. The error rate is the mean of the accounts' rates, so that
- * one account's failures, however many, never outvote the accounts that are served well (contract 9.3, 9.9).
+ * one account's failures, however many, never outvote the accounts that are served well (contract 8.2, 29.1).
  */
 export class OutcomeWindow {
   readonly #byAccount = new BoundedMap<string, Recent>(maxAccounts)

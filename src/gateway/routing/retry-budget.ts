@@ -1,4 +1,4 @@
-/** Retries under way may be at most this share of the requests under way (contract 5.2). */
+/** Retries under way may be at most this share of the requests under way (contract 7.8). */
 const share = 0.2
 /** So many retries are always allowed: a share of few requests would keep a small service from failing over. */
 const leastOfBackend = 64
@@ -11,7 +11,7 @@ interface OfAccount {
 
 /**
  * Keeps failover from multiplying the load on backends that are in trouble already. A budget for each account and one for
- * each backend that retries go to: an account whose own backends hang takes nothing from others (contract 9.9).
+ * each backend that retries go to: an account whose own backends hang takes nothing from others (contract 29.1).
  */
 export class RetryBudget {
   #active = 0

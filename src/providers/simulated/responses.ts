@@ -32,7 +32,7 @@ export function* streamResponse(answer: SimulatedAnswer, body: JsonObject, stamp
   yield doneFrame
 }
 
-/** A failure in the midst of a stream: the two events that clients need (research/wire 0.4). */
+/** A failure in the midst of a stream: the two events that clients need (contract 10.3). */
 export function streamResponseError(message: string, body: JsonObject, stamp: AnswerStamp, sequence: number): string {
   const error = { type: 'server_error', code: 'server_error', message, param: null }
   const failed = { ...responseOf(body, stamp), status: 'failed', error: { code: 'server_error', message } }

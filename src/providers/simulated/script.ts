@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 
-/** Every way in which a simulated provider can be told to behave (contract 5). */
+/** Every way in which a simulated provider can be told to behave (contract 7). */
 export const stepKinds = [
   /** Answers well; with `text`, `calls`, `length` or `words` something other than usual. */
   'answer',

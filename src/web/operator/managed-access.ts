@@ -23,7 +23,7 @@ import { operatorEmails } from './operator-emails.ts'
 const path = '/operator/managed-access'
 const { see, switchManagedAccess: maySwitch, recordResale: mayRecord, reviewManagedAccess } = operatorActions
 
-/** Whom the operator's own credentials may serve (contract 7): the queue, the switch, the three checks. */
+/** Whom the operator's own credentials may serve (contract 23.3): the queue, the switch, the three checks. */
 export const managedRoutes: readonly Route[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => show(visit) },
   deciding('/on', maySwitch, 'managed-on', (plane) => switchManagedAccess(plane, true)),

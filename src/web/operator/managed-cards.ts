@@ -107,7 +107,7 @@ function row(visit: OperatorVisit, request: ManagedRequest, steps: readonly ('ap
   </li>`
 }
 
-/** The switch and the checks of contract 7, as they stand. */
+/** The switch and the checks of contract 23.3, as they stand. */
 export function checks(visit: OperatorVisit, readiness: ManagedReadiness): Html {
   const { switchedOn, providers, durableQuotas, durableAudit } = readiness
   const found = [

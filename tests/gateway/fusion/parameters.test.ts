@@ -29,7 +29,7 @@ describe('the parameters of fusion', () => {
     expect(readFusionParameters({ preset: 'general-budget' }, true).preset).toBe('balanced')
   })
 
-  test('set everything that the research lists', () => {
+  test('set every setting', () => {
     const read = readFusionParameters(
       {
         mode: 'always',
