@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { behind, openEventStream, startScriptedUpstream } from '../faults/scripted-upstream.ts'
 import { expectUsage } from '../refusals.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
@@ -179,6 +180,28 @@ describe('turns of one connection run one after the other', () => {
     )
     expect(two.text).toContain('You said: "Two."')
     expect(one.last.response!.id).not.toBe(two.last.response!.id)
+  })
+
+  test('a second message does not wait for the usage of the first, whose backend does not end its stream', async () => {
+    const upstream = await startScriptedUpstream()
+    onTestFinished(() => upstream.close())
+    upstream.answer = (_, response) => {
+      openEventStream(response)
+      for (const [delta, reason] of [
+        [{ content: 'Hi.' }, null],
+        [{}, 'stop'],
+      ] as const) {
+        const choices = [{ index: 0, delta, finish_reason: reason }]
+        response.write(`data: ${JSON.stringify({ id: 'c', model: 'm', choices })}\n\n`)
+      }
+    }
+    await start({ formats: ['openai-chat'], settings: behind(upstream, 'openai-chat') })
+    const client = await open()
+    client.create({ input: 'One.', store: false })
+    client.create({ input: 'Two.', store: false })
+    const startedMs = performance.now()
+    for (let turn = 0; turn < 2; turn += 1) expect((await client.read()).last.type).toBe('response.completed')
+    expect(performance.now() - startedMs).toBeLessThan(7_000)
   })
 
   test('what cannot be read is told when its turn has come', async () => {
