@@ -1,7 +1,6 @@
 import { asError } from '../domain/bugs.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import type { AnswerEvent } from '../domain/conversation.ts'
-import { UpstreamError } from '../domain/upstream.ts'
 import type { AnswerWriter } from '../formats/format.ts'
 import type { AttemptRun } from './attempt.ts'
 import type { Lane, LaneChoice } from './lane.ts'
@@ -88,7 +87,7 @@ export class AnswerEvents {
   /** Only while something is waited for: a backend that was told to pause is not silent of its own accord. */
   #watch(): Timer | undefined {
     const run = this.#run
-    return run && this.#clock.after(run.backend.timeouts.idleMs, () => run.stop(new UpstreamError('timeout')))
+    return run && this.#clock.after(run.longestSilenceMs, () => run.passSilence())
   }
 
   #take(events: readonly AnswerEvent[]): void {

@@ -14,6 +14,8 @@ const maxRefusalBytes = 64 * 1024
 const refusalBodyMs = 2_000
 /** Text that waits here for the caller before the backend is told to pause (contract 9.12). */
 const maxHeldChars = 256 * 1024
+/** After its terminal event a backend has this long to close its stream before its reader's is ended. */
+const afterTerminalMs = 1_000
 /** How long a backend's count of a complete answer is waited for, once its reader has all of the answer. */
 const lateUsageMs = 10_000
 /** What a stream may send before its first content (contract 9.13), comments not counted… */
@@ -132,12 +134,24 @@ export class AttemptRun implements UpstreamListener {
     this.#fail(error)
   }
 
+  /** How long the backend may be silent, milliseconds (contract 5.5). */
+  get longestSilenceMs(): number {
+    const { idleMs } = this.backend.timeouts
+    return this.lane.finished ? Math.min(afterTerminalMs, idleMs) : idleMs
+  }
+
+  /** The backend was silent for too long: ends a complete answer, and gives up any other. */
+  passSilence(): void {
+    if (this.lane.finished) this.#finish()
+    else this.stop(new UpstreamError('timeout'))
+  }
+
   /**
    * Ends a complete answer whose backend does not end its stream. Where the backend counts tokens and has not done so yet,
    * the call goes on for 10 s: `lateUsage` says when that is over.
    */
-  finish(): void {
-    if (this.#over || !this.lane.finished) return
+  #finish(): void {
+    if (this.#over) return
     const mayCount = this.lane.usage === undefined && this.backend.dialect.streamUsage
     if (mayCount) this.#lateUsage = Promise.withResolvers()
     else this.#call?.abort()

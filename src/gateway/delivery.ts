@@ -5,8 +5,8 @@ import type { AnswerSink } from './ports.ts'
 
 /** A caller that takes nothing for this long is given up (contract 9.12). */
 const slowReaderMs = 60_000
-/** After its terminal event a backend has this long to close its stream before the caller's is ended. */
-const afterTerminalMs = 1_000
+/** A look at least this often: the answer may have become complete. */
+const longestLookMs = 1_000
 /** A look that is later than this shows that the process was paused: nobody could be heard meanwhile. */
 const pauseFromMs = 1_000
 
@@ -77,8 +77,7 @@ export class Delivery implements Flow {
       this.#run.lastEventMs = Math.min(nowMs, this.#run.lastEventMs + pausedMs)
       if (this.#blockedSinceMs !== undefined) this.#blockedSinceMs = Math.min(nowMs, this.#blockedSinceMs + pausedMs)
     }
-    const { idleMs } = this.#run.backend.timeouts
-    const silentMs = this.#run.lane.finished ? Math.min(afterTerminalMs, idleMs) : idleMs
+    const silentMs = this.#run.longestSilenceMs
     let dueMs = this.#keepAliveMs
     if (this.#blockedSinceMs !== undefined) {
       if (nowMs - this.#blockedSinceMs >= slowReaderMs) {
@@ -86,13 +85,13 @@ export class Delivery implements Flow {
         return this.#run.stop(new UpstreamError('cancelled'))
       }
     } else if (nowMs - this.#run.lastEventMs >= silentMs) {
-      return this.#run.lane.finished ? this.#run.finish() : this.#run.stop(new UpstreamError('timeout'))
+      return this.#run.passSilence()
     } else {
       const quietMs = nowMs - Math.max(this.#lastWriteMs, this.#run.lastEventMs)
       if (quietMs >= this.#keepAliveMs) this.#keepAlive(nowMs)
       else dueMs -= quietMs
     }
-    const nextMs = Math.min(dueMs, silentMs, afterTerminalMs)
+    const nextMs = Math.min(dueMs, silentMs, longestLookMs)
     this.#timer = this.#clock.after(nextMs, () => this.#watch(nowMs + nextMs))
   }
 

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import type { AnswerEvent } from '../../src/domain/conversation.ts'
+import { formatById } from '../../src/formats/formats.ts'
+import { AnswerEvents } from '../../src/gateway/answer-events.ts'
+import { AttemptRun } from '../../src/gateway/attempt.ts'
+import { alwaysGranted } from '../../src/gateway/call-grant.ts'
+import { contextOf } from '../formats/exchange.ts'
+import { FakeBackend } from './fake-gateway.ts'
+import { ManualClock } from './manual-clock.ts'
+
+const chunk = (delta: object, reason: string | null = null): string =>
+  `data: ${JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: reason }] })}\n\n`
+
+test.each([
+  ['complete', 'stop', undefined],
+  ['incomplete', null, 'timeout'],
+])('an answer that is %s, of a backend that falls silent and keeps its stream open', async (_, reason, outcome) => {
+  const clock = new ManualClock()
+  const backend = new FakeBackend('b', 'openai-chat')
+  Object.assign(backend.timeouts, { idleMs: 30_000 })
+  const events = new AnswerEvents(clock)
+  const context = contextOf(formatById('openai-chat').readRequest({ model: 'p', messages: [], stream: true }))
+  const lane = events.laneOf({ context, backend, backendFormat: formatById('openai-chat') })
+  const run = new AttemptRun(backend, lane, true, clock)
+  const opened = run.open({ body: '{}', stream: true, requestId: 'req_1' }, alwaysGranted)
+  backend.head()
+  backend.say(chunk({ content: 'Hi.' }))
+  await opened
+  events.flowFrom(run, () => {})
+  backend.say(chunk({}, reason))
+  const seen: AnswerEvent[] = []
+  let end: unknown
+  const readAll = async (): Promise<void> => {
+    for (let next = await events.next(); next !== undefined; next = await events.next()) seen.push(...next)
+    end = 'whole'
+  }
+  readAll().catch((error: unknown) => (end = error))
+  await clock.advance(1_100)
+  if (outcome !== undefined) {
+    expect(end).toBeUndefined()
+    await clock.advance(30_000)
+    expect(end).toMatchObject({ outcome })
+  } else expect(end).toBe('whole')
+  expect(seen.map(({ type }) => type)).toContain('text')
+})
