@@ -1,7 +1,7 @@
 /** What is counted together. */
 export const refusedHourMs = 3_600_000
 
-/** How often requests were refused with one error, and the last of them. No text of a request is kept (contract 8). */
+/** How often requests were refused with one error, and the last of them. No text of a request is kept (contract 28.12). */
 export interface RefusedCount {
   readonly accountId: string
   /** From the error catalog of the version that counted it. */
