@@ -1,12 +1,36 @@
 import { defineConfig } from 'vitest/config'
+import { SlowestFiles } from './tests/slowest-files.ts'
+
+/** Tests that measure time or memory. They run last, when nothing else asks for the processors. */
+const timed = ['tests/faults/**/*.test.ts', 'tests/linear.test.ts', 'tests/domain/linear-patterns.test.ts']
+const elsewhere = ['tests/agents/**', 'tests/long/**', 'tests/servers/**']
+const shared = { testTimeout: 30_000, hookTimeout: 60_000, pool: 'forks' } as const
 
 export default defineConfig({
   test: {
-    include: ['tests/**/*.test.ts'],
-    exclude: ['tests/agents/**', 'tests/long/**', 'tests/servers/**'],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
-    pool: 'forks',
-    maxWorkers: 2,
+    globalSetup: ['tests/fast-machine.ts'],
+    reporters: ['default', new SlowestFiles()],
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: 'main',
+          include: ['tests/**/*.test.ts'],
+          exclude: [...elsewhere, ...timed],
+          // Most of these tests wait for sockets: four workers keep two processors busy.
+          maxWorkers: 4,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'timed',
+          include: timed,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 })

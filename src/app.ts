@@ -45,6 +45,8 @@ const itemIdLength = 24
 
 export interface AppOptions {
   readonly log: EventLog
+  /** Milliseconds from not ready to not listening. Default: 100 in local mode, 5,000 in production. */
+  readonly unreadyMs?: number
   readonly clock?: Clock
   readonly random?: RandomBytes
 }
@@ -61,7 +63,7 @@ export interface App {
 /** The composition root: a checked configuration in, the running service out (contract 32). @throws what a part throws that cannot start */
 export async function startApp(
   given: Config,
-  { log: givenLog, clock = systemClock(), random = systemRandom() }: AppOptions,
+  { log: givenLog, clock = systemClock(), random = systemRandom(), unreadyMs }: AppOptions,
 ): Promise<App> {
   await using parts = new AsyncDisposableStack()
   const died = Promise.withResolvers<string>()
@@ -178,7 +180,7 @@ export async function startApp(
   const stop = async (): Promise<void> => {
     isDraining = true
     log({ event: 'draining', openRequests: api.openRequests })
-    await new Promise<void>((resolve) => setTimeout(resolve, unreadyBeforeCloseMs[config.mode]))
+    await new Promise<void>((resolve) => setTimeout(resolve, unreadyMs ?? unreadyBeforeCloseMs[config.mode]))
     let cutRequests = 0
     try {
       const cut = await listening.drain(config.drainMs)

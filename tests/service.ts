@@ -105,7 +105,7 @@ export class Service {
     writeFileSync(path, stringify(file))
     const given = loadConfig({ path, explicit: true, overrides: {}, env, random, localSecrets: 'make' })
     const events: ServiceEvent[] = []
-    const app = await startApp(given, { log: (event) => void events.push(event), clock, random })
+    const app = await startApp(given, { log: (event) => void events.push(event), clock, random, unreadyMs: 0 })
     const store = createStore(await openSqlite(given.dataDir))
     const { pepper } = given.secrets
     const plane: ControlPlane = { store, clock, random, pepper, actor: { kind: 'cli' } }

@@ -1,9 +1,8 @@
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { mintKey } from '../../src/domain/keys.ts'
 import { systemRandom } from '../../src/domain/random.ts'
 import { errorOf } from '../refusals.ts'
+import { changeDatabase } from '../change-database.ts'
 import { Service } from '../service.ts'
 import { readAnswer, type Answer } from '../wire.ts'
 
@@ -39,7 +38,7 @@ describe('what is no key of ours is told from what is one, without asking the st
     ['a database statement', "Bearer ' or 1=1; --", 'not "Bearer" and one key'],
     ['30,000 characters', `Bearer sk_svc_${'a'.repeat(30_000)}`, 'checksum'],
   ])('%s: malformed, while the store is away', async (_name, header, reason) => {
-    alter('alter table keys rename to keys_away')
+    await changeDatabase(service, 'alter table keys rename to keys_away')
     const answer = await models(header.replaceAll('KEY', service.key).replace('CUT', service.key.slice(0, 40)))
     expect(answer.status).toBe(401)
     const error = errorOf(answer)
@@ -111,14 +110,14 @@ describe('the states of a key', () => {
     ['revoked', `update keys set state = 'revoked'`, 'key_revoked'],
     ['retiring, past its end', `update keys set state = 'retiring', ends_at_ms = 1`, 'key_revoked'],
   ])('%s', async (_name, change, code) => {
-    alter(change)
+    await changeDatabase(service, change)
     const answer = await models()
     expect(answer.status).toBe(401)
     expect(errorOf(answer).code).toBe(code)
   })
 
   test('a retiring key works until its end', async () => {
-    alter(`update keys set state = 'retiring', ends_at_ms = ${Date.now() + 60_000}`)
+    await changeDatabase(service, `update keys set state = 'retiring', ends_at_ms = ${Date.now() + 60_000}`)
     expect((await models()).status).toBe(200)
   })
 
@@ -163,11 +162,4 @@ async function models(given?: string | null, more: Record<string, string> = {}):
   const headers: Record<string, string> = { 'user-agent': 'svc-router-tests/1.0', ...more }
   if (authorization !== null) headers['authorization'] = authorization
   return readAnswer(await fetch(`${service.baseUrl}/models`, { headers }))
-}
-
-/** A change of the database by another process, as it is seen after a poll: keys that were not asked for before. */
-function alter(statement: string): void {
-  const database = new DatabaseSync(join(service.folder, 'data', 'svc-router.db'), { timeout: 5_000 })
-  database.exec(statement)
-  database.close()
 }

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, describe, expect, test } from 'vitest'
+import { changeDatabase } from '../change-database.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { SkippingClock } from '../skipping-clock.ts'
 import { SocketClient } from '../socket-client.ts'
@@ -74,13 +75,6 @@ const says = (text: string): string => `assistant: This is a simulated answer fr
 /** What the backend was sent last. */
 const sent = (): string => service.providers[0]!.captured().at(-1)!.body
 
-/** Runs a statement in the service's database, as another process might. */
-function change(statement: string): void {
-  const database = new DatabaseSync(join(service.folder, 'data', 'svc-router.db'), { timeout: 5_000 })
-  database.exec(statement)
-  database.close()
-}
-
 describe.each(both)('a conversation, and a backend that speaks %s', (format) => {
   test('each turn is answered after all that was said, and adds its input and output', async () => {
     await start({ formats: [format] })
@@ -140,13 +134,16 @@ describe.each(both)('a conversation, and a backend that speaks %s', (format) => 
   test('an answer that cannot be added is given, and says that it is in no conversation', async () => {
     await start({ formats: [format] })
     const id = await create()
-    change(`create trigger failing before insert on conversation_items begin select raise(abort, 'no'); end`)
+    await changeDatabase(
+      service,
+      `create trigger failing before insert on conversation_items begin select raise(abort, 'no'); end`,
+    )
     const { body } = await respond({ conversation: id })
     expect(body).toMatchObject({ conversation: null, store: true, status: 'completed' })
     expect((await call('GET', `/responses/${body.id}`)).body).toMatchObject({ conversation: null })
     const events = await streamed({ conversation: id })
     expect(events.get('response.completed')).toMatchObject({ conversation: null, status: 'completed' })
-    change('drop trigger failing')
+    await changeDatabase(service, 'drop trigger failing')
     expect(await itemsOf(id)).toEqual([])
     expect((await respond({ conversation: id })).body).toMatchObject({ conversation: { id } })
   })
@@ -307,9 +304,9 @@ describe('conversations belong to their account', () => {
     const stranger = await service.addAccount('stranger', 'max')
     const id = await create({ items: [{ role: 'user', content: 'Mine.' }] })
     const other = await create({ items: [] })
-    change(`update conversation_items set conversation_id = '${other}'`)
+    await changeDatabase(service, `update conversation_items set conversation_id = '${other}'`)
     expect((await call('GET', `/conversations/${other}/items`)).status).toBe(404)
-    change(`update conversations set account_id = '${stranger.account.id}' where id = '${id}'`)
+    await changeDatabase(service, `update conversations set account_id = '${stranger.account.id}' where id = '${id}'`)
     expect((await call('GET', `/conversations/${id}`, undefined, stranger.key)).status).toBe(404)
     expect(service.events).toContainEqual({ event: 'store_failing', reason: 'sealed text: not_authentic' })
   })

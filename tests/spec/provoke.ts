@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { expect } from 'vitest'
 import type { ScriptStep } from '../../src/providers/simulated/script.ts'
+import { changeDatabase } from '../change-database.ts'
 import type { Service } from '../service.ts'
 import { readAnswer, Wire, type Answer } from '../wire.ts'
 
@@ -103,17 +103,12 @@ export async function withDatabase(
   during: () => Promise<Answer>,
   back?: string,
 ): Promise<Answer> {
-  const run = (statement: string): void => {
-    const database = new DatabaseSync(join(of.folder, 'data', 'svc-router.db'), { timeout: 5_000 })
-    database.exec(statement)
-    database.close()
-  }
-  run(change)
+  await changeDatabase(of, change)
   try {
     return await during()
   } finally {
     if (back !== undefined) {
-      run(back)
+      await changeDatabase(of, back)
       await expect.poll(async () => (await fetch(`${of.origin}/ready`)).status, { timeout: 15_000 }).toBe(200)
     }
   }

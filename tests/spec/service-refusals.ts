@@ -1,3 +1,4 @@
+import { expect } from 'vitest'
 import { systemRandom } from '../../src/domain/random.ts'
 import {
   canaries,
@@ -202,15 +203,16 @@ export const serviceRefusals: readonly RefusalRow[] = [
     async provoke(service) {
       service.providers[0]!.script([{ do: 'stall', repeat: true }])
       const leave = new AbortController()
-      const open = await fetch(`${service.baseUrl}/chat/completions`, {
+      const open = fetch(`${service.baseUrl}/chat/completions`, {
         method: 'POST',
         headers: headersFor(service.key),
         body: JSON.stringify({ ...chat, stream: true }),
         signal: leave.signal,
       })
+      await expect.poll(() => service.providers[0]!.captured().length, { timeout: 5_000 }).toBe(1)
       const answer = await ask(service)
       leave.abort()
-      await open.text().catch(() => {})
+      await expect(open).rejects.toThrow()
       return answer
     },
   },

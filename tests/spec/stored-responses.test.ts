@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, describe, expect, test } from 'vitest'
+import { changeDatabase } from '../change-database.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { ask } from './provoke.ts'
 
@@ -46,13 +47,6 @@ async function streamed(body: object): Promise<Map<string, Kept>> {
   return new Map(events.flatMap(({ type, response }) => (response === undefined ? [] : [[type, response] as const])))
 }
 
-/** Runs a statement in the service's database, as another process might. */
-function change(statement: string): void {
-  const database = new DatabaseSync(join(service.folder, 'data', 'svc-router.db'), { timeout: 5_000 })
-  database.exec(statement)
-  database.close()
-}
-
 const failingSaves = `create trigger failing before insert on stored_responses begin select raise(abort, 'no'); end`
 
 describe('what is stored belongs to its account', () => {
@@ -80,7 +74,7 @@ describe('what is stored belongs to its account', () => {
     await start()
     const stranger = await service.addAccount('stranger', 'max')
     const { answer } = await post({ input: 'Mine.' })
-    change(`update stored_responses set account_id = '${stranger.account.id}'`)
+    await changeDatabase(service, `update stored_responses set account_id = '${stranger.account.id}'`)
     expect((await get(`/responses/${answer.id}`, stranger.key)).status).toBe(404)
     expect(service.events).toContainEqual({ event: 'store_failing', reason: 'sealed text: not_authentic' })
   })
@@ -126,7 +120,7 @@ describe.each(both)('a backend that speaks %s', (format) => {
 
   test('where it cannot be saved, the answer is given whole and says that it is not stored', async () => {
     await start({ formats: [format] })
-    change(failingSaves)
+    await changeDatabase(service, failingSaves)
     const { answer } = await post({ input: 'Hello' })
     expect(answer.store).toBe(false)
     expect(answer.output).toHaveLength(1)
@@ -134,7 +128,7 @@ describe.each(both)('a backend that speaks %s', (format) => {
     expect(events.get('response.completed')).toMatchObject({ store: false, status: 'completed' })
     expect(events.get('response.completed')!.output).toHaveLength(1)
     expect(service.events.filter(({ event }) => event === 'store_failing')).toHaveLength(2)
-    change('drop trigger failing')
+    await changeDatabase(service, 'drop trigger failing')
     for (const { id } of [answer, events.get('response.completed')!]) {
       expect((await get(`/responses/${id}`)).status).toBe(404)
     }

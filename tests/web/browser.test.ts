@@ -1,15 +1,11 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import type { AxeResults } from 'axe-core'
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Service } from '../service.ts'
+import { violations } from './axe.ts'
 import { Visitor } from './browser-less.ts'
 import { hasChromium } from './chromium.ts'
-import { byName, everyPage, lastLetter, signIn, signInAs } from './every-page.ts'
-import { fillAccount } from './fill-account.ts'
+import { byName, lastLetter, signIn } from './every-page.ts'
 import { focused, tabTo } from './keyboard.ts'
-import { beholders } from './page-state.ts'
 import { WatchedPages } from './watched-pages.ts'
 
 /** What of a refusal these journeys follow. */
@@ -17,7 +13,6 @@ interface Refused {
   readonly error: { readonly accountSetupUrl: string; readonly keyRecoveryUrl: string }
 }
 const suite = hasChromium('The web app') ? describe : describe.skip
-const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 const pages = new WatchedPages()
 let service: Service
@@ -201,35 +196,9 @@ suite('in a browser', () => {
        pale.style.cssText = 'color: #ddd; background: #fff; width: 400px';
        document.querySelector('main').append(pale)`,
     )
-    const found = await violations()
+    const found = await violations(page)
     expect(found.some((each) => each.startsWith('label:'))).toBe(true)
     expect(found.some((each) => each.startsWith('color-contrast:'))).toBe(true)
     expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeGreaterThan(0)
   })
-
-  test.each(beholders.flatMap((as) => (['light', 'dark'] as const).map((colorScheme) => [as, colorScheme] as const)))(
-    'axe finds nothing on any page, and 320 pixels lose nothing: for %s in %s',
-    async (as, colorScheme) => {
-      await fillAccount(service)
-      await open({ colorScheme, viewport: { width: 320, height: 640 } })
-      const origin = byName(service)
-      await signInAs(as, page, service, origin)
-      for (const state of everyPage.filter((each) => each.as === as)) {
-        await state.show(page, origin)
-        expect(await violations(), `${state.name} in ${colorScheme}`).toEqual([])
-        const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
-        expect(overflow, `${state.name} at 320 px`).toBeLessThanOrEqual(0)
-        expect(await page.locator('h1').count(), `${state.name} has one heading`).toBe(1)
-      }
-    },
-    120_000,
-  )
 })
-
-/** The rules that a page breaks, with the elements that do. */
-async function violations(): Promise<string[]> {
-  await page.evaluate(axeSource)
-  const options = { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }
-  const results = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`)
-  return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`)
-}

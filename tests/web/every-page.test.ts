@@ -1,16 +1,20 @@
 import type { Browser, Response } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Service } from '../service.ts'
+import { violationsInBothThemes } from './axe.ts'
 import { hasChromium, startChromium } from './chromium.ts'
 import { faultsByKeyboard } from './keyboard.ts'
 import { byName, everyPage, signInAs } from './every-page.ts'
 import { fillAccount } from './fill-account.ts'
-import { beholders } from './page-state.ts'
+import { beholders, tooWide } from './page-state.ts'
 
 const suite = hasChromium('What holds for every page') ? describe : describe.skip
 const maxHtmlBytes = 30 * 1024
 /** A desk's 1280 pixels at 200 %, which is what browsers make of that zoom. */
-const zoomed = { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }
+const zoomed = { width: 640, height: 400 }
+const narrow = { width: 320, height: 640 }
+/** What the console says of an answer that a page provokes; anything else that it says is a fault. */
+const provoked = /status of 4(00|04|10|22)/
 
 /** Directives that every answer's policy has, and the only sources that any of them may name besides origins of our own. */
 const directives = [
@@ -82,29 +86,34 @@ suite('what holds for every page', () => {
   })
 
   test.each(beholders)(
-    'for %s: small, valid, whole at 200 %, reached by Tab alone, under the strict policy, and nobody else is asked',
+    'for %s: small, valid, accessible, whole at 320 pixels and at 200 %, reached by Tab alone, under the strict policy',
     async (as) => {
-      const context = await browser.newContext(zoomed)
+      const context = await browser.newContext({ viewport: narrow, deviceScaleFactor: 2 })
       context.setDefaultTimeout(10_000)
       const page = await context.newPage()
       const origin = byName(service)
       const told: Response[] = []
+      const complaints: string[] = []
       page.on('response', (response) => void told.push(response))
+      page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())))
+      page.on('pageerror', (error) => void complaints.push(error.message))
       await signInAs(as, page, service, origin)
       for (const state of everyPage.filter((each) => each.as === as)) {
         told.length = 0
         await state.show(page, origin)
         expect(await page.evaluate(faultsInDocument), state.name).toEqual([])
-        expect(
-          await page.evaluate('document.documentElement.scrollWidth - innerWidth'),
-          state.name,
-        ).toBeLessThanOrEqual(0)
         expect(await sizeOf(told), state.name).toBeLessThanOrEqual(maxHtmlBytes)
         expect(await carelessly(told), state.name).toEqual([])
+        expect(await page.evaluate(tooWide), `${state.name} at 320 px`).toEqual([])
+        expect(await violationsInBothThemes(page), state.name).toEqual([])
+        await page.setViewportSize(zoomed)
+        expect(await page.evaluate(tooWide), `${state.name} at 200 %`).toEqual([])
         expect(await faultsByKeyboard(page), `${state.name} by keyboard`).toEqual([])
         // The page of the first key has signed in, and leaves.
         if (as === 'nobody') expect(await context.cookies(), `${state.name} sets no cookie`).toEqual([])
+        await page.setViewportSize(narrow)
       }
+      expect(complaints.filter((complaint) => !provoked.test(complaint))).toEqual([])
       await context.close()
     },
     120_000,

@@ -4,19 +4,10 @@ import { hasChromium, startChromium } from './chromium.ts'
 import { byName, everyPage, signInAs } from './every-page.ts'
 import { fillAccount } from './fill-account.ts'
 import { fontSets } from './font-sets.ts'
-import { beholders } from './page-state.ts'
+import { beholders, tooWide } from './page-state.ts'
 
 const suite = hasChromium('The layout under other fonts') ? describe : describe.skip
 const fonts = fontSets()
-
-/** Runs in the page: what is wider than the page, and by how much. */
-const tooWide = `(() => {
-  const over = document.documentElement.scrollWidth - innerWidth
-  if (over <= 0) return []
-  return [...document.querySelectorAll('body *')]
-    .filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5)
-    .slice(0, 5).map((element) => over + ' px: ' + element.outerHTML.slice(0, 100))
-})()`
 
 suite('the layout does not depend on the fonts of the machine', () => {
   afterAll(() => fonts.remove())

@@ -48,3 +48,13 @@ export async function askForCode(page: Page, origin: string, path: string, email
   await page.getByRole('button', { name: 'Send the code' }).click()
   await page.getByLabel('Code').waitFor()
 }
+
+/** Runs in the page: what is wider than the page, and by how much. */
+export const tooWide = `(() => {
+  const over = document.documentElement.scrollWidth - innerWidth
+  if (over <= 0) return []
+  const wide = [...document.querySelectorAll('body *')]
+    .filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5)
+    .slice(0, 5).map((element) => over + ' px: ' + element.outerHTML.slice(0, 100))
+  return wide.length > 0 ? wide : [over + ' px']
+})()`

@@ -15,8 +15,7 @@ export class Library {
   readonly #parts: LibraryParts
   readonly #docs: ReadonlyMap<string, Doc>
   readonly #listed: readonly Doc[]
-  /** Finds pages by their words. */
-  readonly searchIndex: SearchIndex
+  #searchIndex: SearchIndex | undefined
 
   constructor(parts: LibraryParts) {
     this.#parts = parts
@@ -27,7 +26,11 @@ export class Library {
     const forOperators = pages.filter(({ path }) => isForOperators(path))
     const all = [this.#index(), ...forUsers, ...forOperators]
     this.#docs = new Map(all.map((doc) => [doc.path, doc]))
-    this.searchIndex = new SearchIndex(all)
+  }
+
+  /** Finds pages by their words. It is built for the first search. */
+  get searchIndex(): SearchIndex {
+    return (this.#searchIndex ??= new SearchIndex(this.all))
   }
 
   /** Every page, in the order in which they are read. */

@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { AxeResults } from 'axe-core'
+import type { Page } from 'playwright-core'
+
+const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const everyRule = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
+/** The rules whose result depends on colors. */
+const colorRules = { type: 'rule', values: ['color-contrast', 'link-in-text-block'] }
+
+/** The accessibility rules that a page breaks as it is shown, with the elements that break them. */
+export async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(source)
+  return run(page, everyRule)
+}
+
+/** As `violations`: every rule in the light theme, and those about colors once more in the dark one, which then stays. */
+export async function violationsInBothThemes(page: Page): Promise<string[]> {
+  await page.emulateMedia({ colorScheme: 'light' })
+  const light = await violations(page)
+  await page.emulateMedia({ colorScheme: 'dark' })
+  return [...light, ...(await run(page, colorRules)).map((each) => `dark: ${each}`)]
+}
+
+async function run(page: Page, runOnly: unknown): Promise<string[]> {
+  const results = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify({ runOnly })})`)
+  return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`)
+}
