@@ -134,7 +134,7 @@ export class AttemptRun implements UpstreamListener {
     this.#fail(error)
   }
 
-  /** How long the backend may be silent, milliseconds (contract 5.5). */
+  /** How long the backend may be silent, milliseconds (contract 9.5). */
   get longestSilenceMs(): number {
     const { idleMs } = this.backend.timeouts
     return this.lane.finished ? Math.min(afterTerminalMs, idleMs) : idleMs
