@@ -2,6 +2,7 @@ import type { Json, JsonObject } from '../domain/conversation.ts'
 import { UpstreamError, type AttemptOutcome, type Refusal } from '../domain/upstream.ts'
 import { isObject, parseObject } from '../domain/json.ts'
 import { googleFault } from './google-faults.ts'
+import { maxAnswerDepth, nestsDeeper } from './json-depth.ts'
 import { isLimitName, withCompanions } from './refusals/optional-fields.ts'
 import { readError, readRefusal, type RefusalBody } from './refusals/refusal-body.ts'
 import {
@@ -34,9 +35,9 @@ const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>(
   ['429', 'rate_limited'],
 ])
 
-/** The data of one event, or a whole answer. @throws UpstreamError `broken` for what is not a JSON object */
+/** The data of one event, or a whole answer. @throws UpstreamError `broken` for what is not a JSON object, and for JSON nested too deep */
 export function parseAnswer(text: string): JsonObject {
-  const answer = parseObject(text)
+  const answer = nestsDeeper(text, maxAnswerDepth) ? undefined : parseObject(text)
   if (answer === undefined) throw new UpstreamError('broken')
   return answer
 }

@@ -1,8 +1,9 @@
 import type { JsonObject } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
+import { maxAnswerDepth } from './json-depth.ts'
 import { JsonScan, patchMembers } from './json-scan.ts'
 
-const answerLimits = { maxDepth: 200, maxTokens: 2_000_000, maxMembers: 2_000_000 }
+const answerLimits = { maxDepth: maxAnswerDepth, maxTokens: 2_000_000, maxMembers: 2_000_000 }
 
 /** The same JSON object with members replaced, all other bytes as they were. @throws UpstreamError `broken` for one too deep or of too many pieces */
 export function restate(bytes: Buffer, changes: Readonly<Record<string, string>>): Buffer {

@@ -2,6 +2,7 @@ import type { AnswerEvent, Usage } from '../domain/conversation.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { parseAnswer } from '../formats/answer-faults.ts'
 import { shownModel, type StreamFailure } from '../formats/format.ts'
+import { maxAnswerDepth, nestsDeeper } from '../formats/json-depth.ts'
 import { restate } from '../formats/restate.ts'
 import { mayBeSealed, sealEvent, sealText } from '../formats/sealed.ts'
 import { maxFaultCharacters, type Lane, type LaneChoice } from './lane.ts'
@@ -88,6 +89,8 @@ export class WholeLane implements Lane {
     if (event.type === 'usage') this.usage = event.usage
     if (event.type === 'finish') this.finished = true
     if ('text' in event) this.#outputChars += event.text.length
+    // Callers parse them, and some formats have them as an object.
+    if (event.type === 'call_arguments' && nestsDeeper(event.text, maxAnswerDepth)) throw new UpstreamError('broken')
   }
 }
 

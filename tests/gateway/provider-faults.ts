@@ -144,3 +144,40 @@ export const malformedDeltas: Readonly<Record<keyof typeof goodAnswers, string>>
   ),
   gemini: `data: {"candidates":[{"content":{"parts":[{"text":{"a":"${providerText}"}}]}}]}\n\n`,
 }
+
+/** JSON that parses, and that nothing recursive can walk. */
+const deep = (open: string, inside: string, close: string): string =>
+  open.repeat(100_000) + inside + close.repeat(100_000)
+const deepList = deep('[', '', ']')
+const deepObject = deep('{"a":', '1', '}')
+
+/** The same JSON object, also as the data of an event, with one member more that nests too deep. */
+export function withDeepMember(json: string, isObject: boolean): string {
+  return json.replace('{', () => `{"x":${isObject ? deepObject : deepList},`)
+}
+
+/** Whole answers with one call, whose arguments nest too deep; text completions have no calls. */
+export const deepCalls: Readonly<Partial<Record<keyof typeof goodAnswers, string>>> = {
+  'openai-chat': JSON.stringify({
+    id: 'c',
+    model: 'm',
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: 'assistant',
+          tool_calls: [{ id: 't', type: 'function', function: { name: 'f', arguments: deepObject } }],
+        },
+        finish_reason: 'tool_calls',
+      },
+    ],
+  }),
+  'openai-responses': JSON.stringify({
+    id: 'r',
+    model: 'm',
+    status: 'completed',
+    output: [{ type: 'function_call', id: 'i', call_id: 't', name: 'f', arguments: deepObject }],
+  }),
+  'anthropic-messages': `{"id":"m","type":"message","model":"m","content":[{"type":"tool_use","id":"t","name":"f","input":${deepObject}}],"stop_reason":"tool_use"}`,
+  gemini: `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":${deepObject}}}]},"finishReason":"STOP"}]}`,
+}

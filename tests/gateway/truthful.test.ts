@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { UpstreamError } from '../../src/domain/upstream.ts'
 import { formatById, relayById } from '../../src/formats/formats.ts'
 import { restateEvent } from '../../src/formats/restate.ts'
 import { SseReader } from '../../src/formats/sse.ts'
@@ -9,12 +10,14 @@ import type { Backend } from '../../src/gateway/ports.ts'
 import { contextOf } from '../formats/exchange.ts'
 import {
   beside,
+  deepCalls,
   faultyBodies,
   faultyEvents,
   goodAnswers,
   malformedDeltas,
   providerText,
   unknownReasons,
+  withDeepMember,
 } from './provider-faults.ts'
 
 type ProviderFormat = keyof typeof goodAnswers
@@ -49,6 +52,8 @@ interface Read {
   /** What the caller got before the answer failed or ended. */
   readonly text: string
   readonly failed: boolean
+  /** What it failed with. */
+  readonly error?: unknown
 }
 
 /** Reads what comes in these reads, as an attempt does. */
@@ -57,11 +62,11 @@ function readAll(lane: Lane, reads: readonly string[]): Read {
   try {
     for (const read of reads) {
       text += lane.push(Buffer.from(read))
-      if (lane.fault !== undefined) return { text, failed: true }
+      if (lane.fault !== undefined) return { text, failed: true, error: lane.fault }
     }
     return { text: text + lane.end().toString(), failed: false }
-  } catch {
-    return { text, failed: true }
+  } catch (error) {
+    return { text, failed: true, error }
   }
 }
 
@@ -69,8 +74,10 @@ function readAll(lane: Lane, reads: readonly string[]): Read {
 const cleanEnd =
   /"finish_reason"\s*:\s*"|response\.(?:completed|incomplete)"|"stop_reason"\s*:\s*"|message_stop|\[DONE\]/
 
-function expectFailure({ text, failed }: Read, what: string): void {
+function expectFailure({ text, failed, error }: Read, what: string): void {
   expect(failed, what).toBe(true)
+  // Anything else would be taken for a bug of this service: no failover, and `internal_error`.
+  expect(error, what).toBeInstanceOf(UpstreamError)
   expect(text, what).not.toMatch(cleanEnd)
   expect(text, what).not.toContain(providerText)
 }
@@ -112,6 +119,15 @@ describe.each(pairs)('a %s caller of a %s provider', (client, provider) => {
     const delta = malformedDeltas[provider]
     expectFailure(readAll(laneOf(client, provider, true), [...said, delta, ending(success)]), 'after')
     expectFailure(readAll(laneOf(client, provider, true), [opening, delta, ending(success)]), 'before')
+  })
+
+  test.each([false, true])('gets no clean end from JSON that nests too deep (objects: %s)', (isObject) => {
+    const event = withDeepMember(delta('four'), isObject)
+    expectFailure(readAll(laneOf(client, provider, true), [...said, event, ending(success)]), 'after')
+    expectFailure(readAll(laneOf(client, provider, true), [opening, event, ending(success)]), 'before')
+    expectFailure(readAll(laneOf(client, provider, true), [withDeepMember(opening, isObject)]), 'at the start')
+    expectFailure(readAll(laneOf(client, provider, false), [withDeepMember(whole(success), isObject)]), 'whole')
+    expectFailure(readAll(laneOf(client, provider, false), [deepCalls[provider] ?? '']), 'arguments')
   })
 
   test('is not hurt by a fault behind the end', () => {
