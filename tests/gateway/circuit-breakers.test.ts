@@ -82,11 +82,22 @@ describe('a circuit breaker', () => {
     expect(breakers.availability('a').usable).toBe(true)
   })
 
-  test('rejected credentials open it for a minute', () => {
+  test('rejected credentials open it for 25 s, and it is the last resort once each 5 s', async () => {
     const { clock, breakers } = opened()
-    failOnce(breakers, 'a', new UpstreamError('rejected_credentials'))
-    const untilMs = clock.nowMs() + 60_000
+    const rejected = new UpstreamError('rejected_credentials', { status: 401 })
+    failOnce(breakers, 'a', rejected)
+    const untilMs = clock.nowMs() + 25_000
     expect(breakers.availability('a')).toEqual({ usable: false, reason: 'credentials', untilMs, isLastResort: false })
+    await clock.advance(5_000)
+    expect(breakers.availability('a')).toEqual({ usable: false, reason: 'credentials', untilMs, isLastResort: true })
+    const retry = breakers.begin('a', someAsker)
+    expect(breakers.availability('a')).toMatchObject({ isLastResort: false })
+    retry.ended(rejected)
+    await clock.advance(4_999)
+    expect(breakers.availability('a')).toMatchObject({ usable: false, isLastResort: false })
+    await clock.advance(1)
+    answerOnce(breakers, 'a')
+    expect(breakers.availability('a')).toEqual({ usable: true })
   })
 
   test('opens at five failures when more than half of the outcomes are failures', () => {

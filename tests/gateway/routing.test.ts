@@ -125,7 +125,7 @@ describe('what operators keep out', () => {
       state: 'open',
       reason: 'credentials',
       sinceMs: clock.nowMs(),
-      untilMs: clock.nowMs() + 60_000,
+      untilMs: clock.nowMs() + 25_000,
       failures: 1,
       lastFailure,
     }

@@ -24,8 +24,10 @@ const defaultRetryAfterMs = 5_000
 /** An upstream's `Retry-After` is taken within these bounds: callers are told at most 60 s, and are asked for then (contract 8.6). */
 const shortestRetryAfterMs = 1_000
 const longestRetryAfterMs = 60_000
-/** Between two attempts with credentials that were rejected (contract 7.17). */
-const rejectedCredentialsMs = 60_000
+/** How long it stays open for rejected credentials where another backend can answer (contract 7.17). */
+const rejectedCredentialsMs = 25_000
+/** Between two attempts with them where no other backend is left: more of them are what providers ban clients for. */
+const betweenRejectedMs = 5_000
 /** How long one probe keeps other probes away. Later another may go, whatever became of the first (contract 8.7). */
 const probeLeaseMs = 5_000
 
@@ -52,6 +54,7 @@ export class CircuitBreaker {
   /** Why it is open or half-open; undefined while closed. */
   #reason: OpenReason | undefined
   #untilMs = 0
+  #openedMs = 0
   /** When it opened first, until an answer is complete again. */
   #downSinceMs: number | undefined
   #downReason: OpenReason = 'failing'
@@ -86,9 +89,10 @@ export class CircuitBreaker {
     return nowMs >= this.#untilMs && !this.#isProbeOut(nowMs)
   }
 
-  /** Whether a request that has no usable backend may ask it: not while the provider named a time, or refuses us. */
+  /** Whether a request that has no usable backend may ask it: not while the provider named a time, and rejected credentials only now and then. */
   isLastResort(nowMs: number): boolean {
-    return this.#reason === 'failing' || nowMs >= this.#untilMs
+    if (this.#reason === 'failing' || nowMs >= this.#untilMs) return true
+    return this.#mayRetryCredentials(nowMs)
   }
 
   /** Whether it fails often enough for retries that go there to multiply the load (contract 7.8). */
@@ -103,10 +107,10 @@ export class CircuitBreaker {
     return this.#failuresInARow
   }
 
-  /** An attempt begins. Where the breaker is half-open and no probe is out, it is the probe. */
+  /** An attempt begins. Where one probe at a time is let through and none is out, it is the probe. */
   begin(nowMs: number): Ticket {
     const ticket = { epoch: this.#epoch }
-    if (this.#reason !== undefined && this.isUsable(nowMs)) {
+    if (this.#reason !== undefined && (this.isUsable(nowMs) || this.#mayRetryCredentials(nowMs))) {
       this.#probe = ticket
       this.#probeUntilMs = nowMs + probeLeaseMs
     }
@@ -173,6 +177,7 @@ export class CircuitBreaker {
     if (this.#reason !== undefined && this.#untilMs > untilMs) return
     this.#reason = reason
     this.#untilMs = untilMs
+    this.#openedMs = nowMs
     this.#probe = undefined
     this.#epoch += 1
     this.#window.clear()
@@ -180,6 +185,10 @@ export class CircuitBreaker {
     this.#downSinceMs = nowMs
     this.#downReason = reason
     this.#options.onChange('opened', reason, 0)
+  }
+
+  #mayRetryCredentials(nowMs: number): boolean {
+    return this.#reason === 'credentials' && nowMs >= this.#openedMs + betweenRejectedMs && !this.#isProbeOut(nowMs)
   }
 
   #isProbeOut(nowMs: number): boolean {
