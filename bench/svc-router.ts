@@ -8,10 +8,11 @@ const requestsPerMinute = 10_000_000
 const requestsPerMonth = 1_000_000_000
 
 /** As `npm start` has it, see bin/boot.mjs. */
-export const nodeFlags = ['--max-semi-space-size=8', '--no-page-promotion']
+export const nodeFlags = ['--max-semi-space-size=8', '--no-page-promotion', '--heap-growing-percent=50']
 export const svcRouterEnvironment = {
   NODE_COMPILE_CACHE: join(repository, 'node_modules', '.cache', 'svc-router'),
   MALLOC_ARENA_MAX: '2',
+  MALLOC_TRIM_THRESHOLD_: '1048576',
 }
 
 /** How the real program is started on a port with a provider at `upstreamPort`: the arguments for `node`. */

@@ -25,6 +25,7 @@ import { Conversations } from './gateway/conversations.ts'
 import { StoredResponses } from './gateway/stored-responses.ts'
 import { Api, type Readiness } from './http/api.ts'
 import { Catalog } from './http/catalog.ts'
+import { longestBodyMs } from './http/read-body.ts'
 import { RefusedRequests } from './http/refused-requests.ts'
 import { serve, type Listening } from './http/serve.ts'
 import { openGuard } from './open-guard.ts'
@@ -263,7 +264,7 @@ function listen(given: Config, withPort: (port: number) => Config, needs: Listen
     port: at.port,
     headerBytes: limits.headerBytes,
     headerMs: limits.headerMs,
-    requestMs: limits.headerMs + limits.bodyMs,
+    requestMs: limits.headerMs + longestBodyMs(limits.bodyBytes, limits.bodyMs),
     connections: limits.connections,
   })
 }

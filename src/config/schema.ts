@@ -275,7 +275,9 @@ export const configSchema = group({
       ),
     headers: size(1024).optional().describe('The largest request headers. Default 32KiB.'),
     header_time: duration(1000).optional().describe('Until the headers are complete. Default 10s.'),
-    body_time: duration(1000).optional().describe('Until the body is complete. Default 60s.'),
+    body_time: duration(1000)
+      .optional()
+      .describe('Until the body is complete, or goes on arriving at 16 KiB/s. Default 60s.'),
     connections: whole(1, maxOpen)
       .optional()
       .describe(

@@ -279,7 +279,8 @@ export class AttemptRun implements UpstreamListener {
 
   /** A chunk that is an error, or cannot be read. What it says is kept for the owner of the backend. */
   #failOn(chunk: Buffer, error: Error): void {
-    this.#failureBody = this.lane.faultText ?? (this.lane.hasContent ? undefined : chunk.toString('utf8'))
+    if (error instanceof UpstreamError)
+      this.#failureBody = this.lane.faultText ?? (this.lane.hasContent ? undefined : chunk.toString('utf8'))
     this.stop(error)
   }
 

@@ -221,10 +221,11 @@ export class Course {
   }
 
   #laneWith(backend: Backend, client: LaneChoice['client'], relay: LaneChoice['relay']): Lane {
-    const { reportsModel } = this.#of
+    const { reportsModel, request } = this.#of
     const context = reportsModel === true ? { ...this.#of.context, servedModel: backend.model } : this.#of.context
     const backendFormat = this.#parts.formats(backend.format)
-    return openLane({ context, backend, client, backendFormat, relay, refusesOurCalls: context.report !== undefined })
+    const refusesOurCalls = context.report !== undefined
+    return openLane({ context, backend, client, backendFormat, relay, refusesOurCalls, held: request.held })
   }
 
   /** Everything that ended the request without a complete answer. */

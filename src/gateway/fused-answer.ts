@@ -205,7 +205,7 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
         callModel: (member, call, callSignal) => {
           const backend = backends.find(({ id }) => id === member.id)!
           return callMember(
-            { parts, context, accountId, backend, call, depth, record, grant: request.grant },
+            { parts, context, accountId, backend, call, depth, record, grant: request.grant, held: request.held },
             callSignal,
           )
         },

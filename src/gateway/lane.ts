@@ -1,7 +1,7 @@
 import type { Usage } from '../domain/conversation.ts'
 import type { AnswerContext, Format, ProviderFormat, StreamFailure } from '../formats/format.ts'
 import type { RelayRules } from '../formats/relay.ts'
-import type { Backend } from './ports.ts'
+import type { Backend, HeldBytes } from './ports.ts'
 
 /** As much of a fault's text as is kept. */
 export const maxFaultCharacters = 64 * 1024
@@ -49,4 +49,6 @@ export interface LaneChoice {
   readonly relay: RelayRules | undefined
   /** Whether the model was not offered our function where it could have been. @see refusingOurCalls */
   readonly refusesOurCalls?: boolean
+  /** Counts the bytes of a whole answer. */
+  readonly held?: HeldBytes | undefined
 }

@@ -9,7 +9,7 @@ import { translatedWriter, writeFor, type WrittenBody } from './backend-body.ts'
 import type { CallGrant } from './call-grant.ts'
 import type { FailoverParts } from './failover.ts'
 import type { ModelAnswer, SubCall } from './fusion/ports.ts'
-import type { Backend } from './ports.ts'
+import type { Backend, HeldBytes } from './ports.ts'
 import { contentKindOf } from './routing/content-kind.ts'
 import { secondTry, type SecondTry } from './second-try.ts'
 
@@ -25,6 +25,8 @@ export interface MemberCallOf {
   readonly depth: number
   readonly record: (attempt: Attempt) => void
   readonly grant: CallGrant
+  /** Counts the bytes of a whole answer. */
+  readonly held?: HeldBytes | undefined
 }
 
 /** Asks one backend for a part of a fusion, as `FusionPort.callModel` wants it: by an attempt like any other. */
@@ -108,6 +110,7 @@ class MemberCall implements Disposable {
       backend,
       backendFormat: parts.formats(backend.format),
       refusesOurCalls: true,
+      held: this.#of.held,
     })
     const asker = { accountId, contentKind: () => contentKindOf(call.conversation) }
     const run = new AttemptRun(backend, lane, stream, parts.clock, parts.breakers.begin(backend.id, asker))

@@ -206,6 +206,12 @@ export interface AnswerHead {
   readonly signals: UsageSignals
 }
 
+/** Counts what a request holds in memory against its account's share (contract 9.9). */
+export interface HeldBytes {
+  /** @throws ServiceError `server_busy` where the account has its share */
+  grow(bytes: number): void
+}
+
 /** What a request brings besides its text. */
 export interface ModelRequest {
   readonly id: string
@@ -220,6 +226,8 @@ export interface ModelRequest {
   readonly passedHeaders?: readonly string[] | undefined
   /** What it costs before it is admitted; absent for requests of our own. */
   readonly work?: RequestWork | undefined
+  /** What whole answers to it take until it ends; absent for requests of our own. */
+  readonly held?: HeldBytes | undefined
   /** How many fusions it is part of already, somewhere before us; 0 unless said. */
   readonly fusionDepth?: number | undefined
   /** True where it is our own question about a conversation and not a turn of a user's: one model answers it. */

@@ -1,4 +1,5 @@
 import type { AnswerEvent, Usage } from '../domain/conversation.ts'
+import { GatheredBytes } from '../domain/gathered-bytes.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { parseAnswer } from '../formats/answer-faults.ts'
 import { shownModel, type StreamFailure } from '../formats/format.ts'
@@ -23,8 +24,7 @@ export class WholeLane implements Lane {
   usage: Usage | undefined
   #outputChars = 0
   readonly #choice: LaneChoice
-  readonly #chunks: Buffer[] = []
-  #length = 0
+  readonly #gathered = new GatheredBytes()
 
   constructor(choice: LaneChoice) {
     this.#choice = choice
@@ -35,14 +35,14 @@ export class WholeLane implements Lane {
   }
 
   push(chunk: Buffer): string {
-    this.#length += chunk.length
-    if (this.#length > maxAnswerBytes) throw new UpstreamError('broken')
-    this.#chunks.push(Buffer.from(chunk))
+    if (this.#gathered.length + chunk.length > maxAnswerBytes) throw new UpstreamError('broken')
+    this.#choice.held?.grow(chunk.length)
+    this.#gathered.addCopy(chunk)
     return ''
   }
 
   end(): Buffer {
-    const bytes = withoutMark(this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks))
+    const bytes = withoutMark(this.#gathered.take())
     try {
       return this.#write(bytes)
     } catch (error) {

@@ -256,8 +256,8 @@ export class Api {
     if (principal === undefined) throw new Error('a model route without a principal')
     const request = await this.#readRequest(exchange, format)
     const sink = new ResponseSink(response, requestId, nowMs, formatById(format).manners.requestIdHeader)
-    this.#intake.answerUntilClosed(response, principal.accountId, request.bytes.length)
-    await gateway.answer(principal, request, sink)
+    const held = this.#intake.answerUntilClosed(response, principal.accountId, request.bytes.length)
+    await gateway.answer(principal, { ...request, held }, sink)
   }
 
   async #readRequest(exchange: Exchange, format: ClientFormatId): Promise<ModelRequest> {

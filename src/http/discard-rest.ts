@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { freeBytes } from '../domain/gathered-bytes.ts'
 
 /** Of a refused request's body this much is read and thrown away, so that its sender gets to read the refusal. */
 const maxDiscardedBytes = 128 * 1024 * 1024
@@ -6,17 +7,20 @@ const maxDiscardedBytes = 128 * 1024 * 1024
 const maxDiscardedWhenBusy = 256 * 1024
 /** A sender that stops for this long in the middle of a refused body is not going to send the rest. */
 const maxPauseMs = 1_000
+/** The same for a sender that was refused because it holds too much: its connection is part of that. */
+const maxPauseWhenBusyMs = 250
 
 /** Callers write their whole body before they read: it is taken, so that they get to read why it was refused. */
 export function discardRest(request: IncomingMessage, isBusy: boolean): void {
   request.resume()
   if (request.complete) return
   const end = (): void => void request.destroy()
-  const timer = setTimeout(end, maxPauseMs)
+  const timer = setTimeout(end, isBusy ? maxPauseWhenBusyMs : maxPauseMs)
   let discarded = 0
   request.on('data', (chunk: Buffer) => {
     timer.refresh()
     discarded += chunk.length
+    freeBytes(chunk)
     if (discarded > (isBusy ? maxDiscardedWhenBusy : maxDiscardedBytes)) end()
   })
   for (const event of ['end', 'close']) request.on(event, () => clearTimeout(timer))

@@ -1,15 +1,20 @@
 import type { ServerResponse } from 'node:http'
 import { ServiceError } from '../domain/errors.ts'
 import { FairShare } from '../domain/fair-share.ts'
+import type { HeldBytes } from '../gateway/ports.ts'
 
 /** Bytes of bodies that are being read: at least this many in all, and room for so many of the largest. */
 const minReadingBytes = 32 * 1024 * 1024
 const minReadingBodies = 6
+/** Bodies that are being read at once: nearly all arrive with their headers. */
+const maxReadingBodies = 1_024
 /** Bodies that are not there after their first second (contract 29.4). */
 const maxSlowBodies = 512
 /** Bytes of bodies whose requests are being answered, likewise. */
 const minAnsweringBytes = 512 * 1024 * 1024
 const minAnsweringBodies = 100
+/** Bytes of whole answers, each of at most 32 MiB: an account alone gets 205 MiB, and leaves room for one answer of another. */
+const maxAnswerBytes = 256 * 1024 * 1024
 
 /**
  * What requests may hold at once, shared fairly among accounts and, until they are admitted, among addresses (contract
@@ -21,9 +26,10 @@ export class Intake {
   readonly #slow = new FairShare(maxSlowBodies)
   readonly #answering: FairShare
   readonly #answeringBytes: FairShare
+  readonly #answerBytes = new FairShare(maxAnswerBytes)
 
   constructor({ bodyBytes, streams }: { readonly bodyBytes: number; readonly streams: number }) {
-    this.#reading = new FairShare(streams)
+    this.#reading = new FairShare(Math.min(streams, maxReadingBodies))
     this.#answering = new FairShare(streams)
     this.#readingBytes = new FairShare(Math.max(minReadingBytes, minReadingBodies * bodyBytes))
     this.#answeringBytes = new FairShare(Math.max(minAnsweringBytes, minAnsweringBodies * bodyBytes))
@@ -35,28 +41,58 @@ export class Intake {
     return new ReadingShare({ bodies: this.#reading, bytes: this.#readingBytes, slow: this.#slow }, accountId, address)
   }
 
-  /** Begins to answer a request of so many bytes; the function ends it. @throws ServiceError `server_busy` */
-  answer(accountId: string, bytes: number): () => void {
+  /** Begins to answer a request of so many bytes. Dispose of the share when the answer has left. @throws ServiceError `server_busy` */
+  answer(accountId: string, bytes: number): AnsweringShare {
     if (!this.#answering.take(accountId)) throw busy()
     if (!this.#answeringBytes.take(accountId, bytes)) {
       this.#answering.give(accountId)
       throw busy()
     }
-    let isHeld = true
-    return () => {
-      if (!isHeld) return
-      isHeld = false
-      this.#answering.give(accountId)
-      this.#answeringBytes.give(accountId, bytes)
-    }
+    const shared = { requests: this.#answering, requestBytes: this.#answeringBytes, answerBytes: this.#answerBytes }
+    return new AnsweringShare(shared, accountId, bytes)
   }
 
   /** As `answer`, until a response is closed. */
-  answerUntilClosed(response: ServerResponse, accountId: string, bytes: number): void {
-    const release = this.answer(accountId, bytes)
+  answerUntilClosed(response: ServerResponse, accountId: string, bytes: number): AnsweringShare {
+    const share = this.answer(accountId, bytes)
     // Whoever left while the body was read is told to nobody any more.
-    if (response.destroyed) release()
-    else response.on('close', release)
+    if (response.destroyed) share[Symbol.dispose]()
+    else response.on('close', () => share[Symbol.dispose]())
+    return share
+  }
+}
+
+type AnsweringResource = 'requests' | 'requestBytes' | 'answerBytes'
+
+/** What one request holds while it is answered. */
+export class AnsweringShare implements HeldBytes, Disposable {
+  readonly #shared: Readonly<Record<AnsweringResource, FairShare>>
+  readonly #accountId: string
+  readonly #requestBytes: number
+  #answerBytes = 0
+  #isHeld = true
+
+  constructor(shared: Readonly<Record<AnsweringResource, FairShare>>, accountId: string, requestBytes: number) {
+    this.#shared = shared
+    this.#accountId = accountId
+    this.#requestBytes = requestBytes
+  }
+
+  /** Counts bytes of a whole answer until the share ends. @throws ServiceError `server_busy` where they are more than the account's share */
+  grow(bytes: number): void {
+    // After the end nobody gives them back.
+    if (!this.#isHeld) return
+    if (!this.#shared.answerBytes.take(this.#accountId, bytes)) throw busy()
+    this.#answerBytes += bytes
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    const { requests, requestBytes, answerBytes } = this.#shared
+    requests.give(this.#accountId)
+    requestBytes.give(this.#accountId, this.#requestBytes)
+    answerBytes.give(this.#accountId, this.#answerBytes)
   }
 }
 

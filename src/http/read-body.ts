@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../domain/clock.ts'
 import { invalidRequest, ServiceError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/conversation.ts'
+import { GatheredBytes } from '../domain/gathered-bytes.ts'
 import { isObject } from '../domain/json.ts'
 import { decoderFor, isOverRatio, overRatio, undecodable } from './content-encoding.ts'
 import { folded, miscasedMember } from '../formats/rewritten-members.ts'
@@ -16,6 +17,8 @@ const promptMs = 1_000
 /** After so long a body must have arrived at this rate on average. */
 const slowAfterMs = 10_000
 const minBytesPerSecond = 4 * 1024
+/** After `timeoutMs` a body must go on arriving at this rate, in each period of its own: a large body may need more time. */
+const minLateBytesPerSecond = 16 * 1024
 
 export interface JsonBody {
   readonly bytes: Buffer
@@ -25,8 +28,14 @@ export interface JsonBody {
 
 export interface BodyLimits {
   readonly maxBytes: number
+  /** A body that takes longer must arrive at 16 KiB/s. */
   readonly timeoutMs: number
   readonly clock: Clock
+}
+
+/** How long the longest body can take, milliseconds: one that arrives no faster than it must. */
+export function longestBodyMs(maxBytes: number, timeoutMs: number): number {
+  return timeoutMs + Math.ceil((maxBytes / minLateBytesPerSecond) * 1000)
 }
 
 /** Who pays for a body while it is read. */
@@ -39,7 +48,8 @@ export interface BodyCost {
 
 /**
  * Reads a JSON body, compressed or not. Its shape is checked while it arrives, so that what would be slow to parse is
- * refused before. A body must arrive within `timeoutMs`, and at no less than 4 KiB/s after the first 10 s (contract 29.4).
+ * refused before. A body must arrive at no less than 4 KiB/s on average after the first 10 s, and after `timeoutMs` at
+ * 16 KiB/s in each further 10 s (contract 29.4).
  * @throws ServiceError `unsupported_media_type`, `payload_too_large`, `request_timeout`, `invalid_json`, `invalid_request`; what `cost` throws
  */
 export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost: BodyCost): Promise<JsonBody> {
@@ -49,7 +59,7 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
   const decoder = decoderFor(request.headers['content-encoding'])
   return new Promise((resolve, reject) => {
     const scan = new JsonScan(bodyShape)
-    const chunks: Buffer[] = []
+    const gathered = new GatheredBytes()
     let length = 0
     let received = 0
     const finish = (): void => {
@@ -60,6 +70,7 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
     const fail = (error: unknown): void => {
       finish()
       request.pause()
+      gathered.free()
       reject(error instanceof Error ? error : new Error('unreadable body'))
     }
     const take = (chunk: Buffer): void => {
@@ -72,7 +83,9 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
       } catch (error) {
         return fail(error)
       }
-      chunks.push(chunk)
+      // What a decoder writes may share its memory.
+      if (decoder === undefined) gathered.add(chunk)
+      else gathered.addCopy(chunk)
     }
     const receive = (chunk: Buffer): void => {
       received += chunk.length
@@ -87,7 +100,7 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
     }
     const complete = (): void => {
       finish()
-      const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length)
+      const bytes = gathered.take()
       if (bytes.length > largeBodyBytes) {
         parseInTurns(bytes, scan).then(resolve, reject)
         return
@@ -101,7 +114,11 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
     const cut = (): void => {
       if (!request.complete) fail(new ServiceError('invalid_json', { words: { where: ': it ended too early' } }))
     }
-    let waitedMs = Math.min(promptMs, limits.timeoutMs)
+    const { timeoutMs } = limits
+    const periodMs = Math.min(slowAfterMs, timeoutMs)
+    let intervalMs = Math.min(promptMs, timeoutMs)
+    let waitedMs = intervalMs
+    let receivedBefore = 0
     const check = (): void => {
       if (request.isPaused()) {
         // The decoder is behind, not the sender.
@@ -109,17 +126,23 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
         return
       }
       const isTooSlow = waitedMs >= slowAfterMs && received < (waitedMs / 1000) * minBytesPerSecond
-      if (isTooSlow || waitedMs >= limits.timeoutMs)
+      const arrived = received - receivedBefore
+      const isTooLate = waitedMs >= timeoutMs && arrived < (intervalMs / 1000) * minLateBytesPerSecond
+      if (isTooSlow || isTooLate)
         return fail(new ServiceError('request_timeout', { words: { seconds: waitedMs / 1000 } }))
       try {
         cost.slow?.()
       } catch (error) {
         return fail(error)
       }
-      const nextMs = waitedMs < slowAfterMs ? slowAfterMs - waitedMs : slowAfterMs
-      const moreMs = Math.min(nextMs, limits.timeoutMs - waitedMs)
-      waitedMs += moreMs
-      timer = limits.clock.after(moreMs, check)
+      receivedBefore = received
+      if (waitedMs >= timeoutMs) intervalMs = periodMs
+      else {
+        const nextMs = waitedMs < slowAfterMs ? slowAfterMs - waitedMs : slowAfterMs
+        intervalMs = Math.min(nextMs, timeoutMs - waitedMs)
+      }
+      waitedMs += intervalMs
+      timer = limits.clock.after(intervalMs, check)
     }
     let timer = limits.clock.after(waitedMs, check)
     decoder

@@ -64,9 +64,9 @@ export class ResponsesApi {
   #compacting(): Route {
     const handle = async (exchange: Exchange): Promise<void> => {
       const { gateway, stored, intake, readRequest, sinkFor } = this.#parts
-      const request = await readRequest(exchange)
-      intake.answerUntilClosed(exchange.response, principalOf(exchange).accountId, request.bytes.length)
-      await answerCompaction({ gateway, stored }, principalOf(exchange), request, sinkFor(exchange))
+      const read = await readRequest(exchange)
+      const held = intake.answerUntilClosed(exchange.response, principalOf(exchange).accountId, read.bytes.length)
+      await answerCompaction({ gateway, stored }, principalOf(exchange), { ...read, held }, sinkFor(exchange))
     }
     return { method: 'POST', access: 'key', gated: true, handle }
   }

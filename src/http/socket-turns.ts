@@ -121,11 +121,11 @@ export class SocketTurns {
     if (!message.generate) {
       await this.#prepare(turn, principal, message, asked, before)
     } else {
-      const release = intake.answer(principal.accountId, asked.bytes.length)
+      const held = intake.answer(principal.accountId, asked.bytes.length)
       this.#answering += 1
-      const answered = gateway.answer(principal, asked, sink).finally(() => {
+      const answered = gateway.answer(principal, { ...asked, held }, sink).finally(() => {
         this.#answering -= 1
-        release()
+        held[Symbol.dispose]()
       })
       // Once the answer is sent, the next message does not wait for its record.
       await Promise.race([answered, sink.over])

@@ -153,7 +153,7 @@ test('the program takes the place of this process; what the environment says sta
   )
   const { value: flags } = evaluate('return b.nodeFlags')
   const source = `import * as b from ${JSON.stringify(bootUrl)}; await b.become(process.execPath, [...b.nodeFlags, ${JSON.stringify(main)}, 'two words'])`
-  const { MALLOC_ARENA_MAX: _, ...environment } = process.env
+  const { MALLOC_ARENA_MAX: _arenas, MALLOC_TRIM_THRESHOLD_: _trim, ...environment } = process.env
   const cache = join(folder, 'cache')
   const { pid, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', source], {
     encoding: 'utf8',
@@ -161,5 +161,5 @@ test('the program takes the place of this process; what the environment says sta
     env: { ...environment, NODE_COMPILE_CACHE: cache },
   })
   expect(stderr).toBe('')
-  expect(JSON.parse(stdout)).toEqual([pid, flags, ['two words'], '2', cache, 'MALLOC_ARENA_MAX'])
+  expect(JSON.parse(stdout)).toEqual([pid, flags, ['two words'], '2', cache, 'MALLOC_ARENA_MAX,MALLOC_TRIM_THRESHOLD_'])
 })

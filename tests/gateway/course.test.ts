@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { ServiceError } from '../../src/domain/errors.ts'
 import { formatById } from '../../src/formats/formats.ts'
 import { UpstreamError } from '../../src/domain/upstream.ts'
 import { FakeGateway } from './fake-gateway.ts'
@@ -330,4 +331,87 @@ test('where this service could not call anybody it says that it is busy, and no 
     expect(await ended).toMatchObject({ code: 'server_busy' })
   }
   expect(gateway.backends.map(({ requests }) => requests.length)).toEqual([20, 20])
+})
+
+describe('a whole answer', () => {
+  test('for which the account has no memory left ends as server_busy, and nobody is asked or blamed for it', async () => {
+    const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
+    const grown: number[] = []
+    gateway.held = {
+      grow: (bytes) => {
+        grown.push(bytes)
+        if (grown.length > 1) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
+      },
+    }
+    for (let request = 0; request < 6; request += 1) {
+      grown.length = 0
+      const { ended } = await ask(gateway, { stream: false })
+      const [backend, other] = gateway.backends
+      backend!.head(200, 'application/json')
+      backend!.say(wholeChat.slice(0, 40))
+      backend!.say(wholeChat.slice(40))
+      expect(await ended).toMatchObject({ code: 'server_busy' })
+      expect([grown, other!.requests]).toEqual([[40, wholeChat.length - 40], []])
+    }
+    expect(gateway.settled.at(-1)).toMatchObject({ outcome: { charged: 0, errorCode: 'server_busy' } })
+    expect(gateway.settled.at(-1)!.outcome.attempts).toMatchObject([{ outcome: 'cancelled' }])
+    expect(gateway.events.filter(({ event }) => event === 'internal_error')).toEqual([])
+  })
+
+  const deep = wholeChat.replace('{', () => `{"x":${'['.repeat(100_000)}${']'.repeat(100_000)},`)
+
+  test.each([true, false])(
+    'that nests 100,000 deep is a fault of its backend: the next one answers (%s)',
+    async (stream) => {
+      const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
+      const { ended } = await ask(gateway, { stream })
+      const type = stream ? 'text/event-stream' : 'application/json'
+      for (const [backend, text] of [
+        [gateway.backends[0]!, stream ? `data: ${deep}\n\n` : deep],
+        [gateway.backends[1]!, stream ? wholeStream : wholeChat],
+      ] as const) {
+        backend.head(200, type)
+        backend.say(text)
+        backend.end()
+        await settled()
+      }
+      expect(await ended).toBeUndefined()
+      expect(gateway.sink.text).toContain('Hello')
+      expect(gateway.settled[0]!.outcome.attempts.map(({ outcome }) => outcome)).toEqual(['broken', 'answered'])
+    },
+  )
+
+  test('a stream that goes on with JSON that nests 100,000 deep ends with a truthful error', async () => {
+    const gateway = new FakeGateway(['openai-chat'])
+    const { ended } = await ask(gateway)
+    gateway.backends[0]!.head()
+    gateway.backends[0]!.say(chunk({ content: 'Hello' }))
+    await settled()
+    gateway.backends[0]!.say(`data: ${deep}\n\n`)
+    await ended
+    expect(gateway.sink.text).toContain('upstream_broken')
+    expect(gateway.settled).toMatchObject([{ outcome: { errorCode: 'upstream_broken' } }])
+  })
+})
+
+test('an only backend whose credentials were rejected is asked again within 5 s', async () => {
+  const gateway = new FakeGateway(['openai-chat'])
+  const [backend] = gateway.backends
+  const answer = async (status: number): Promise<unknown> => {
+    const asked = backend!.requests.length
+    const { ended } = await ask(gateway, { stream: false })
+    if (backend!.requests.length === asked) return ended
+    backend!.head(status, 'application/json')
+    backend!.say(status === 200 ? wholeChat : '{"error":{"message":"no such key"}}')
+    backend!.end()
+    return ended
+  }
+  const rejected = { code: 'upstream_credentials_rejected' }
+  expect(await answer(401)).toMatchObject(rejected)
+  await gateway.clock.advance(4_000)
+  expect(await answer(200)).toMatchObject(rejected)
+  expect(backend!.requests).toHaveLength(1)
+  await gateway.clock.advance(1_000)
+  expect(await answer(200)).toBeUndefined()
+  expect(await answer(200)).toBeUndefined()
 })

@@ -14,6 +14,7 @@ import type {
   AnswerSink,
   Backend,
   Delivery,
+  HeldBytes,
   Principal,
   UpstreamListener,
   UpstreamRequest,
@@ -126,6 +127,8 @@ export class FakeGateway {
   /** Who the caller is at a later look. */
   recheck: (principal: Principal) => Principal = (principal) => principal
   stillServes: (backend: Backend) => boolean = () => true
+  /** What counts the bytes of whole answers. */
+  held: HeldBytes | undefined
   /** What `deliver` does. */
   deliver: () => void = () => {}
   readonly #gateway: Gateway
@@ -176,6 +179,7 @@ export class FakeGateway {
       members: scan.members(bytes),
       body: JSON.parse(bytes.toString()) as JsonObject,
       timeoutMs,
+      held: this.held,
     }
     const principal: Principal = {
       accountId: 'a',

@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { brotliCompressSync } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { GatheredBytes } from '../../src/domain/gathered-bytes.ts'
 import { readJsonBody } from '../../src/http/read-body.ts'
 import { ManualClock } from '../gateway/manual-clock.ts'
 
@@ -17,4 +19,61 @@ test('a body that has arrived is never late, however long it waits for its decod
   sender.end(brotliCompressSync('{"model":"m"}'))
   expect((await read).body).toEqual({ model: 'm' })
   expect(timers).toBe(0)
+})
+
+describe('a body that takes longer than the limit', () => {
+  const KiB = 1024
+
+  /** Sends so many bytes each second; gives what became of the body, and after how many seconds. */
+  async function upload(bytes: number, perSecond: (second: number) => number) {
+    const clock = new ManualClock()
+    const sender = new PassThrough()
+    const request = Object.assign(sender, { headers: {}, complete: false })
+    const limits = { maxBytes: 5 * KiB * KiB, timeoutMs: 60_000, clock }
+    let end: string | undefined
+    readJsonBody(request as unknown as IncomingMessage, limits, { spend: () => {} }).then(
+      () => (end = 'read'),
+      (error: unknown) => (end = (error as { code: string }).code),
+    )
+    const text = `{"a":"${'x'.repeat(bytes - 8)}"}`
+    let sent = 0
+    let second = 0
+    for (; end === undefined && second < 400; second += 1) {
+      const piece = text.slice(sent, sent + perSecond(second))
+      sent += piece.length
+      if (piece !== '') sender.write(piece)
+      if (sent === text.length && request.complete === false) {
+        request.complete = true
+        sender.end()
+      }
+      for (let turn = 0; turn < 8; turn += 1) await nextTurn()
+      await clock.advance(1_000)
+    }
+    return { end, second }
+  }
+
+  test('is read to its end while it arrives at 20 KB/s', async () => {
+    expect(await upload(1_800_000, () => 20_000)).toEqual({ end: 'read', second: 90 })
+  })
+
+  test.each([
+    ['stops after its first second', (second: number) => (second === 0 ? 3_000 * KiB : 0), 60],
+    ['arrives at 15 KiB/s', () => 15 * KiB, 60],
+    ['stops later', (second: number) => (second < 75 ? 20 * KiB : 0), 80],
+    ['arrives at 3 KiB/s', () => 3 * KiB, 10],
+  ] as const)('is not waited for where it %s', async (_, perSecond, second) => {
+    expect(await upload(4_000 * KiB, perSecond)).toEqual({ end: 'request_timeout', second })
+  })
+})
+
+test.each(['add', 'addCopy'] as const)('pieces that are gathered by %s are few blocks, in order', (how) => {
+  const gathered = new GatheredBytes()
+  const sizes = [1, 1, 5_000, 1, 20_000, 3_000, 4_095, 16_384, 1, 0, 2]
+  const pieces = sizes.map((size, index) => Buffer.alloc(size, index))
+  for (const piece of pieces) gathered[how](Buffer.from(Uint8Array.from(piece).buffer))
+  expect(gathered.length).toBe(sizes.reduce((sum, size) => sum + size, 0))
+  expect(gathered.take().equals(Buffer.concat(pieces))).toBe(true)
+  expect([gathered.length, gathered.take().length]).toEqual([0, 0])
+  for (let index = 0; index < 100_000; index += 1) gathered[how](Buffer.of(1))
+  expect(gathered.blocks).toBeLessThan(10)
 })
