@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { clientAddress } from '../src/domain/client-address.ts'
 import type { ConversationFormatId, FormatId } from '../src/domain/format-id.ts'
 import { refusalFault } from '../src/formats/answer-faults.ts'
@@ -16,6 +18,7 @@ import { RelayLane } from '../src/gateway/relay-lane.ts'
 import { TranslationLane } from '../src/gateway/translation-lane.ts'
 import { EdgeGate } from '../src/http/edge-gate.ts'
 import { pathOf } from '../src/http/paths.ts'
+import { readJsonBody } from '../src/http/read-body.ts'
 import { statedIn } from '../src/http/request-headers.ts'
 import { AnswerParser } from '../src/providers/answer-parser.ts'
 import { readHead } from '../src/providers/head.ts'
@@ -29,7 +32,7 @@ import { contextOf } from './formats/exchange.ts'
 export interface LinearRow {
   readonly what: string
   readonly size: number
-  readonly prepare: (size: number) => () => void
+  readonly prepare: (size: number) => () => void | Promise<void>
 }
 
 /** Add a row for every reader of text that others wrote. */
@@ -40,6 +43,7 @@ export const linearRows: readonly LinearRow[] = [
   ...jsonText(),
   ...modelText(),
   ...requestHeaders(),
+  ...compressedBodies(),
 ]
 
 const conversationOf = (client: ConversationFormatId) =>
@@ -302,4 +306,53 @@ function requestHeaders(): LinearRow[] {
       return () => void read(text)
     },
   }))
+}
+
+/** Compressed bodies in small reads: what decompresses to as much as is taken, and what never decompresses to anything. */
+function compressedBodies(): LinearRow[] {
+  const clock = { nowMs: () => 0, monotonicMs: () => 0, after: () => ({ cancel() {} }) }
+  const read = async (encoding: string, bytes: Buffer): Promise<void> => {
+    const pieces = Array.from({ length: Math.ceil(bytes.length / 512) }, (_, at) =>
+      bytes.subarray(at * 512, at * 512 + 512),
+    )
+    const request = Object.assign(Readable.from(pieces, { objectMode: false }), {
+      headers: { 'content-encoding': encoding },
+      complete: true,
+    }) as unknown as IncomingMessage
+    const limits = { maxBytes: 64 * 1024 * 1024, timeoutMs: 60_000, clock }
+    // Refused, as some of these should be.
+    await readJsonBody(request, limits, { spend() {} }).catch(() => {})
+  }
+  const encoders: readonly (readonly [string, (text: string) => Buffer])[] = [
+    ['gzip', (text) => gzipSync(text)],
+    ['deflate', (text) => deflateSync(text)],
+    ['br', (text) => brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } })],
+    ['zstd', (text) => zstdCompressSync(text)],
+  ]
+  const texts = {
+    'a string of backslashes': (size: number) => `{"a":"${'\\'.repeat(2 * size)}"}`,
+    'noise and blanks by turns': (size: number) =>
+      `{"a":[${Array.from({ length: size / 64 }, (_, index) => `${Math.sin(index)}${' '.repeat(48)}`).join(',')}]}`,
+  }
+  const empty = Buffer.from([0x00, 0x00, 0x00, 0xff, 0xff])
+  return [
+    ...encoders.flatMap(([encoding, encode]) =>
+      Object.entries(texts).map(([what, text]) => ({
+        what: `a body in ${encoding}: ${what}`,
+        size: 200_000,
+        prepare: (size: number) => {
+          const bytes = encode(text(size))
+          return () => read(encoding, bytes)
+        },
+      })),
+    ),
+    {
+      what: 'a body in deflate: empty blocks without end',
+      size: 20_000,
+      prepare: (size) => {
+        const bytes = Buffer.concat([Buffer.from([0x78, 0x9c]), ...Array.from({ length: size }, () => empty)])
+        return () => read('deflate', bytes)
+      },
+    },
+  ]
 }
