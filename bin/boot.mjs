@@ -115,10 +115,10 @@ export const compileCache = join(root, 'node_modules', '.cache', 'svc-router')
 
 /**
  * How Node runs the program. A young heap of half the usual size, and two of the C library's memory areas in place of one
- * for each thread, keep 20 MB from 1,000 open streams. The old heap is collected when it has grown by half, and the C
+ * for each thread, keep 20 MB from 1,000 open streams. The old heap is collected when it has grown by a quarter, and the C
  * library returns free memory from 1 MiB on (decision 26). What the environment says already is left to it.
  */
-export const nodeFlags = ['--max-semi-space-size=8', '--no-page-promotion', '--heap-growing-percent=50']
+export const nodeFlags = ['--max-semi-space-size=8', '--no-page-promotion', '--heap-growing-percent=25']
 const nodeEnvironment = { NODE_COMPILE_CACHE: compileCache, MALLOC_ARENA_MAX: '2', MALLOC_TRIM_THRESHOLD_: '1048576' }
 /** Names what was set here, so that src/main.ts does not hand it on to programs that it runs. */
 const setByBootEnv = 'SVC_ROUTER_SET_BY_BOOT'

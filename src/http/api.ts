@@ -344,7 +344,7 @@ export class Api {
     const path = pathOf(request)
     const about = { manners: mannersAt(path), model: path.startsWith('/v1/') }
     writeRefusal(response, error, { requestId, links, nowMs: nowMs(), signals, close, ...about })
-    if (!close) discardRest(request, error.code === 'server_busy')
+    if (!close) discardRest(request, error.code === 'server_busy', this.#bodyLimits.timeoutMs)
   }
 
   async #signalsOf(principal: Principal): Promise<UsageSignals | undefined> {

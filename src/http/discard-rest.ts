@@ -10,12 +10,16 @@ const maxPauseMs = 1_000
 /** The same for a sender that was refused because it holds too much: its connection is part of that. */
 const maxPauseWhenBusyMs = 250
 
-/** Callers write their whole body before they read: it is taken, so that they get to read why it was refused. */
-export function discardRest(request: IncomingMessage, isBusy: boolean): void {
+/**
+ * Callers write their whole body before they read: it is taken for at most `limitMs`, so that they get to read why it was
+ * refused. `isBusy`: it was refused because its sender holds too much.
+ */
+export function discardRest(request: IncomingMessage, isBusy: boolean, limitMs: number): void {
   request.resume()
   if (request.complete) return
   const end = (): void => void request.destroy()
   const timer = setTimeout(end, isBusy ? maxPauseWhenBusyMs : maxPauseMs)
+  const limit = setTimeout(end, limitMs)
   let discarded = 0
   request.on('data', (chunk: Buffer) => {
     timer.refresh()
@@ -23,5 +27,10 @@ export function discardRest(request: IncomingMessage, isBusy: boolean): void {
     freeBytes(chunk)
     if (discarded > (isBusy ? maxDiscardedWhenBusy : maxDiscardedBytes)) end()
   })
-  for (const event of ['end', 'close']) request.on(event, () => clearTimeout(timer))
+  for (const event of ['end', 'close']) {
+    request.on(event, () => {
+      clearTimeout(timer)
+      clearTimeout(limit)
+    })
+  }
 }

@@ -4,8 +4,8 @@ import { FairShare } from '../domain/fair-share.ts'
 import type { HeldBytes } from '../gateway/ports.ts'
 
 /** Bytes of bodies that are being read: at least this many in all, and room for so many of the largest. */
-const minReadingBytes = 32 * 1024 * 1024
-const minReadingBodies = 6
+const minReadingBytes = 24 * 1024 * 1024
+const minReadingBodies = 5
 /** Bodies that are being read at once: nearly all arrive with their headers. */
 const maxReadingBodies = 1_024
 /** Bodies that are not there after their first second (contract 29.4). */
