@@ -206,7 +206,7 @@ export interface AnswerHead {
   readonly signals: UsageSignals
 }
 
-/** Counts what a request holds in memory against its account's share (contract 9.9). */
+/** Counts what a request holds in memory against its account's share (contract 29.2). */
 export interface HeldBytes {
   /** @throws ServiceError `server_busy` where the account has its share */
   grow(bytes: number): void
