@@ -30,26 +30,26 @@ describe('a body that takes longer than the limit', () => {
     const sender = new PassThrough()
     const request = Object.assign(sender, { headers: {}, complete: false })
     const limits = { maxBytes: 5 * KiB * KiB, timeoutMs: 60_000, clock }
-    let end: string | undefined
+    const result: { end?: string } = {}
     readJsonBody(request as unknown as IncomingMessage, limits, { spend: () => {} }).then(
-      () => (end = 'read'),
-      (error: unknown) => (end = (error as { code: string }).code),
+      () => (result.end = 'read'),
+      (error: unknown) => (result.end = (error as { code: string }).code),
     )
     const text = `{"a":"${'x'.repeat(bytes - 8)}"}`
     let sent = 0
     let second = 0
-    for (; end === undefined && second < 400; second += 1) {
+    for (; result.end === undefined && second < 400; second += 1) {
       const piece = text.slice(sent, sent + perSecond(second))
       sent += piece.length
       if (piece !== '') sender.write(piece)
-      if (sent === text.length && request.complete === false) {
+      if (sent === text.length && !request.complete) {
         request.complete = true
         sender.end()
       }
       for (let turn = 0; turn < 8; turn += 1) await nextTurn()
       await clock.advance(1_000)
     }
-    return { end, second }
+    return { end: result.end, second }
   }
 
   test('is read to its end while it arrives at 20 KB/s', async () => {
