@@ -1,9 +1,16 @@
 import { defineConfig } from 'vitest/config'
 
-/** The big counts: `npm run test:long`. */
+/** The big counts, and every case of the tests that take a sample in `npm test`: `npm run test:long`. */
 export default defineConfig({
   test: {
-    include: ['tests/long/**/*.test.ts'],
+    include: [
+      'tests/long/**/*.test.ts',
+      'tests/clients/**/*.test.ts',
+      'tests/simulation/**/*.test.ts',
+      'tests/faults/fusion-cancel.test.ts',
+    ],
+    env: { SVC_ROUTER_TESTS: 'long' },
+    globalSetup: ['tests/fast-machine.ts'],
     testTimeout: 1_800_000,
     hookTimeout: 60_000,
     pool: 'forks',

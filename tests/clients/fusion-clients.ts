@@ -5,10 +5,11 @@ import type OpenAI from 'openai'
 import { z } from 'zod'
 import type { JsonObject } from '../../src/domain/conversation.ts'
 import type { Service } from '../service.ts'
-import { entrances, majors as aiMajors } from './ai-clients.ts'
+import { isLongRun } from '../long-run.ts'
+import { entrances as everyEntrance, majors as everyAiMajor } from './ai-clients.ts'
 import { textOf } from './anthropic-clients.ts'
 import { countingFetch, type Traffic } from './counting-fetch.ts'
-import { collect, majors as openaiMajors, pixel, weatherIn, weatherParameters } from './openai-clients.ts'
+import { collect, majors as everyOpenaiMajor, pixel, weatherIn, weatherParameters } from './openai-clients.ts'
 
 /** One way to a deliberation: by the profile's name, or by a tool that is attached to another one. */
 export interface Way {
@@ -35,6 +36,12 @@ export interface Client {
   readonly format: 'openai-chat' | 'openai-responses' | 'anthropic-messages'
   readonly connect: (baseUrl: string, apiKey: string, way: Way, fetching: typeof fetch) => Asks
 }
+
+/** The newest major of each library; in a long run also those before it. Their own files have each of them in every run. */
+const newest = isLongRun ? undefined : 1
+const openaiMajors = everyOpenaiMajor.slice(0, newest)
+const aiMajors = everyAiMajor.slice(0, newest)
+const entrances = everyEntrance.filter(({ ai }) => aiMajors.some((major) => major.ai === ai))
 
 const schema = z.object({ city: z.string(), degrees: z.number() })
 const max_tokens = 4_096

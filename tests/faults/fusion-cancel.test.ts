@@ -2,12 +2,13 @@ import { request, type ClientRequest, type ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { seededRandom } from '../../src/gateway/fusion/seed.ts'
+import { casesOf } from '../long-run.ts'
 import { Service } from '../service.ts'
 import type { FusionRole } from '../simulation/fusion-roles.ts'
 import { quantile } from '../simulation/statistics.ts'
 import { beginStream, endStream, sayWhole, startDeliberatingUpstream, undecided } from './deliberating-upstream.ts'
 
-const cancels = 1_000
+const cancels = casesOf({ sample: 250, all: 1_000 })
 const warmUps = 20
 const atOnce = 10
 const settleWithinMs = 5_000

@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest'
+import { casesOf } from '../long-run.ts'
 import { threeDiverse } from './accuracy-world.ts'
 import { assumedJudges } from './assumed-judges.ts'
 import { runClosed, type SimulatedJudge } from './closed-fusions.ts'
 import { measureHeadroom, tableOf, type Headroom } from './headroom.ts'
 import { meanWithInterval } from './statistics.ts'
 
-const questions = 3_000
+const questions = casesOf({ sample: 1_000, all: 3_000 })
+const qualityQuestions = casesOf({ sample: 2_500, all: 10_000 })
 const limitMs = 120_000
 
 /** Always tells a right answer from a wrong one, or in so many cases; else it draws lots. */
@@ -44,9 +46,9 @@ test(
 test(
   'simulated: with the preset quality the default judge, whose close readings are averaged, brings three quarters of it',
   async () => {
-    const found = await measureHeadroom(assumedJudges.default, 10_000, 'quality')
+    const found = await measureHeadroom(assumedJudges.default, qualityQuestions, 'quality')
     const rows = new Map([['quality', [assumedJudges.default, found] as const]])
-    process.stdout.write(tableOf(rows, 10_000, 'the preset quality'))
+    process.stdout.write(tableOf(rows, qualityQuestions, 'the preset quality'))
     expect(found.captured).toBeGreaterThanOrEqual(0.75)
     expect(found.judgings).toBeLessThan(2.2)
   },

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { casesOf } from '../long-run.ts'
 import { threeDiverse } from './accuracy-world.ts'
 import { runClosed, type Run, type SimulatedJudge } from './closed-fusions.ts'
 import { liftOf, placebos } from './placebo-judges.ts'
 
-const runs = 4_000
+const runs = casesOf({ sample: 1_000, all: 4_000 })
 /** Knows a right answer four times in five where there is one. */
 const knowing: SimulatedJudge = (shown, { random }) => {
   const right = shown.findIndex(({ isRight }) => isRight)

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import { casesOf } from '../long-run.ts'
 import { runRandomFusions } from './random-fusions.ts'
 
-const count = 20_000
+const count = casesOf({ sample: 4_000, all: 20_000 })
 
 test(`${count} random fusions, simulated: each ends, adds up, leaks nothing, and answers whenever one member answered`, async () => {
   const tally = await runRandomFusions(count, 1)

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
+import { casesOf } from '../long-run.ts'
 import { Outage } from './outages.ts'
 
-const runs = 1_000
+const runs = casesOf({ sample: 200, all: 1_000 })
+const longRuns = casesOf({ sample: 25, all: 100 })
 const limitMs = 120_000
 /** The first request that succeeds begins at most so long after the backends are well again (contract 8.5). */
 const recoveryMs = 30_000
@@ -41,7 +43,7 @@ test(
 test(
   'after an outage of 60 s traffic is back within 30 s, however little there is',
   async () => {
-    for (let seed = 0; seed < 100; seed++) {
+    for (let seed = 0; seed < longRuns; seed++) {
       const outage = new Outage(seed, 60_000)
       const count = 4 + (seed % 5) * 20
       await outage.run([
