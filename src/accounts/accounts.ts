@@ -4,10 +4,13 @@ import type { Plan } from '../domain/plans.ts'
 import { recordOf, type ControlPlane } from './control-plane.ts'
 import { AccountsError, checkName } from './refusals.ts'
 
-/** The most accounts that one listing shows, and that are looked through for a name. */
+/** Most accounts in one listing, and the most that a lookup by name searches. */
 export const maxListedAccounts = 10_000
 
-/** Makes an account on a plan. @throws AccountsError `name_invalid`, `account_name_taken`, `plan_unknown`, `account_limit` */
+/**
+ * Creates an account on a plan. @throws AccountsError `name_invalid`, `account_name_taken`, `plan_unknown`,
+ * `account_limit`
+ */
 export async function createAccount(
   plane: ControlPlane,
   name: string,
@@ -31,7 +34,7 @@ export async function createAccount(
   return account
 }
 
-/** Puts an account on another plan. @throws AccountsError `plan_unknown`, `account_unknown` */
+/** Moves an account to another plan. @throws AccountsError `plan_unknown`, `account_unknown` */
 export async function changePlan(
   plane: ControlPlane,
   accountId: string,
@@ -43,7 +46,10 @@ export async function changePlan(
   if (!(await plane.store.setPlan(accountId, planId, record))) throw new AccountsError('account_unknown')
 }
 
-/** Makes every key of an account refused, until it is resumed. @throws AccountsError `account_unknown`, `account_suspended_before` */
+/**
+ * Rejects every key of an account until it is resumed. @throws AccountsError `account_unknown`,
+ * `account_suspended_before`
+ */
 export function suspendAccount(plane: ControlPlane, accountId: string): Promise<void> {
   return setSuspended(plane, accountId, true)
 }

@@ -5,14 +5,14 @@ import { type AuditVerdict, readAll, verifyAudit } from './audit.ts'
 import { signRemembered } from './checkpoints.ts'
 import type { AuditStore, CheckpointMemory } from './ports.ts'
 
-/** Whoever asks for a verification waits so long at most; a longer one goes on, and its end is seen later. */
+/** How long a caller waits for a verification. A longer one continues, and its result is visible later. */
 const waitMs = 5_000
-/** One that began so lately is not made again. */
+/** A verification that started this recently is reused instead of repeated. */
 const againAfterMs = 5_000
-/** The log is handed out in pieces of at least this length. */
+/** Minimum size of one exported chunk, in characters. */
 const pieceCharacters = 65_536
 
-/** The last verification: what it found and when, or that it could not be made. */
+/** The last verification: its verdict and time, or that it failed. */
 export interface AuditReview {
   readonly verdict: AuditVerdict | 'failed'
   readonly atMs: number
@@ -24,11 +24,11 @@ export interface AuditDeskNeeds {
   readonly keys: CheckpointKeys
   readonly memory: CheckpointMemory
   readonly clock: Clock
-  /** Told of a verification that could not be made, and of a log that could not be signed. */
+  /** Called when a verification fails, or when a checkpoint cannot be signed. */
   readonly onFailed: (error: unknown) => void
 }
 
-/** The audit log for whoever operates the service: one verification at a time, however many ask for it. */
+/** The audit log as the operator console uses it. However many callers ask, only one verification runs at a time. */
 export class AuditDesk {
   readonly #needs: AuditDeskNeeds
   #last: AuditReview | undefined
@@ -42,17 +42,19 @@ export class AuditDesk {
     return this.#needs.store
   }
 
-  /** What the last verification since the start found; undefined where there was none. */
+  /** The last verification since the process started; undefined before the first. */
   get last(): AuditReview | undefined {
     return this.#last
   }
 
-  /** Since when one is under way. */
+  /** When the running verification started; undefined if none is running. */
   get runningSinceMs(): number | undefined {
     return this.#running?.sinceMs
   }
 
-  /** Verifies the whole log, or joins who does already; comes back when it ended, or after five seconds. */
+  /**
+   * Verifies the whole log, or joins the verification that is running. Resolves when it ends, or after five seconds.
+   */
   async verify(): Promise<void> {
     const { clock } = this.#needs
     const nowMs = clock.nowMs()
@@ -76,7 +78,7 @@ export class AuditDesk {
     }
   }
 
-  /** The whole log in pieces of many lines, one for each entry, as `audit verify --file` reads it. */
+  /** The whole log, one line per entry, in chunks of many lines: the format that `audit verify --file` reads. */
   async *lines(): AsyncGenerator<string, undefined> {
     let piece = ''
     for await (const link of readAll(this.#needs.store)) {

@@ -3,22 +3,22 @@ import { type ChainBreak, ChainFollower, type ChainPosition, chainStart } from '
 import { checkCheckpoint, type Checkpoint, type CheckpointKeys, signCheckpoint } from '../domain/checkpoint.ts'
 import type { AuditStore, StoredLink } from './ports.ts'
 
-/** Entries read at once; between two reads the event loop goes round, because SQLite answers without waiting. */
+/** Entries per read. The event loop runs between two reads, because SQLite answers synchronously. */
 const pageEntries = 250
-/** The newest checkpoints that a verification looks at: the newest alone proves everything before it. */
+/** How many of the newest checkpoints a verification checks. The newest one alone proves everything before it. */
 const maxCheckpoints = 1000
 
 /**
- * What a verification found. `intact`: every entry follows from the one before, and an authentic checkpoint proves the
- * log up to `provenTo`; behind that the chain alone speaks. `unproven`: the chain holds, and nothing shows that its end
- * is its end: no checkpoint was given, or none that can be checked. `broken`: where and why.
+ * The verdict on the log. `intact`: every entry follows from the previous one, and an authentic checkpoint proves the
+ * log up to `provenTo`; after that only the hash chain vouches for it. `unproven`: the chain holds, but no checkpoint
+ * that can be checked proves that the end of the log was not removed. `broken`: where and why.
  */
 export type AuditVerdict =
   | { readonly state: 'intact'; readonly entries: number; readonly provenTo: number }
   | { readonly state: 'unproven'; readonly entries: number }
   | { readonly state: 'broken'; readonly at: ChainBreak }
 
-/** The log is not what it was: nothing may be signed on top of it. */
+/** The log was tampered with: nothing may be signed on top of it. */
 export class AuditBroken extends Error {
   override readonly name = 'AuditBroken'
   readonly at: ChainBreak
@@ -29,7 +29,7 @@ export class AuditBroken extends Error {
   }
 }
 
-/** What verifies checkpoints, and more of them than the database has: those that were kept elsewhere. */
+/** What verifies checkpoints, and further checkpoints that were stored outside the database. */
 export interface VerificationNeeds {
   readonly keys: CheckpointKeys
   readonly keptElsewhere?: readonly Checkpoint[]
@@ -49,7 +49,7 @@ export async function verifyAudit(
   return verdictOf(follower.position, proven)
 }
 
-/** The verdict on a log that was followed to its end without a break. */
+/** The verdict on a log that was read to its end without a break. */
 export function verdictOf({ sequence }: ChainPosition, proven: readonly Checkpoint[]): AuditVerdict {
   if (proven.length === 0 && sequence > 0) return { state: 'unproven', entries: sequence }
   return { state: 'intact', entries: sequence, provenTo: Math.max(0, ...proven.map((each) => each.sequence)) }
@@ -70,9 +70,10 @@ export function authentic(
 }
 
 /**
- * Signs the log as it stands, after following it on from the last checkpoint; gives that one where nothing has come
- * since. Undefined for an empty log. A log that does not go on from `remembered`, the last checkpoint that was signed as
- * it is known outside the database, was replaced by another one. @throws AuditBroken, and then nothing is signed
+ * Signs the current end of the log after verifying the entries since the last checkpoint; returns that checkpoint if
+ * nothing was added since. Undefined for an empty log. A log that does not continue from `remembered`, the last signed
+ * checkpoint as known outside the database, was replaced by another one. @throws AuditBroken, and then nothing is
+ * signed
  */
 export async function takeCheckpoint(
   store: AuditStore,
@@ -88,7 +89,7 @@ export async function takeCheckpoint(
   const [last] = await store.listCheckpoints(1)
   const kind = last === undefined ? 'unknown_key' : checkCheckpoint(keys, last)
   if (kind === 'forged') throw new AuditBroken({ sequence: last?.sequence ?? 0, why: 'checkpoint' })
-  // Under a key that is not known any more it proves nothing: then the whole log is followed.
+  // A checkpoint under an unknown key proves nothing, so verify the whole log.
   const from = last !== undefined && kind === 'authentic' ? last : chainStart
   await assertStands(store, from)
   const follower = new ChainFollower(from, [])
@@ -101,7 +102,7 @@ export async function takeCheckpoint(
   return checkpoint
 }
 
-/** The log in its order, page after page: what there is up to an entry, or without one until a page is not full any more. */
+/** The log in order, page by page: up to an entry, or until the first page that is not full. */
 export async function* readAll(
   store: AuditStore,
   fromSequence = 0,
@@ -111,7 +112,7 @@ export async function* readAll(
     const page = await store.readAudit(after, Math.min(pageEntries, toSequence - after))
     yield* page
     const last = page.at(-1)
-    // Others may append all the while: to wait for an empty page might be to wait for ever.
+    // Others may keep appending: waiting for an empty page might never end.
     if (last === undefined || page.length < pageEntries) return
     after = last.sequence
     await new Promise<void>((resolve) => {
@@ -127,7 +128,7 @@ async function assertStands(store: AuditStore, { sequence, hash }: ChainPosition
   if (link.hash !== hash) throw new AuditBroken({ sequence, why: 'rewritten' })
 }
 
-/** Follows what is stored to the head that is kept beside it, as it stands at the beginning: what is appended meanwhile is not waited for. */
+/** Verifies the stored entries up to the head as it was at the start; entries appended meanwhile are ignored. */
 async function followToHead(store: AuditStore, follower: ChainFollower): Promise<ChainBreak | undefined> {
   const head = await store.auditHead()
   for await (const link of readAll(store, follower.position.sequence, head.sequence)) {
@@ -138,15 +139,15 @@ async function followToHead(store: AuditStore, follower: ChainFollower): Promise
   // The head was read first, so everything up to it was there to be read.
   if (sequence < head.sequence) return { sequence: sequence + 1, why: 'cut' }
   const [beyond] = await store.readAudit(sequence, 1)
-  // An entry and its head come in one transaction: a head that is read later knows of it.
+  // An entry and its head are written in one transaction, so a head that is read later includes it.
   const isBehind = beyond !== undefined && (await store.auditHead()).sequence < beyond.sequence
   if (isBehind) return { sequence: beyond.sequence, why: 'head' }
   return sequence === head.sequence && hash === head.hash ? undefined : { sequence, why: 'head' }
 }
 
-/** A row is found by values that stand beside its entry: they must be the entry's. */
+/** Rows are searched by columns next to the entry: they must match the entry. */
 function misfiled({ sequence, accountId, entry }: StoredLink): ChainBreak | undefined {
-  // It was followed, so it is JSON and has a number; the event of a newer version may have other members.
+  // The chain was verified, so this is JSON with a sequence number; an event of a newer version may have other members.
   const { sequence: own, event } = JSON.parse(entry) as Pick<AuditEntry, 'sequence' | 'event'>
   return sequence === own && accountId === accountOf(event) ? undefined : { sequence: own, why: 'misfiled' }
 }

@@ -3,21 +3,21 @@ import type { BackendControlStore } from './backend-ports.ts'
 import { operatorOf, recordOf, type ControlPlane } from './control-plane.ts'
 import { AccountsError } from './refusals.ts'
 
-/** As the configuration allows names of backends. */
+/** The names that the configuration allows for backends. */
 const backendShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
-/** The control plane where backends are taken out of use and put back. */
+/** What commands that drain, quarantine, and release backends need. */
 export type BackendPlane = ControlPlane<BackendControlStore>
 
-/** One thing that an operator does with a backend; a hold says why, in one word. */
+/** One operator command for a backend. A hold carries a one-word reason. */
 export type BackendOrder =
   | { readonly step: 'drained' | 'quarantined'; readonly backend: string; readonly reason: HoldReason }
   | { readonly step: 'undrained' | 'released'; readonly backend: string }
 
 /**
- * Takes a backend out of use or puts it back; running servers do it within a second, and what is under way goes on to its
- * end. A release also closes the circuit breakers that servers opened by themselves (contract 24.9).
- * @throws AccountsError `operator_only`, `backend_invalid`, `backend_stands_so`
+ * Takes a backend out of service or puts it back. Running servers apply it within a second, and running requests finish
+ * normally. A release also resets the circuit breakers that servers opened themselves (contract 24.9). @throws
+ * AccountsError `operator_only`, `backend_invalid`, `backend_stands_so`
  */
 export async function controlBackend(plane: BackendPlane, order: BackendOrder): Promise<void> {
   const by = operatorOf(plane.actor)

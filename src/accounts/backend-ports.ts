@@ -1,13 +1,16 @@
 import type { AuditRecord } from '../domain/audit.ts'
 import type { BackendControl, HoldKind } from '../domain/backend-controls.ts'
 
-/** What operators said of backends. Every change moves the revision, so that running servers read it at once. */
+/**
+ * Operators' decisions about backends. Every change increments the revision, so that running servers read it
+ * immediately.
+ */
 export interface BackendControlStore {
   listBackendControls(): Promise<readonly BackendControl[]>
-  /** Holds a backend; false where it is held in this way already. */
+  /** Drains or quarantines a backend; false if that hold is already set. */
   holdBackend(control: BackendControl & { readonly kind: HoldKind }, record: AuditRecord): Promise<boolean>
   /** Ends a drain; false where there is none. */
   undrainBackend(backendId: string, record: AuditRecord): Promise<boolean>
-  /** Ends a quarantine, where there is one, and keeps the moment for the servers that decided one by themselves. */
+  /** Ends a quarantine, if there is one, and stores the time for servers that opened a circuit breaker themselves. */
   releaseBackend(backendId: string, by: string, record: AuditRecord): Promise<void>
 }

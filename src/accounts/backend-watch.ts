@@ -2,10 +2,10 @@ import { holdsOf, type Hold } from '../domain/backend-controls.ts'
 import type { Clock, Timer } from '../domain/clock.ts'
 import type { BackendControlStore } from './backend-ports.ts'
 
-/** After a read that failed. */
+/** Pause after a failed read. */
 const retryMs = 250
 
-/** What is told of operators' decisions: in the running service the memory of which backends are well. */
+/** Receives operators' decisions; in the running service, the circuit breakers. */
 interface BackendKeeper {
   hold(holds: ReadonlyMap<string, Hold>): void
   forgive(backendId: string): void
@@ -18,10 +18,13 @@ export interface BackendWatchParts {
   readonly onFailed: (error: unknown) => void
 }
 
-/** Has operators' decisions about backends followed in this process. While the store does not answer, what was read last stands. */
+/**
+ * Applies operators' decisions about backends in this process. While the store is unavailable, the last decisions read
+ * stay in force.
+ */
 export class BackendWatch {
   readonly #parts: BackendWatchParts
-  /** The last release of each backend that was seen: only later ones are news. */
+  /** The last release seen for each backend: only later ones are new. */
   #released: ReadonlyMap<string, number> | undefined
   #reading = false
   #isStale = false
@@ -32,12 +35,15 @@ export class BackendWatch {
     this.#parts = parts
   }
 
-  /** Reads what stands. @throws what the store throws: who cannot know what is drained must not begin */
+  /**
+   * Reads the current decisions. @throws what the store throws: a process that cannot tell which backends are drained
+   * must not start
+   */
   start(): Promise<void> {
     return this.#read()
   }
 
-  /** Reads again, because something was changed; goes on trying until the store answers. */
+  /** Reads again after a change, and retries until the store answers. */
   refresh(): void {
     this.#isStale = true
     if (!this.#reading) void this.#catchUp()
@@ -72,7 +78,7 @@ export class BackendWatch {
     const released = new Map(
       controls.filter(({ kind }) => kind === 'released').map(({ backendId, atMs }) => [backendId, atMs]),
     )
-    // What was released before this process began has nothing to do with what it has seen.
+    // Releases from before this process started do not concern the failures it has seen.
     const before = this.#released ?? released
     for (const [backendId, atMs] of released) if (before.get(backendId) !== atMs) keeper.forgive(backendId)
     this.#released = released

@@ -1,20 +1,20 @@
 import { isSameDigest, mintToken, tokenDigest } from '../domain/tokens.ts'
 import type { IdentityPlane } from './identity.ts'
 
-/** How long somebody has to touch their key (contract 19.7). */
+/** How long a user has to answer a challenge with a passkey (contract 19.7). */
 export const challengeLifeMs = 5 * 60_000
 const shape = /^(\d{13,15})\.[\w-]{43}\.([\w-]{43})$/
 
 /**
- * A challenge for a passkey to sign, bound to what it is for. It carries its own end and proof that it is ours, so that
- * showing a page writes nothing. In base64url, as browsers take it.
+ * Creates a challenge for a passkey to sign, bound to its purpose. It carries its own expiry and proof that this
+ * service issued it, so showing a page writes nothing. base64url, as browsers expect.
  */
 export function mintChallenge(plane: IdentityPlane, purpose: string): string {
   const head = `${Math.floor(plane.clock.nowMs()) + challengeLifeMs}.${mintToken(plane.random).reveal()}`
   return Buffer.from(`${head}.${macOf(plane, purpose, head)}`).toString('base64url')
 }
 
-/** Uses a challenge up; false where it is not ours, for something else, over, or was used before. */
+/** Consumes a challenge; false if it is not ours, for another purpose, expired, or already used. */
 export async function takeChallenge(plane: IdentityPlane, purpose: string, challenge: string): Promise<boolean> {
   const text = Buffer.from(challenge, 'base64url').toString('latin1')
   const [, expires = '', mac = ''] = shape.exec(text) ?? []

@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../domain/clock.ts'
 import { AuditBroken, takeCheckpoint } from './audit.ts'
 import type { AuditStore, CheckpointMemory } from './ports.ts'
 
-/** What is lost of the log's end without a trace is at most what came since the last checkpoint (contract 25.4). */
+/** Entries removed from the end of the log go unnoticed only if they came after the last checkpoint (contract 25.4). */
 const everyMs = 60_000
 
 export interface CheckpointsOptions {
@@ -12,15 +12,15 @@ export interface CheckpointsOptions {
   readonly keys: CheckpointKeys
   readonly clock: Clock
   readonly memory: CheckpointMemory
-  /** Told of each that was signed, for a log that is kept elsewhere. */
+  /** Called with each signed checkpoint, for storage outside the database. */
   readonly onSigned: (checkpoint: Checkpoint) => void
-  /** Told of each that could not be taken, and where the log is broken if that is why; the next one is tried as usual. */
+  /** Called when a checkpoint cannot be signed, including when the log is broken; the next one is tried as usual. */
   readonly onFailed: (error: unknown) => void
 }
 
 /**
- * Signs the log as it stands, where it goes on from the checkpoint in `memory`, and keeps the new one there. Undefined
- * for an empty log. @throws AuditBroken, and then nothing is signed; what store and memory throw
+ * Signs the current end of the log if it continues from the checkpoint in `memory`, and stores the new checkpoint
+ * there. Undefined for an empty log. @throws AuditBroken, and then nothing is signed; what the store and `memory` throw
  */
 export async function signRemembered(
   { store, keys, memory }: Pick<CheckpointsOptions, 'store' | 'keys' | 'memory'>,
@@ -32,7 +32,7 @@ export async function signRemembered(
   return taken
 }
 
-/** Signs the log at once, each minute and, by what it gives, at the end, for as long as there is anything new in it. */
+/** Signs the log now, every minute, and once more when the returned function is called, whenever it has new entries. */
 export function startCheckpoints(options: CheckpointsOptions): () => Promise<void> {
   const { store, keys, clock, memory, onSigned, onFailed } = options
   let remembered: Checkpoint | undefined
@@ -63,7 +63,7 @@ export function startCheckpoints(options: CheckpointsOptions): () => Promise<voi
   }
 }
 
-/** How a failure is named in the log: a code, never a text. */
+/** The code that names a failure in the service log; never a message. */
 export function checkpointFailure(error: unknown): string {
   if (error instanceof AuditBroken) return `broken:${error.at.why}:${error.at.sequence}`
   return failureName(error)

@@ -6,8 +6,8 @@ import type { AccountStore } from './ports.ts'
 import { AccountsError } from './refusals.ts'
 
 /**
- * What a change of the control plane works with: the store, time, randomness, the pepper that keys are hashed with, and
- * who asks for it. A program that many ask keeps the rest and adds the actor for each call: `{ ...parts, actor }`.
+ * What a control plane operation needs: the store, clock, randomness, the pepper for key digests, and the actor. A
+ * program that serves many actors adds the actor per call: `{ ...parts, actor }`.
  */
 export interface ControlPlane<Store = AccountStore> {
   readonly store: Store
@@ -17,12 +17,15 @@ export interface ControlPlane<Store = AccountStore> {
   readonly actor: Actor
 }
 
-/** An event as it is kept with the change that it tells of: by whom, and when. */
+/** An audit event with its actor and time, as it is stored with the change. */
 export function recordOf({ actor, clock }: Pick<ControlPlane, 'actor' | 'clock'>, event: AuditEvent): AuditRecord {
   return { actor, atMs: Math.floor(clock.nowMs()), event }
 }
 
-/** How the operator who asks is named in what is kept: its id, or `cli`. @throws AccountsError `operator_only`: nothing decides such things by itself */
+/**
+ * The acting operator as stored with a decision: an operator id, or `cli`. @throws AccountsError `operator_only` if the
+ * actor is not an operator
+ */
 export function operatorOf(actor: Actor): string {
   if (actor.kind === 'operator') return actor.operatorId
   if (actor.kind === 'cli') return actor.kind

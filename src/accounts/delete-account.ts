@@ -3,9 +3,9 @@ import type { HoldingsStore } from './ports.ts'
 import { AccountsError } from './refusals.ts'
 
 /**
- * Deletes an account and everything about it. Its keys are refused within a second, and nothing brings it back; the
- * audit log keeps that it was there, by its id alone. What it subscribes is marked to be cancelled: `closeBilling`
- * does so at once, the checks soon. @throws AccountsError `account_unknown`, `account_name_differs`
+ * Deletes an account and all its data. Its keys stop working within a second, and the deletion cannot be undone; the
+ * audit log keeps only its id. Its subscriptions are marked for cancellation: `closeBilling` does that immediately, the
+ * background checks soon after. @throws AccountsError `account_unknown`, `account_name_differs`
  */
 export async function deleteAccount(
   plane: ControlPlane<HoldingsStore>,

@@ -11,25 +11,25 @@ export const localAccountName = 'local'
 const firstKeyName = 'first key'
 const preferredPlan = 'max'
 
-/** The file that the first key is kept in, readable by its owner alone. */
+/** The file that stores the first key, readable only by its owner. */
 export interface FirstKeyFile {
-  /** Its text; undefined where there is none. */
+  /** Its content; undefined if the file does not exist. */
   read(): string | undefined
   write(key: Secret): void
 }
 
-/** What the first run made, or what a later one found. */
+/** What the first run created, or what a later run found. */
 export interface FirstRun {
   readonly account: Account
-  /** The key, when it was made just now and never otherwise. */
+  /** The key if this run created it, otherwise undefined. */
   readonly key: Secret | undefined
   /** Whether the key in the file works now. */
   readonly fileKeyWorks: boolean
 }
 
 /**
- * On a store without accounts: makes the local account and its first key. The key is in its file before it is in the
- * store, so that a crash between the two leaves no key that nobody has. Afterwards it makes nothing new.
+ * Creates the local account and its first key if the store has no accounts. The key is written to its file before the
+ * store, so that a crash in between leaves no key that nobody has. Later runs create nothing.
  */
 export async function firstRun(plane: ControlPlane, plans: readonly Plan[], file: FirstKeyFile): Promise<FirstRun> {
   const [only, second] = await plane.store.listAccounts(2)

@@ -3,7 +3,7 @@ import type { RandomBytes } from '../domain/random.ts'
 import type { Secret } from '../domain/secret.ts'
 import type { AccountStore, IdentityStore } from './ports.ts'
 
-/** What signing in works with: who holds which address and session, time, randomness and the pepper. */
+/** What signing in needs: addresses and sessions, clock, randomness, and the pepper. */
 export interface IdentityPlane {
   readonly store: IdentityStore & Pick<AccountStore, 'findAccount'>
   readonly clock: Pick<Clock, 'nowMs'>

@@ -4,14 +4,14 @@ import { type ControlPlane, operatorOf, recordOf } from './control-plane.ts'
 import { AccountsError } from './refusals.ts'
 import type { StatusStore } from './status-ports.ts'
 
-/** The longest title and text of an incident (contract 18.6). */
+/** Length limits of an incident's title and text (contract 18.6). */
 const maxTitleCharacters = 120
 const maxTextCharacters = 2_000
 
-/** The control plane where incidents are told. */
+/** What publishing incidents needs. */
 export type IncidentPlane = Omit<ControlPlane<Pick<StatusStore, 'addIncident' | 'addIncidentUpdate'>>, 'pepper'>
 
-/** Tells everybody who looks at the status page that something is wrong. @throws AccountsError `operator_only`, `incident_invalid` */
+/** Publishes an incident on the status page. @throws AccountsError `operator_only`, `incident_invalid` */
 export async function openIncident(
   plane: IncidentPlane,
   given: { readonly title: string; readonly impact: Impact; readonly text: string },
@@ -29,7 +29,10 @@ export async function openIncident(
   return incident
 }
 
-/** Says how it goes on; with `resolved` it is over. @throws AccountsError `operator_only`, `incident_invalid`, `incident_unknown` */
+/**
+ * Adds an update to an incident; `resolved` ends it. @throws AccountsError `operator_only`, `incident_invalid`,
+ * `incident_unknown`
+ */
 export async function updateIncident(
   plane: IncidentPlane,
   incidentId: string,

@@ -3,19 +3,19 @@ import { readNetwork } from '../domain/networks.ts'
 import type { Plan } from '../domain/plans.ts'
 import { AccountsError } from './refusals.ts'
 
-/** Addresses and networks of one key (contract 3.13). */
+/** Most addresses and networks per key (contract 3.13). */
 export const maxNetworks = 50
 
-/** What an account could be allowed: a key can have no more. */
+/** Upper bounds for a key's limits: what the account itself may use. */
 export interface LimitBounds {
-  /** Ids of the profiles that the service has. */
+  /** Ids of the configured profiles. */
   readonly profiles: readonly string[]
   readonly plan: Pick<Plan, 'requestsPerMinute'> | undefined
 }
 
 /**
- * Limits as they are kept: lists without repetition, networks in their one form.
- * @throws AccountsError `profiles_invalid`, `per_minute_invalid`, `addresses_invalid`
+ * Normalizes limits for storage: lists without duplicates, networks in canonical form. @throws AccountsError
+ * `profiles_invalid`, `per_minute_invalid`, `addresses_invalid`
  */
 export function checkLimits({ profiles, perMinute, addresses }: KeyLimits, bounds: LimitBounds): KeyLimits {
   return {

@@ -7,22 +7,25 @@ import type { Secret } from '../domain/secret.ts'
 import { recordOf, type ControlPlane } from './control-plane.ts'
 import { AccountsError, checkName } from './refusals.ts'
 
-/** Keys of one account that are not revoked (contract 19.9). */
+/** Unrevoked keys per account (contract 19.9). */
 export const maxKeysPerAccount = 100
-/** The most keys that one listing shows, revoked ones included. */
+/** Most keys in one listing, revoked ones included. */
 export const maxListedKeys = 1000
-/** More than an account ever makes: nothing that works may be passed over. */
+/** More keys than an account ever has: revoking all of them must not miss one. */
 const maxKeysEver = 1_000_000
-/** How long the old key works after a rotation when nothing else is said (contract 3.9). */
+/** Default time that the old key still works after a rotation (contract 3.9). */
 export const defaultOverlap: RotationOverlap = '24h'
 
-/** A key that was just made. This is the one time that it can be shown. */
+/** A new key. It can be shown only now. */
 export interface MintedKey {
   readonly key: Secret
   readonly stored: StoredKey
 }
 
-/** Makes a key for an account; `limits` are as `checkLimits` gives them. @throws AccountsError `name_invalid`, `account_unknown`, `key_limit` */
+/**
+ * Creates a key for an account; `limits` must come from `checkLimits`. @throws AccountsError `name_invalid`,
+ * `account_unknown`, `key_limit`
+ */
 export async function createKey(
   plane: ControlPlane,
   accountId: string,
@@ -34,7 +37,7 @@ export async function createKey(
   return addKey(plane, mintKey(plane.random), accountId, checked, limits)
 }
 
-/** Stores a key that is minted already. @throws AccountsError `key_limit` */
+/** Stores a minted key. @throws AccountsError `key_limit` */
 export async function addKey(
   plane: ControlPlane,
   key: Secret,
@@ -52,7 +55,7 @@ export async function addKey(
 }
 
 /**
- * Makes the successor of a key, of the same name and with the same limits; the old one works for `overlap` longer (contract 3.9).
+ * Replaces a key by a new one with the same name and limits; the old one works for `overlap` longer (contract 3.9).
  * @throws AccountsError `key_unknown`, `key_not_active`, `key_limit`
  */
 export async function rotateKey(
@@ -80,8 +83,8 @@ export async function rotateKey(
 }
 
 /**
- * Puts limits in the place of a key's, which running services keep within a second; they are as `checkLimits` gives them.
- * @throws AccountsError `key_unknown`, `key_revoked_before`
+ * Replaces a key's limits; running services apply them within a second. `limits` must come from `checkLimits`. @throws
+ * AccountsError `key_unknown`, `key_revoked_before`
  */
 export async function limitKey(plane: ControlPlane, keyId: string, limits: KeyLimits): Promise<StoredKey> {
   const key = await plane.store.findKey(keyId)
@@ -91,7 +94,7 @@ export async function limitKey(plane: ControlPlane, keyId: string, limits: KeyLi
   return { ...key, limits }
 }
 
-/** Revokes a key for ever. @throws AccountsError `key_unknown`, `key_revoked_before` */
+/** Revokes a key permanently. @throws AccountsError `key_unknown`, `key_revoked_before` */
 export async function revokeKey(
   plane: ControlPlane,
   keyId: string,
@@ -104,19 +107,19 @@ export async function revokeKey(
   return key
 }
 
-/** Revokes every key of an account that is not revoked yet; gives how many. */
+/** Revokes every unrevoked key of an account and returns how many there were. */
 export async function revokeEveryKey(plane: ControlPlane, accountId: string): Promise<number> {
   const keys = await plane.store.listKeys(accountId, maxKeysEver)
   const working = keys.filter((key) => key.state !== 'revoked')
   for (const { id: keyId } of working) {
     const record = recordOf(plane, { type: 'key.revoked', accountId, keyId, reason: 'asked' })
-    // One that somebody else has revoked meanwhile is as gone.
+    // A key that was revoked concurrently counts as done.
     await plane.store.revokeKey(keyId, record.atMs, record)
   }
   return working.length
 }
 
-/** A key of this account. @throws AccountsError `key_unknown`, for another account's too */
+/** A key of this account. @throws AccountsError `key_unknown`, also for another account's key */
 export async function findOwnKey(
   plane: Pick<ControlPlane, 'store'>,
   accountId: string,
@@ -127,13 +130,13 @@ export async function findOwnKey(
   return key
 }
 
-/** Where a key stands at this moment: a retiring one is revoked once its end has passed, any other expires. */
+/** A key's state now: a retiring key is revoked after its end time, any other key expires. */
 export function effectiveState(key: StoredKey, nowMs: number): StoredKey['state'] | 'expired' {
   if (key.endsAtMs === null || nowMs < key.endsAtMs || key.state === 'revoked') return key.state
   return key.state === 'retiring' ? 'revoked' : 'expired'
 }
 
-/** Counts alone: which addresses they are is no business of the log's. */
+/** Only counts: the addresses themselves do not belong in the log. */
 function limitedEvent({ id, accountId }: StoredKey, { profiles, perMinute, addresses }: KeyLimits): AuditEvent {
   const counts = { profiles: profiles?.length ?? 0, perMinute: perMinute ?? 0, networks: addresses?.length ?? 0 }
   return { type: 'key.limited', accountId, keyId: id, ...counts }

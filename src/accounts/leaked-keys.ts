@@ -6,17 +6,17 @@ import type { ControlPlane } from './control-plane.ts'
 import { revokeKey } from './keys.ts'
 import { AccountsError } from './refusals.ts'
 
-/** A key of ours that was found and is revoked now. */
+/** A key of this service that was found leaked and is now revoked. */
 export interface LeakedKey {
   readonly keyId: string
   readonly keyName: string
   /** `sk_svc_Ab12…9fQk` */
   readonly keyHint: string
-  /** Somebody else's text: an https URL, to be shown and never fetched. */
+  /** Untrusted text: an https URL to display, never to fetch. */
   readonly foundAt: string | undefined
 }
 
-/** What the owner of revoked keys is told: which ones, and where each was found, if anybody said. */
+/** What the owner of revoked keys is notified of: the keys, and where each was found, if reported. */
 export interface LeakNotice {
   readonly accountId: string
   readonly keys: readonly LeakedKey[]
@@ -24,30 +24,30 @@ export interface LeakNotice {
 
 export interface LeakedKeysNeeds {
   readonly plane: ControlPlane
-  /** Under which keys may still be kept: the current one first. */
+  /** The peppers that key digests may use, the current one first. */
   readonly peppers: readonly Secret[]
-  /** Tells one owner, within a time of its own. A throw leaves the keys revoked. */
+  /** Notifies one owner, with its own time limit. If it throws, the keys stay revoked. */
   readonly notify: (notice: LeakNotice) => Promise<void>
 }
 
-/** What was done about one key that was found. `text` tells which of the given texts it stood in. */
+/** The outcome for one leaked key. `text` is the index of the text that contained it. */
 export interface LeakOutcome {
   readonly text: number
   readonly state: 'revoked' | 'revoked_before' | 'unknown'
-  /** Undefined for an unknown one. */
+  /** Undefined for an unknown key. */
   readonly keyId: string | undefined
 }
 
-/** A text that may hold keys, and where it was found. */
+/** A text that may contain keys, and where it was found. */
 export interface FoundText {
   readonly text: string
   readonly foundAt?: string | undefined
 }
 
 /**
- * Revokes every key of ours that stands in these texts, each in a transaction of its own with its event, and then tells
- * each owner once. Who has a key may end it, so nothing else is asked. A key in several texts has the same outcome in
- * each; of texts without a key of ours there is none.
+ * Revokes every key of this service found in these texts, each in its own transaction with its audit event, and then
+ * notifies each owner once. Possession of a key is enough to revoke it, so no other proof is required. A key in several
+ * texts has the same outcome in each; texts without one have no outcome.
  */
 export async function revokeLeakedKeys(
   needs: LeakedKeysNeeds,
@@ -65,7 +65,7 @@ export async function revokeLeakedKeys(
       }
     }
   } finally {
-    // Where the store fails half-way, the owners of what is revoked by then are told all the same.
+    // If the store fails midway, still notify the owners of the keys revoked so far.
     await Promise.allSettled(Array.from(leaked, ([accountId, keys]) => needs.notify({ accountId, keys })))
   }
   return outcomes

@@ -5,20 +5,23 @@ import type { ManagedReadiness } from '../domain/managed-access.ts'
 import { checkReadiness, type ReadinessNeeds } from './managed-readiness.ts'
 import type { AuditStore } from './ports.ts'
 
-/** Between two rounds of checks (contract 23.4). */
+/** Pause between two rounds of checks (contract 23.4). */
 const everyMs = 400
-/** Without a round that held and began this recently the gate is shut: a check that hangs is one that fails. */
+/** The gate is closed unless a successful round started this recently: a check that hangs counts as failed. */
 const trustMs = 900
-/** After a check has failed they must all hold for this long before the gate opens again, so that it does not flap (contract 23.4). */
+/**
+ * After a failed check, all checks must pass for this long before the gate opens again, so that it does not flap
+ * (contract 23.4).
+ */
 const calmMs = 10_000
 
 export interface GateNeeds extends ReadinessNeeds {
   readonly store: ReadinessNeeds['store'] & Pick<AuditStore, 'appendAudit' | 'readAudit'>
-  /** Told why it opened or shut, and of an event about that which could not be appended. */
+  /** Called when the gate opens or closes, and when the audit event about that cannot be appended. */
   readonly onEvent: (event: GateEvent) => void
 }
 
-/** What happened at the gate: for the log. */
+/** A gate event for the service log. */
 export type GateEvent =
   | { readonly what: 'opened' | 'shut'; readonly reason: GateReason }
   | { readonly what: 'unrecorded'; readonly reason: string }
@@ -27,8 +30,8 @@ const nobody: ReadonlySet<string> = new Set()
 
 /**
  * The live gate of managed access (contract 23.3): open for a provider only while the operator's switch is on and all
- * three checks hold, made more than twice a second; shut within a second of any that fails. While the switch is off it
- * only looks at the switch.
+ * three checks pass. The checks run more than twice a second, and the gate closes within a second of a failure. While
+ * the switch is off, only the switch is read.
  */
 export class ManagedAccessGate {
   readonly #needs: GateNeeds
@@ -45,19 +48,22 @@ export class ManagedAccessGate {
     this.#needs = needs
   }
 
-  /** Whether managed backends of a provider may serve now; asked where backends are chosen. */
+  /** Whether managed backends of a provider may serve now; called when backends are chosen. */
   isOn(provider: string): boolean {
     return this.#open.has(provider)
   }
 
-  /** Makes the first round and goes on with the others; resolves after the first. `onChange` hears of each opening and shutting at once. */
+  /**
+   * Runs the first round, then resolves and continues in the background. `onChange` is called on every opening and
+   * closing.
+   */
   start(onChange: () => void): Promise<void> {
     this.#onChange = onChange
     this.#round = this.#check()
     return this.#round
   }
 
-  /** Shuts it and ends the checks; resolves when none is under way. */
+  /** Closes the gate and stops the checks; resolves when none is running. */
   async close(): Promise<void> {
     this.#isEnded = true
     this.#next?.cancel()
@@ -73,7 +79,7 @@ export class ManagedAccessGate {
     try {
       await this.#judge(await checkReadiness(this.#needs, 'while_on'), beganMs)
     } catch {
-      // Whatever it is: who cannot read the switch must not take it for on.
+      // Whatever the error is: an unreadable switch must not count as on.
       this.#shut('store_silent', true)
     }
     if (!this.#isEnded) this.#next = clock.after(everyMs, () => void (this.#round = this.#check()))
@@ -90,7 +96,9 @@ export class ManagedAccessGate {
     this.#onChange()
   }
 
-  /** Calm for long enough, and the opening is in the log: what cannot be recorded is not done. */
+  /**
+   * Whether checks have passed for long enough and the opening is in the audit log: it opens only if that is recorded.
+   */
   async #mayOpen(): Promise<boolean> {
     const { store, clock, onEvent } = this.#needs
     if (this.#isEnded || clock.monotonicMs() - this.#failedAtMs < calmMs) return false
@@ -123,7 +131,7 @@ export class ManagedAccessGate {
     this.#open = nobody
     this.#onChange()
     onEvent({ what: 'shut', reason })
-    // Where the log itself has failed there is only the line of the service's log.
+    // If the audit log itself failed, only the service log records the closing.
     this.#recording = store.appendAudit(this.#record({ type: 'managed.closed', reason })).then(
       () => {},
       (error: unknown) => onEvent({ what: 'unrecorded', reason: failureName(error) }),

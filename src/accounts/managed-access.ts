@@ -4,20 +4,23 @@ import { type ControlPlane, operatorOf, recordOf } from './control-plane.ts'
 import type { AccountStore, ManagedAccessStore } from './ports.ts'
 import { AccountsError } from './refusals.ts'
 
-/** Requests that one account may ever make: it cannot fill the queue of those who review them (contract 23.5). */
+/** Most requests an account may ever file: it cannot flood the review queue (contract 23.5). */
 export const maxRequestsPerAccount = 20
-/** The most requests that one listing shows. */
+/** Most requests in one listing. */
 export const maxListedRequests = 1000
 
 const noteShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$/
 const providerShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
-/** How credentials of many vendors begin: a note named so is more likely one of them. */
+/** Prefixes of many vendors' credentials: a note id that starts with one is probably a credential. */
 const credentialStart = /^(sk|pk|rk|ghp|gho|xox[a-z]|eyJ|AIza|AKIA)/
 
-/** The control plane where managed access is decided. */
+/** What decisions about managed access need. */
 export type ManagedPlane = ControlPlane<ManagedAccessStore>
 
-/** Moves the operator's switch. It alone opens nothing: the three checks must hold too (contract 23.3). @throws AccountsError `operator_only`, `managed_stands_so` */
+/**
+ * Turns the operator's switch on or off. The switch alone does not open the gate: the three checks must pass too
+ * (contract 23.3). @throws AccountsError `operator_only`, `managed_stands_so`
+ */
 export async function switchManagedAccess(plane: ManagedPlane, on: boolean): Promise<void> {
   operatorOf(plane.actor)
   const record = recordOf(plane, { type: on ? 'managed.switched_on' : 'managed.switched_off' })
@@ -25,7 +28,7 @@ export async function switchManagedAccess(plane: ManagedPlane, on: boolean): Pro
 }
 
 /**
- * Records that a provider allows its service to be resold; `noteId` names where the operator keeps the agreement.
+ * Records that a provider allows reselling its service; `noteId` identifies the operator's copy of the agreement.
  * @throws AccountsError `operator_only`, `note_invalid`, `provider_invalid`, `resale_recorded_before`
  */
 export async function recordResale(plane: ManagedPlane, provider: string, noteId: string): Promise<void> {
@@ -37,7 +40,10 @@ export async function recordResale(plane: ManagedPlane, provider: string, noteId
   if (!(await plane.store.recordResale(control, record))) throw new AccountsError('resale_recorded_before')
 }
 
-/** Takes a provider's resale controls back: its managed backends serve nobody a second later. @throws AccountsError `operator_only`, `provider_invalid`, `resale_unknown` */
+/**
+ * Revokes a provider's resale controls: its managed backends stop serving within a second. @throws AccountsError
+ * `operator_only`, `provider_invalid`, `resale_unknown`
+ */
 export async function revokeResale(plane: ManagedPlane, provider: string): Promise<void> {
   operatorOf(plane.actor)
   if (!providerShape.test(provider)) throw new AccountsError('provider_invalid')
@@ -45,7 +51,10 @@ export async function revokeResale(plane: ManagedPlane, provider: string): Promi
   if (!(await plane.store.revokeResale(provider, record.atMs, record))) throw new AccountsError('resale_unknown')
 }
 
-/** Files an account's request, which is only ever reviewed by a person (contract 23.5). @throws AccountsError `account_unknown`, `managed_request_open` */
+/**
+ * Files an account's request; only a person reviews it (contract 23.5). @throws AccountsError `account_unknown`,
+ * `managed_request_open`
+ */
 export async function requestManagedAccess(
   plane: ControlPlane<ManagedAccessStore & Pick<AccountStore, 'findAccount'>>,
   accountId: string,
@@ -59,7 +68,10 @@ export async function requestManagedAccess(
   return { ...request, state: 'requested', decidedAtMs: null }
 }
 
-/** Ends an account's own request, approved or not. @throws AccountsError `managed_request_unknown` (also for another account's), `managed_request_decided` */
+/**
+ * Withdraws an account's own request, approved or not. @throws AccountsError `managed_request_unknown` (also for
+ * another account's), `managed_request_decided`
+ */
 export async function withdrawManagedRequest(
   plane: ManagedPlane,
   accountId: string,

@@ -3,22 +3,22 @@ import type { Clock } from '../domain/clock.ts'
 import type { ManagedReadiness } from '../domain/managed-access.ts'
 import type { AuditStore, ManagedAccessStore } from './ports.ts'
 
-/** A proof that takes longer is none. */
+/** A check that takes longer counts as failed. */
 const proofMs = 500
-/** The checks write to the disk: however many look at a page, they are made once in this time. */
+/** The checks write to disk, so their result is reused for this long. */
 const recentMs = 5_000
 
-/** What the live checks of contract 23.3 are made with. */
+/** What the live checks of contract 23.3 need. */
 export interface ReadinessNeeds {
   readonly store: Pick<ManagedAccessStore, 'managedAccess'> & Pick<AuditStore, 'proveAudit'>
-  /** Rejects where a write to the quotas is not found again behind a fresh connection. */
+  /** Rejects if a write to the quotas cannot be read back over a new connection. */
   readonly proveQuotas: () => Promise<void>
   readonly clock: Clock
 }
 
 /**
- * Makes the three checks now, each by doing what it asks. `while_on` proves nothing, and so says nothing is proven, while
- * the switch is off. Rejects where the store does not answer.
+ * Runs the three checks, each by performing the operation it checks. With `while_on` and the switch off it runs none
+ * and reports none as passed. Rejects if the store does not answer.
  */
 export async function checkReadiness(needs: ReadinessNeeds, when: 'always' | 'while_on'): Promise<ManagedReadiness> {
   const { store, proveQuotas, clock } = needs
@@ -31,7 +31,7 @@ export async function checkReadiness(needs: ReadinessNeeds, when: 'always' | 'wh
   return { switchedOn, providers, durableQuotas, durableAudit }
 }
 
-/** The switch and the three checks as they stood a few seconds ago at most. */
+/** The switch and the three checks, at most a few seconds old. */
 export function recentReadiness(needs: ReadinessNeeds): () => Promise<ManagedReadiness> {
   let last: { readonly found: Promise<ManagedReadiness>; readonly atMs: number } | undefined
   return () => {

@@ -7,22 +7,22 @@ import { recordOf, type ControlPlane } from './control-plane.ts'
 import type { OperatorStore } from './operator-ports.ts'
 
 const minuteMs = 60_000
-/** A session of the console ends when it was not used for so long (contract 24.4). */
+/** Idle timeout of a console session (contract 24.4). */
 const operatorIdleMs = 30 * minuteMs
-/** And so long after signing in, however much it is used (contract 24.4). */
+/** Maximum lifetime of a console session, even in constant use (contract 24.4). */
 export const operatorLifeMs = 12 * 60 * minuteMs
-/** How long a proof of who sits there is enough for what does harm in the wrong hands (contract 24.5). */
+/** How long a confirmation of identity suffices for dangerous actions (contract 24.5). */
 const confirmedForMs = 10 * minuteMs
-/** Its last use is written down this often at most. */
+/** How often a session's last use is stored at most. */
 const touchEveryMs = minuteMs
-/** Sessions of one operator; one more ends the one that was used longest ago (contract 24.4). */
+/** Sessions per operator; a new one ends the least recently used (contract 24.4). */
 const maxSessionsPerOperator = 20
 const tokenShape = /^[A-Za-z0-9_-]{43}$/
 
-/** What the console's sessions work with; the operator whose session it is acts. */
+/** What console sessions need; the operator of the session is the actor. */
 export type OperatorIdentity = Omit<ControlPlane<OperatorStore>, 'actor'>
 
-/** Opens a session, with a new token each time; undefined where the operator was removed meanwhile. */
+/** Creates a session with a new token; undefined if the operator was removed meanwhile. */
 export async function openOperatorSession(
   plane: OperatorIdentity,
   operatorId: string,
@@ -49,7 +49,7 @@ export async function openOperatorSession(
   return isAdded ? { token, session } : undefined
 }
 
-/** The session of a token and its operator; undefined where it is none, has ended, or its operator was removed. */
+/** The session and operator of a token; undefined if it is unknown, has ended, or its operator was removed. */
 export async function findOperatorSession(
   plane: OperatorIdentity,
   token: string,
@@ -69,12 +69,12 @@ export async function findOperatorSession(
   return { session, operator }
 }
 
-/** Whether it was proven lately enough who sits there. */
+/** Whether the operator confirmed their identity recently enough. */
 export function isConfirmed({ confirmedAtMs }: OperatorSession, nowMs: number): boolean {
   return nowMs < confirmedAtMs + confirmedForMs
 }
 
-/** Writes down that it was just proven who sits there; false where the session ended meanwhile. */
+/** Records a confirmation of identity; false if the session ended meanwhile. */
 export function confirmOperatorSession(plane: OperatorIdentity, session: OperatorSession): Promise<boolean> {
   const { id, operatorId } = session
   const record = recordOf(
@@ -84,12 +84,11 @@ export function confirmOperatorSession(plane: OperatorIdentity, session: Operato
   return plane.store.confirmOperatorSession(id, record.atMs, record)
 }
 
-/** Ends a session. */
 export function endOperatorSession(plane: OperatorIdentity, { id }: OperatorSession): Promise<void> {
   return plane.store.removeOperatorSession(id)
 }
 
-/** Another word than for accounts' sessions: neither token is ever found among the others. */
+/** A different purpose than for account sessions: neither kind of token can be used as the other. */
 function sessionDigest(plane: OperatorIdentity, token: string): string {
   return tokenDigest('operator session', token, plane.pepper)
 }

@@ -5,15 +5,15 @@ import { recordOf, type ControlPlane } from './control-plane.ts'
 import type { OperatorChange, OperatorStore } from './operator-ports.ts'
 import { AccountsError } from './refusals.ts'
 
-/** Operators at once. */
+/** Most active operators. */
 const maxOperators = 200
-/** Operators that are listed, the removed ones included. */
+/** Most operators in one listing, removed ones included. */
 export const maxListedOperators = 500
 
-/** What changes of who operates the service work with. */
+/** What changes to operators need. */
 export type OperatorsPlane = ControlPlane<OperatorStore>
 
-/** Makes an operator. @throws AccountsError `email_invalid`, `operator_exists`, `operator_limit` */
+/** Creates an operator. @throws AccountsError `email_invalid`, `operator_exists`, `operator_limit` */
 export async function createOperator(plane: OperatorsPlane, address: string, role: OperatorRole): Promise<Operator> {
   const email = readEmailAddress(address)
   if (email === undefined) throw new AccountsError('email_invalid')
@@ -35,21 +35,27 @@ export async function findOperator(plane: Pick<OperatorsPlane, 'store'>, idOrEma
   return found
 }
 
-/** Gives an operator another role, at once. @throws AccountsError `operator_unknown`, `operator_same_role`, `operator_last_admin`, `operator_self` */
+/**
+ * Changes an operator's role, effective immediately. @throws AccountsError `operator_unknown`, `operator_same_role`,
+ * `operator_last_admin`, `operator_self`
+ */
 export async function changeOperatorRole(plane: OperatorsPlane, id: string, role: OperatorRole): Promise<void> {
   refuseSelf(plane, id)
   const record = recordOf(plane, { type: 'operator.role_changed', operatorId: id, role })
   assertDone(await plane.store.setOperatorRole(id, role, record))
 }
 
-/** Ends an operator and every session of it. @throws AccountsError `operator_unknown`, `operator_last_admin`, `operator_self` */
+/**
+ * Removes an operator and ends all their sessions. @throws AccountsError `operator_unknown`, `operator_last_admin`,
+ * `operator_self`
+ */
 export async function removeOperator(plane: OperatorsPlane, id: string): Promise<void> {
   refuseSelf(plane, id)
   const record = recordOf(plane, { type: 'operator.removed', operatorId: id })
   assertDone(await plane.store.removeOperator(id, record.atMs, record))
 }
 
-/** Nobody ends or demotes themselves by mistake: another operator does it, or the command line. */
+/** Prevents operators from removing or demoting themselves by mistake: another operator or the command line does it. */
 function refuseSelf({ actor }: OperatorsPlane, id: string): void {
   if (actor.kind === 'operator' && actor.operatorId === id) throw new AccountsError('operator_self')
 }

@@ -5,48 +5,59 @@ import { readKnownBrowser } from './known-browser.ts'
 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
-/** How long a code and its link work. The short windows below are as long: who is refused has an email that still works (contract 19.2). */
+/**
+ * How long a code and its link work. The short windows below are as long: a caller who hits a limit still has an email
+ * that works (contract 19.2).
+ */
 export const proofLifeMs = 10 * minuteMs
 
 interface Limit {
-  /** `asker`: one asker's emails to one address; `address`: all emails to it; `network`: all that one network asks for. */
+  /**
+   * What is counted. `asker`: one requester's emails to one address; `address`: all emails to it; `network`: all emails
+   * requested from one network.
+   */
   readonly of: 'asker' | 'address' | 'network'
   readonly windowMs: number
   readonly most: number
 }
 
-/** For anybody. They are counted in the store, so that all nodes share them, and for unknown addresses just the same (contract 19.4). */
+/**
+ * Limits for everyone. They are counted in the store, so that all nodes share them, and count unknown addresses the
+ * same way (contract 19.4).
+ */
 const strangerLimits: readonly Limit[] = [
   { of: 'asker', windowMs: proofLifeMs, most: 3 },
   { of: 'address', windowMs: proofLifeMs, most: 5 },
   { of: 'network', windowMs: proofLifeMs, most: 20 },
 ]
 /**
- * Emails with a code that an address gets in a day, which bounds what guessing can do. Beyond it an email has a link
- * alone, and comes only after the last one stopped working.
+ * Emails with a code per address and day, which bounds guessing. Beyond it an email carries only a link, and is sent
+ * only after the previous one expired.
  */
 const mostPerDay: Limit = { of: 'address', windowMs: dayMs, most: 20 }
 const beyondPerDay: Limit = { of: 'address', windowMs: proofLifeMs, most: 1 }
-/** For a browser in which the address was proven before: what others ask for does not count (contract 19.5). */
+/**
+ * Limits for a browser in which the address was verified before: other people's requests do not count (contract 19.5).
+ */
 const knownLimits: readonly Limit[] = [
   { of: 'asker', windowMs: proofLifeMs, most: 5 },
   { of: 'asker', windowMs: dayMs, most: 20 },
 ]
-/** For an operator's session, which may have to confirm a few times an hour. */
+/** Limits for an operator's session, which may need several confirmations an hour. */
 const confirmLimits: readonly Limit[] = [
   { of: 'asker', windowMs: 15 * minuteMs, most: 8 },
   { of: 'asker', windowMs: dayMs, most: 80 },
 ]
 
-/** Who asks for an email. */
+/** The requester of an email. */
 export interface Asker {
-  /** A name of the network; only a digest of it is kept. */
+  /** Identifies the network; only a digest of it is stored. */
   readonly network: string
-  /** What the browser kept from the last time that an address was proven in it (see known-browser.ts). */
+  /** The cookie that the browser stored when an address was last verified in it (see known-browser.ts). */
   readonly knownBrowser?: string | undefined
 }
 
-/** An email that is asked for, and by whom: `asker` is a digest. */
+/** A requested email; `asker` is a digest of its requester. */
 export interface AskedProof {
   readonly purpose: ProofPurpose
   readonly address: string
@@ -54,18 +65,21 @@ export interface AskedProof {
   readonly limits: readonly Limit[]
 }
 
-/** A limit that is reached, and when the next email may be asked for. */
+/** The limit that was reached, and when the next email may be requested. */
 export interface TooMany {
   readonly tooMany: 'address' | 'network'
   readonly retryAtMs: number
 }
 
-/** Whether an email of that purpose has a link. It would be followed in any browser: some codes are for the one that asked. */
+/**
+ * Whether emails of that purpose carry a link. A link works in any browser, but some codes are only for the browser
+ * that requested them.
+ */
 export function hasLink(purpose: ProofPurpose): boolean {
   return purpose !== 'add_email' && purpose !== 'operator_confirm'
 }
 
-/** Which limits hold for an email that is asked for. `sessionId` is the operator's who confirms. */
+/** The limits that apply to a requested email. `sessionId` is the session of the operator who confirms. */
 export function askedProof(
   { pepper }: Pick<IdentityPlane, 'pepper'>,
   purpose: ProofPurpose,
@@ -82,9 +96,9 @@ export function askedProof(
 }
 
 /**
- * The first limit that one more email would exceed; with `proof`, which is kept already, the first that it exceeds. Of
- * several that are kept at once those that come first are within the limit, on every node. `link_only`: the email may be
- * sent, without a code.
+ * The first limit that one more email would exceed; with `proof`, which is already stored, the first that it exceeds.
+ * Of several stored concurrently the earliest stay within the limit, on every node. `link_only`: the email may be sent
+ * without a code.
  */
 export async function findExceeded(
   { store, clock }: Pick<IdentityPlane, 'store' | 'clock'>,

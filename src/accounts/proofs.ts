@@ -9,27 +9,27 @@ import type { SendMail } from './ports.ts'
 import { askedProof, findExceeded, hasLink, proofLifeMs, type Asker, type TooMany } from './proof-limits.ts'
 
 const minuteMs = 60_000
-/** How long a link can be used that is printed where the service runs (contract 19.1). */
+/** How long a link printed on the server works (contract 19.1). */
 const printedLinkLifeMs = 15 * minuteMs
-/** Wrong codes that a proof bears (contract 19.2). */
+/** Wrong codes allowed per proof (contract 19.2). */
 export const maxTries = 5
-/** Ended proofs are kept so long, because they are what is counted. */
+/** How long expired proofs are stored, because the limits count them. */
 const keptMs = 24 * 60 * minuteMs
 const codeShape = /^\d{6}$/
 const tokenShape = /^[A-Za-z0-9_-]{43}$/
 
-/** What signing in by email works with besides. */
+/** What signing in by email needs. */
 export interface MailPlane extends IdentityPlane {
   readonly sendMail: SendMail
-  /** Where people reach the app; letters link there. */
+  /** The public URL of the app, for links in emails. */
   readonly appUrl: string
 }
 
 export type StartedProof = { readonly proof: SignInProof } | TooMany
 
 /**
- * Sends a code to an address, and unless an email is to be added a link. The same is done and said for every address,
- * whether or not an account has it; `retryAtMs` where too many were asked for. @throws MailError
+ * Sends a code to an address, with a link unless the purpose forbids one. It does the same for every address, whether
+ * or not an account has it; returns `retryAtMs` if too many were requested. @throws MailError
  */
 export function startProof(
   plane: MailPlane,
@@ -40,7 +40,7 @@ export function startProof(
   return sendProof(plane, { purpose, address, accountId: accountId ?? null }, asker)
 }
 
-/** Sends an operator who is signed in a code that this one session is confirmed with. @throws MailError */
+/** Sends a signed-in operator a code that confirms this one session. @throws MailError */
 export function startConfirming(
   plane: MailPlane,
   { operator, sessionId }: { readonly operator: Operator; readonly sessionId: string },
@@ -69,7 +69,7 @@ async function sendProof(
   return { proof }
 }
 
-/** A link that signs in to an account once, for whoever runs the service to pass on. */
+/** Creates a one-time sign-in link for an account, for the service's operator to pass on. */
 export async function createSignInLink(plane: ProofPlane, accountId: string, appUrl: string): Promise<Secret> {
   const lifeMs = printedLinkLifeMs
   const { token } = await addProof(plane, { purpose: 'sign_in', address: null, accountId, code: undefined, lifeMs })
@@ -89,20 +89,20 @@ export async function createOperatorLink(plane: ProofPlane, operatorId: string, 
   return linkFor(appUrl, 'operator', token)
 }
 
-/** A token by which a page goes on with an address that was proven already. */
+/** A token with which a page continues for an address that was already verified. */
 export async function continueProof(plane: ProofPlane, address: string): Promise<Secret> {
   const lifeMs = proofLifeMs
   const of = { purpose: 'set_up', address, accountId: null, code: undefined, lifeMs } as const
   return (await addProof(plane, of)).token
 }
 
-/** The proof of that id and realm, whatever became of it. */
+/** The proof with that id in that realm, in any state. */
 export async function findProof(plane: IdentityPlane, realm: Realm, proofId: string): Promise<SignInProof | undefined> {
   const proof = await plane.store.findProof(proofId)
   return proof === undefined || realmOf(proof.purpose) !== realm ? undefined : proof
 }
 
-/** Tries the code of a proof; a right one uses it up. `over`: there is no such proof, it ended or was tried too often. */
+/** Tries the code of a proof; a correct one consumes it. `over`: no such proof, expired, or tried too often. */
 export async function tryCode(
   plane: IdentityPlane,
   realm: Realm,
@@ -118,19 +118,19 @@ export async function tryCode(
   return (await plane.store.findProof(proofId)) ?? 'over'
 }
 
-/** The proof of a link while it can be used, for showing where it leads; looking uses nothing up. */
+/** The usable proof of a link, to show where it leads; reading does not consume it. */
 export async function findLink(plane: IdentityPlane, realm: Realm, token: string): Promise<SignInProof | undefined> {
   if (!tokenShape.test(token)) return undefined
   const proof = await plane.store.findProofByLink(linkDigest(plane, realm, token))
   return proof === undefined || plane.clock.nowMs() >= proof.expiresAtMs ? undefined : proof
 }
 
-/** Uses a link up; undefined where it was used, has ended or is none. */
+/** Consumes a link; undefined if it is unknown, used, or expired. */
 export async function takeLink(plane: IdentityPlane, realm: Realm, token: string): Promise<SignInProof | undefined> {
   return tokenShape.test(token) ? plane.store.useLink(linkDigest(plane, realm, token), plane.clock.nowMs()) : undefined
 }
 
-/** What making a proof needs. */
+/** What creating a proof needs. */
 export interface ProofPlane extends Omit<IdentityPlane, 'store'> {
   readonly store: Pick<IdentityPlane['store'], 'addProof'>
 }
@@ -156,12 +156,12 @@ async function addProof(plane: ProofPlane, draft: ProofDraft): Promise<{ proof: 
   return { proof, token }
 }
 
-/** Bound to its proof: the same six digits are another's wrong code. */
+/** Bound to its proof: the same six digits are wrong for another proof. */
 function codeDigest(plane: ProofPlane, proofId: string, code: string): string {
   return tokenDigest(`code ${proofId}`, code, plane.pepper)
 }
 
-/** Of its realm: among the other's it is not found. */
+/** Bound to its realm: a link of one realm is unknown in the other. */
 function linkDigest(plane: ProofPlane, realm: Realm, token: string): string {
   return tokenDigest(realm === 'operator' ? 'operator link' : 'link', token, plane.pepper)
 }

@@ -4,31 +4,31 @@ import { errorCatalog } from '../domain/errors.ts'
 import type { ServiceEvent } from '../domain/events.ts'
 
 const slotMs = 60_000
-/** The error rate is of so many minutes, the one that runs included. */
+/** Minutes covered by the error rate, including the current one. */
 const slots = 5
-/** A failure of a part counts as recent for so long. */
+/** How long a component's failure counts as recent. */
 const recentMs = 10 * 60_000
-/** Backends that are down and remembered. */
+/** Most backends remembered as down. */
 const maxDown = 10_000
 
-/** Events that say that a part of the service fails. */
+/** Events that report a failing component. */
 const failing = ['ledger_failing', 'store_failing', 'audit_failing', 'mail_failing', 'billing_failing'] as const
 type FailingPart = (typeof failing)[number]
 
-/** A part of the service that failed within the last ten minutes. */
+/** A component that failed within the last ten minutes. */
 export interface RecentFailure {
   readonly part: FailingPart
   readonly atMs: number
   readonly reason: string
 }
 
-/** Requests of the last five minutes: those that were answered, and those that failed through no fault of their callers. */
+/** Requests of the last five minutes: answered ones, and those that failed through no fault of their callers. */
 interface RecentRequests {
   readonly answered: number
   readonly failed: number
 }
 
-/** What went wrong in this process within the last minutes, from the events that are logged. In memory, and bounded. */
+/** Recent failures in this process, derived from logged events. In memory, and bounded. */
 export class RecentTroubles {
   readonly #clock: Clock
   readonly #slots: { readonly number: number; answered: number; failed: number }[] = []
@@ -39,7 +39,7 @@ export class RecentTroubles {
     this.#clock = clock
   }
 
-  /** Takes note of what is logged. */
+  /** Records a logged event. */
   note(event: ServiceEvent): void {
     if (event.event === 'request') return this.#noteRequest(event.outcome)
     if (event.event === 'backend_down') this.#down.set(`${event.backend} ${event.contentKind}`, event.backend)
@@ -62,7 +62,7 @@ export class RecentTroubles {
     return { answered, failed }
   }
 
-  /** Parts that failed lately, the latest first. */
+  /** Recently failed components, the latest first. */
   failures(): readonly RecentFailure[] {
     const sinceMs = this.#clock.monotonicMs() - recentMs
     return [...this.#failures.values()]
@@ -71,7 +71,7 @@ export class RecentTroubles {
       .map(({ failure }) => failure)
   }
 
-  /** Backends whose circuit breakers opened and have not closed since. */
+  /** Backends with an open circuit breaker. */
   down(): readonly string[] {
     return [...new Set(this.#down.values())]
   }

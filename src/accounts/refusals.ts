@@ -1,6 +1,6 @@
 import { isOneLine } from '../domain/one-line.ts'
 
-/** Why the control plane refuses, for whoever asked to put into a sentence. */
+/** Error codes of the control plane, which the caller turns into a sentence. */
 export type AccountsRefusal =
   | 'name_invalid'
   | 'account_unknown'
@@ -49,7 +49,7 @@ export type AccountsRefusal =
   | 'ticket_unknown'
   | 'ticket_stands_so'
 
-/** An expected refusal of the control plane. It carries a code and never a secret. */
+/** An expected rejection by the control plane. It carries a code and never a secret. */
 export class AccountsError extends Error {
   override readonly name = 'AccountsError'
   readonly code: AccountsRefusal
@@ -60,13 +60,10 @@ export class AccountsError extends Error {
   }
 }
 
-/** The longest name of an account, a key or a plan. */
+/** Maximum length of the name of an account, a key, or a plan. */
 export const maxNameCharacters = 100
 
-/**
- * A name without spaces around it.
- * @throws AccountsError `name_invalid` where it is too long or not one line that can be seen
- */
+/** Trims a name. @throws AccountsError `name_invalid` if it is too long or not a single visible line */
 export function checkName(name: string): string {
   const trimmed = name.trim()
   if (trimmed.length > maxNameCharacters || !isOneLine(trimmed)) throw new AccountsError('name_invalid')

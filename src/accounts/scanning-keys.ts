@@ -1,23 +1,25 @@
 import type { Clock } from '../domain/clock.ts'
 import { checkScanningSignature, type ScanningKey, type SignedMessage } from '../domain/secret-scanning.ts'
 
-/** How long fetched keys are believed, and how soon they are fetched again for a key that they have not (contract 26.3). */
+/** How long fetched keys are cached, and how soon they may be fetched again for an unknown key (contract 26.3). */
 const keptMs = 3_600_000
 const refetchMs = 120_000
-/** After a fetch that failed no message makes another for so long, doubled with each further failure. */
+/** Pause after a failed fetch, during which messages do not trigger another; doubled with each further failure. */
 const firstPauseMs = 5_000
 const longestPauseMs = refetchMs
 
 export interface ScannerNeeds {
   /**
-   * Fetches the public keys anew (the scanner's own endpoint, read by `readScanningKeys`), within a time of its own. A
-   * throw means that they cannot be had just now; no keys at all mean the same.
+   * Fetches the public keys (the scanner's endpoint, read by `readScanningKeys`), with its own time limit. Throwing, or
+   * returning no keys, means that they are unavailable now.
    */
   readonly fetchKeys: () => Promise<readonly ScanningKey[]>
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
-/** The scanner's keys cannot be had, so nothing is known of a message: it is to be sent again after `retryAfterMs`. */
+/**
+ * The scanner's keys are unavailable, so a message cannot be verified: it should be sent again after `retryAfterMs`.
+ */
 export class ScanningKeysUnavailable extends Error {
   override readonly name = 'ScanningKeysUnavailable'
   readonly retryAfterMs: number
@@ -29,8 +31,8 @@ export class ScanningKeysUnavailable extends Error {
 }
 
 /**
- * Knows the scanner's public keys, and whether a message is the scanner's. Whatever is sent, keys are asked for at most
- * 36 times an hour, for the endpoint answers 60 times; and never for a message that is not signed at all.
+ * Caches the scanner's public keys and verifies its messages. However many messages arrive, it fetches keys at most 36
+ * times an hour (the endpoint allows 60), and never for an unsigned message.
  */
 export class Scanner {
   readonly #needs: ScannerNeeds
@@ -44,7 +46,7 @@ export class Scanner {
     this.#needs = needs
   }
 
-  /** Whether a message is the scanner's. @throws ScanningKeysUnavailable */
+  /** Whether a message comes from the scanner. @throws ScanningKeysUnavailable */
   async isAuthentic(message: SignedMessage): Promise<boolean> {
     if (message.keyId === undefined || message.signature === undefined) return false
     if (this.#ageMs() > keptMs) await this.#fetch()

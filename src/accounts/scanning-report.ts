@@ -4,7 +4,7 @@ import { readScanningMatches, scanningHeaders, tokenHash, type ScanningMatch } f
 import { revokeLeakedKeys, type LeakedKeysNeeds } from './leaked-keys.ts'
 import { ScanningKeysUnavailable, type Scanner } from './scanning-keys.ts'
 
-/** Handled at once. Whoever sends more is asked to wait. */
+/** Concurrent reports; a sender of more is asked to wait. */
 const maxUnderWay = 16
 const busyRetryMs = 5_000
 
@@ -15,8 +15,8 @@ export interface ScanningDesk {
 }
 
 /**
- * Whether a token that was reported is a key that we gave out, in GitHub's words and with its digest (SHA-256, hex) in
- * place of the token, so that no answer carries a key.
+ * Whether a reported token is a key that this service issued, in GitHub's terms, with its SHA-256 digest (hex) instead
+ * of the token, so that no answer contains a key.
  */
 interface TokenLabel {
   readonly token_hash: string
@@ -24,22 +24,22 @@ interface TokenLabel {
   readonly label: 'true_positive' | 'false_positive'
 }
 
-/** What a report is answered with. `outcome` says why and may be shown to its sender. */
+/** The answer to a report. `outcome` says why and may be shown to its sender. */
 type ReportAnswer =
   | { readonly status: 200; readonly labels: readonly TokenLabel[] }
   | { readonly status: 400 | 403; readonly outcome: 'unreadable' | 'refused' }
   | { readonly status: 503; readonly outcome: 'busy' | 'try again'; readonly retryAfterMs: number }
 
-/** Takes one report of the scanner: the body as it arrived, byte by byte. */
+/** Handles one report, given the exact body bytes. */
 export type TakeScanningReport = (
   body: Uint8Array,
   headers: { get(name: string): string | null },
 ) => Promise<ReportAnswer>
 
 /**
- * Takes the reports of GitHub's secret scanning (its partner programme). The signature over the raw body is checked
- * before anything of it is read; then every key of ours in it is revoked in the service's own name and its owner told.
- * The same report sent twice changes nothing the second time. Never throws.
+ * Handles reports of GitHub's secret scanning partner program. The signature over the raw body is verified before
+ * anything is parsed; then every key of this service in it is revoked, with the service as the actor, and its owner
+ * notified. A repeated report changes nothing. Never throws.
  */
 export function createReportTaker(desk: ScanningDesk): TakeScanningReport {
   let underWay = 0

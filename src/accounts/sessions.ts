@@ -6,19 +6,19 @@ import { mintToken, tokenDigest } from '../domain/tokens.ts'
 import type { IdentityPlane } from './identity.ts'
 
 const dayMs = 86_400_000
-/** A session ends when it was not used for so long (contract 19.6). */
+/** Idle timeout of a session (contract 19.6). */
 export const sessionIdleMs = 7 * dayMs
-/** And so long after signing in, however much it is used (contract 19.6). */
+/** Maximum lifetime of a session, even in constant use (contract 19.6). */
 export const sessionLifeMs = 30 * dayMs
-/** Its last use is written down this often at most, so that reading pages does not write. */
+/** How often a session's last use is stored at most, so that reading pages does not write each time. */
 const touchEveryMs = 5 * 60_000
-/** An account's sessions; one more ends the one that was used longest ago (contract 19.6). */
+/** Sessions per account; a new one ends the least recently used (contract 19.6). */
 const maxSessionsPerAccount = 50
-/** What cannot be undone is only done by somebody who signed in so lately (contract 19.10). */
+/** Irreversible actions require a sign-in this recent (contract 19.10). */
 export const freshSessionMs = 15 * 60_000
 const tokenShape = /^[A-Za-z0-9_-]{43}$/
 
-/** Opens a session: a new token each time, so that nobody can plant one before (contract 19.6). */
+/** Creates a session, always with a new token, so that nobody can plant one (contract 19.6). */
 export async function openSession(
   plane: IdentityPlane,
   accountId: string,
@@ -39,7 +39,7 @@ export async function openSession(
   return { token, session }
 }
 
-/** The session of a token and its account; undefined where it is none, or has ended. */
+/** The session and account of a token; undefined if it is unknown or has ended. */
 export async function findSession(
   plane: IdentityPlane,
   token: string,
@@ -59,7 +59,7 @@ export async function findSession(
   return { session, account }
 }
 
-/** The sessions of an account that are still open, the one used last first. */
+/** An account's open sessions, the most recently used first. */
 export async function listSessions(plane: IdentityPlane, accountId: string): Promise<readonly Session[]> {
   const nowMs = plane.clock.nowMs()
   const sessions = await plane.store.listSessions(accountId)
@@ -76,7 +76,7 @@ export function endEverySession(plane: IdentityPlane, accountId: string): Promis
   return plane.store.removeSessions(accountId)
 }
 
-/** Whether somebody signed in just now: a browser that was left open is not enough for what cannot be undone. */
+/** Whether the user signed in recently: a browser left open is not enough for irreversible actions. */
 export function isFreshSession({ createdAtMs }: Session, nowMs: number): boolean {
   return nowMs < createdAtMs + freshSessionMs
 }

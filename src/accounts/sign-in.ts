@@ -9,10 +9,10 @@ import type { IdentityStore } from './ports.ts'
 export const maxEmailsPerAccount = 5
 /** Passkeys of one account (contract 19.7). */
 export const maxPasskeysPerAccount = 10
-/** The end of an account's id that stands in the name that it begins with. */
+/** How many final characters of an account's id become part of its default name. */
 const nameCharacters = 6
 
-/** The account that a proof leads to; undefined where nobody has the address that it proved. */
+/** The account a proof belongs to; undefined if no account has the verified address. */
 export async function findProvenAccount(plane: IdentityPlane, proof: SignInProof): Promise<Account | undefined> {
   if (proof.accountId !== null) return plane.store.findAccount(proof.accountId)
   if (proof.address === null) return undefined
@@ -21,8 +21,8 @@ export async function findProvenAccount(plane: IdentityPlane, proof: SignInProof
 }
 
 /**
- * The account of an address that was just proven; made where nobody has it. Of two that come at once one makes it, and
- * both are let in to the same one.
+ * The account of a verified address, created if none has it. Of two concurrent calls one creates it, and both return
+ * the same account.
  */
 export async function setUpAccount(
   plane: IdentityPlane,
@@ -31,10 +31,10 @@ export async function setUpAccount(
 ): Promise<{ readonly account: Account; readonly isNew: boolean }> {
   const nowMs = Math.floor(plane.clock.nowMs())
   const id = idMinter('acc_', () => nowMs, plane.random)()
-  // No part of the address: names are shown to operators and written down.
+  // Not derived from the address: names are shown to operators and logged.
   const name = `account ${id.slice(-nameCharacters)}`
   const account: Account = { id, name, planId, suspended: false, createdAtMs: nowMs }
-  // Nobody is signed in yet: the service itself makes it for whoever proved the address.
+  // Nobody is signed in yet: the service itself creates it for the owner of the address.
   const record = recordOf({ ...plane, actor: { kind: 'system' } }, { type: 'account.created', accountId: id, planId })
   if (await plane.store.addAccountWithEmail(account, address, record)) return { account, isNew: true }
   const email = await plane.store.findEmail(address)
@@ -43,22 +43,22 @@ export async function setUpAccount(
   return { account: existing, isNew: false }
 }
 
-/** What changes of who may sign in work with. */
+/** What changes to sign-in methods need. */
 type SignInPlane = ControlPlane<IdentityStore>
 
-/** Adds an address that was just proven to the account that asked; false where another has it, or there are too many. */
+/** Adds a verified address to the account that requested it; false if another account has it, or there are too many. */
 export function addProvenEmail(plane: SignInPlane, accountId: string, address: string): Promise<boolean> {
   const record = recordOf(plane, { type: 'email.added', accountId })
   const email: AccountEmail = { address, accountId, createdAtMs: record.atMs }
   return plane.store.addEmail(email, maxEmailsPerAccount, record)
 }
 
-/** Takes an address from an account; false where it has no such one. */
+/** Removes an address from an account; false if the account does not have it. */
 export function removeEmail(plane: SignInPlane, accountId: string, address: string): Promise<boolean> {
   return plane.store.removeEmail(accountId, address, recordOf(plane, { type: 'email.removed', accountId }))
 }
 
-/** Adds a passkey that was just proven; false where it is known already, or there are too many. */
+/** Adds a verified passkey; false if it is already registered, or there are too many. */
 export function addPasskey(
   plane: SignInPlane,
   passkey: Omit<Passkey, 'createdAtMs' | 'lastUsedAtMs'>,
@@ -68,7 +68,7 @@ export function addPasskey(
   return plane.store.addPasskey(added, maxPasskeysPerAccount, record)
 }
 
-/** Takes a passkey from an account; false where it has none of that id. */
+/** Removes a passkey from an account; false if the account does not have it. */
 export function removePasskey(plane: SignInPlane, accountId: string, passkeyId: string): Promise<boolean> {
   return plane.store.removePasskey(accountId, passkeyId, recordOf(plane, { type: 'passkey.removed', accountId }))
 }

@@ -22,31 +22,31 @@ import {
 } from '../domain/uptime.ts'
 import type { StatusStore } from './status-ports.ts'
 
-/** What is counted is written down this often: so much is lost when the process dies (contract 18.5). */
+/** How often counts are stored; a crash loses at most this much (contract 18.5). */
 const writeEveryMs = 60_000
-/** What was read last is shown for so long, so that no crowd before the page reaches the database (contract 18.4). */
+/** How long the last result is reused, so that traffic on the page does not reach the database (contract 18.4). */
 const freshMs = 10_000
 const dayMs = 86_400_000
 const incidentDays = 14
 const maxIncidents = 50
 
-/** The profiles and backends that everybody may see, and how they do. */
+/** The public profiles and backends, and their health. */
 export interface StatusBoardParts {
   readonly clock: Clock
   readonly store: Pick<StatusStore, 'addUptime' | 'listUptime' | 'listIncidents'>
   readonly profiles: readonly { readonly id: string; readonly backends: readonly string[] }[]
   /** Backends that belong to no single account. */
   readonly backends: readonly string[]
-  /** All that are configured, also those that nobody is shown. */
+  /** All configured backends, including those that are not public. */
   readonly configured: readonly string[]
   /** The state of a backend in this process. */
   readonly condition: (backendId: string) => Pick<BackendCondition, 'state' | 'reason' | 'isTroubled'>
-  /** Why the API would not take requests; empty where it does. */
+  /** Why the API would reject requests now; empty if it accepts them. */
   readonly reasons: () => readonly string[]
   readonly onFailed: (error: unknown) => void
 }
 
-/** Knows how the service does, and how it did: from the requests that are really made (contract 18). */
+/** The service's current health and its history, derived from real requests (contract 18). */
 export class StatusBoard implements AsyncDisposable {
   readonly #parts: StatusBoardParts
   readonly #tally = new UptimeTally()
@@ -60,7 +60,7 @@ export class StatusBoard implements AsyncDisposable {
     this.#schedule()
   }
 
-  /** Takes note of what is logged; of all but the ends of requests, nothing. */
+  /** Records a logged event; only the ends of requests count. */
   note(event: ServiceEvent): void {
     if (event.event !== 'request') return
     const { clock, backends } = this.#parts
@@ -76,36 +76,36 @@ export class StatusBoard implements AsyncDisposable {
     }
     if (isAnswered)
       this.#hour.note(clock.monotonicMs(), event.upstream, true, event.attempts === 1 ? event.ms : undefined)
-    // What an account brought itself says nothing of the service.
+    // An account's own backends say nothing about the service.
     if (!backends.includes(event.upstream)) return
     if (isAnswered) this.#tally.note(nowMs, 'backend', event.upstream, true)
     if (isAnswered || this.#isOurFault(event)) this.#tally.note(nowMs, 'profile', event.profile, isAnswered)
   }
 
-  /** How a configured backend did within the last hour, in requests of this process. */
+  /** A configured backend's results in the last hour, counting requests of this process. */
   lastHour(backendId: string): HourCount {
     return this.#hour.read(this.#parts.clock.monotonicMs(), backendId)
   }
 
-  /** Everything that the page says, at most ten seconds old. */
+  /** Everything the page shows, at most ten seconds old. */
   read(): Promise<ServiceStatus> {
     const nowMs = this.#parts.clock.monotonicMs()
     if (this.#read !== undefined && nowMs - this.#read.atMs < freshMs) return this.#read.status
     const status = this.#look(this.#parts.clock.nowMs())
     this.#read = { status, atMs: nowMs }
-    // What failed is asked again at once.
+    // A failed read is not cached.
     status.catch(() => {
       this.#read = undefined
     })
     return status
   }
 
-  /** Forgets what was read: an incident was written. */
+  /** Drops the cached result, because an incident was written. */
   forget(): void {
     this.#read = undefined
   }
 
-  /** Writes down what is counted. */
+  /** Stores the counts. */
   async write(): Promise<void> {
     const counts = this.#tally.take()
     if (counts.length === 0) return
@@ -132,13 +132,13 @@ export class StatusBoard implements AsyncDisposable {
     })
   }
 
-  /** Whether a request failed through no fault of its caller, or of what only its account has. */
+  /** Whether a request failed through no fault of its caller or of backends only its account has. */
   #isOurFault({ outcome, upstream, profile }: Extract<ServiceEvent, { event: 'request' }>): boolean {
     if (outcome === 'answered' || outcome === 'client_closed' || outcome === 'upstream_credentials_rejected')
       return false
     const { status, source } = errorCatalog[outcome]
     if (status < 500) return false
-    // Nobody was asked: with an account's own backends cooling, too. It is ours only where ours are.
+    // No backend was tried; with an account's own backends cooling down, too. It is our fault only if our backends are.
     return upstream !== undefined || source === 'gateway' || this.#profileState(profile) === 'down'
   }
 

@@ -2,15 +2,18 @@ import type { AuditRecord } from '../domain/audit.ts'
 import type { Incident, IncidentUpdate } from '../domain/incidents.ts'
 import type { UptimeCount } from '../domain/uptime.ts'
 
-/** What is kept for the status page. Nothing of it concerns callers of the API, so nothing moves the revision; what operators write is appended to the audit log with it. */
+/**
+ * Stored data of the status page. None of it concerns API callers, so nothing increments the revision; operators'
+ * writes also append to the audit log.
+ */
 export interface StatusStore {
-  /** Adds these to what is counted for their days, in one transaction, and forgets days before `forgetBefore`. */
+  /** Adds these counts to their days in one transaction, and deletes days before `forgetBefore`. */
   addUptime(counts: readonly UptimeCount[], forgetBefore: string): Promise<void>
-  /** From a day on. */
+  /** Counts from that day on. */
   listUptime(fromDay: string): Promise<readonly UptimeCount[]>
   addIncident(incident: Incident, record: AuditRecord): Promise<void>
-  /** Adds to an incident; false where there is none of that id. */
+  /** Adds an update to an incident; false if the incident is unknown. */
   addIncidentUpdate(incidentId: string, update: IncidentUpdate, record: AuditRecord): Promise<boolean>
-  /** Newest first, at most `limit`, those made since `sinceMs` and those that are not resolved. */
+  /** Newest first, at most `limit`: incidents created since `sinceMs` and unresolved ones. */
   listIncidents(sinceMs: number, limit: number): Promise<readonly Incident[]>
 }

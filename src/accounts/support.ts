@@ -7,11 +7,11 @@ import type { NewTicket } from '../domain/tickets.ts'
 import type { SendMail } from './ports.ts'
 import type { SupportStore } from './support-ports.ts'
 
-/** The bounds of what is asked (contract 27.1). */
+/** Length limits of a ticket (contract 27.1). */
 const minTextCharacters = 10
 export const maxTextCharacters = 4_000
 const maxRequestIdCharacters = 100
-/** Tickets are kept this long, and at most so many: the oldest give way (contract 27.1). */
+/** How long tickets are stored, and how many; the oldest are deleted first (contract 27.1). */
 const keptMs = 180 * 86_400_000
 const maxKept = 10_000
 const requestIdShape = /^req_[0-9A-Za-z]{10,40}$/
@@ -20,12 +20,12 @@ export interface SupportDesk {
   readonly store: Pick<SupportStore, 'addTicket'>
   readonly clock: Pick<Clock, 'nowMs'>
   readonly random: RandomBytes
-  /** Whom tickets are sent to, besides being kept; undefined where nobody is. */
+  /** Where tickets are emailed, besides being stored; undefined for nowhere. */
   readonly mailTo: string | undefined
   readonly sendMail: SendMail | undefined
 }
 
-/** What is wrong with a ticket: its field, and for the text what it must not hold. */
+/** Why a ticket is rejected: the invalid field, or what its text must not contain. */
 export type TicketFault =
   | { readonly field: 'email' | 'request_id' | 'text'; readonly found?: undefined }
   | { readonly field: 'text'; readonly found: readonly string[] }
@@ -37,9 +37,9 @@ interface TicketForm {
   readonly text: string
 }
 
-/** Keeps what is asked and tells the operator; nothing is kept of what holds a secret or a conversation. */
+/** Stores a ticket and emails the operator; a text that contains a secret or a conversation is not stored. */
 export async function fileTicket(desk: SupportDesk, form: TicketForm): Promise<NewTicket | TicketFault> {
-  // What is far too long is not even looked through.
+  // Do not scan a text that is far too long.
   if (form.text.length > maxTextCharacters) return { field: 'text' }
   if (form.requestId.length > maxRequestIdCharacters) return { field: 'request_id' }
   const found = findForbidden(`${form.text}\n${form.requestId}`)
@@ -58,7 +58,7 @@ export async function fileTicket(desk: SupportDesk, form: TicketForm): Promise<N
     createdAtMs: nowMs,
   }
   await desk.store.addTicket(ticket, nowMs - keptMs, maxKept)
-  // It is kept: a letter that fails is told in the log by what sends, and the ticket is there.
+  // The ticket is stored: if the email fails, the sender logs that.
   if (desk.mailTo !== undefined) await desk.sendMail?.(letterOf(ticket, desk.mailTo)).catch(() => undefined)
   return ticket
 }

@@ -3,10 +3,10 @@ import { operatorOf, recordOf, type ControlPlane } from './control-plane.ts'
 import { AccountsError } from './refusals.ts'
 import type { SupportStore } from './support-ports.ts'
 
-/** The control plane where tickets are done with. */
+/** What closing tickets needs. */
 export type TicketPlane = Omit<ControlPlane<Pick<SupportStore, 'findTicket' | 'closeTicket'>>, 'pepper' | 'random'>
 
-/** Says that a ticket is done with, or that it is not after all. @throws AccountsError `operator_only`, `ticket_unknown`, `ticket_stands_so` */
+/** Closes or reopens a ticket. @throws AccountsError `operator_only`, `ticket_unknown`, `ticket_stands_so` */
 export async function markTicket(plane: TicketPlane, ticketId: string, to: 'closed' | 'reopened'): Promise<Ticket> {
   operatorOf(plane.actor)
   const ticket = await plane.store.findTicket(ticketId)

@@ -7,11 +7,11 @@ import { AccountsError } from './refusals.ts'
 
 export const maxUpstreamsPerAccount = 20
 const maxCredentialCharacters = 8192
-/** Shorter credentials show none of themselves. */
+/** Shorter credentials get no hint. */
 const minHintedCharacters = 16
 const hintCharacters = 4
 
-/** What an account connects: the credential is sealed before it is kept (contract 21.2). */
+/** A provider that an account connects; the credential is encrypted before it is stored (contract 21.2). */
 export interface UpstreamDraft {
   readonly provider: string
   readonly model: string
@@ -23,13 +23,13 @@ export interface UpstreamDraft {
   readonly headers?: Upstream['headers']
 }
 
-/** Seals a credential so that it opens for this account and this id alone. */
+/** Encrypts a credential so that only this account and id can decrypt it. */
 export type SealCredential = (accountId: string, credentialId: string, secret: Secret) => string
 
-/** An upstream that is not saved yet: it can be tested. */
+/** An upstream that is not saved yet but can be tested. */
 export type PreparedUpstream = Omit<Upstream, 'position'>
 
-/** Connects a provider, behind all others. @throws AccountsError as `prepareUpstream` and `saveUpstream` */
+/** Connects a provider, after all others in order. @throws AccountsError as `prepareUpstream` and `saveUpstream` */
 export async function addUpstream(
   plane: ControlPlane,
   accountId: string,
@@ -41,7 +41,7 @@ export async function addUpstream(
   return upstream
 }
 
-/** Checks and seals, and saves nothing. @throws AccountsError `account_unknown`, `credential_invalid` */
+/** Validates and encrypts, but does not save. @throws AccountsError `account_unknown`, `credential_invalid` */
 export async function prepareUpstream(
   plane: ControlPlane,
   accountId: string,
@@ -63,7 +63,7 @@ export async function prepareUpstream(
   }
 }
 
-/** Saves a prepared upstream, behind all others. @throws AccountsError `upstream_limit` */
+/** Saves a prepared upstream, after all others in order. @throws AccountsError `upstream_limit` */
 export async function saveUpstream(plane: ControlPlane, upstream: PreparedUpstream): Promise<void> {
   const { id, accountId, provider } = upstream
   const record = recordOf(plane, { type: 'upstream.added', accountId, upstreamId: id, provider })
@@ -71,19 +71,22 @@ export async function saveUpstream(plane: ControlPlane, upstream: PreparedUpstre
     throw new AccountsError('upstream_limit')
 }
 
-/** Disconnects a provider; its sealed credential is gone. @throws AccountsError `upstream_unknown` */
+/** Disconnects a provider and deletes its encrypted credential. @throws AccountsError `upstream_unknown` */
 export async function removeUpstream(plane: ControlPlane, accountId: string, upstreamId: string): Promise<void> {
   const record = recordOf(plane, { type: 'upstream.removed', accountId, upstreamId })
   if (!(await plane.store.removeUpstream(accountId, upstreamId, record))) throw new AccountsError('upstream_unknown')
 }
 
-/** One line of visible characters, which becomes the value of a header; or a cloud credential, which signs. */
+/** One line of visible characters, used as a header value, or a cloud credential used for signing. */
 function isCredential(text: string): boolean {
   if (text.length > maxCredentialCharacters) return false
   return /^[\x21-\x7e]+$/.test(text) || publicKeyId(text) !== undefined
 }
 
-/** Of a cloud credential the end of its key's id, which is no secret: its last characters are the same in all of them. */
+/**
+ * For a cloud credential, the end of its key id, which is not secret: its own last characters are the same in all of
+ * them.
+ */
 function hintOf(credential: string): string | null {
   const text = publicKeyId(credential) ?? credential
   return text.length < minHintedCharacters ? null : text.slice(-hintCharacters)

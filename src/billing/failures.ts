@@ -1,7 +1,7 @@
 import { Stripe } from 'stripe'
 import { BillingFailure } from '../accounts/billing/ports.ts'
 
-/** What a call came to. @throws BillingFailure in place of the library's errors, whose texts are never passed on */
+/** Runs a Stripe call. @throws BillingFailure in place of the library's errors, whose messages are never passed on */
 export async function inOurWords<Value>(call: () => Promise<Value>): Promise<Value> {
   try {
     return await call()
@@ -10,7 +10,7 @@ export async function inOurWords<Value>(call: () => Promise<Value>): Promise<Val
   }
 }
 
-/** Whether Stripe said that there is no such thing. */
+/** Whether Stripe said that the object does not exist. */
 export function isMissing(error: unknown): boolean {
   return error instanceof Stripe.errors.StripeInvalidRequestError && error.code === 'resource_missing'
 }

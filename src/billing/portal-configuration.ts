@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto'
 import type { Stripe } from 'stripe'
 
-/** Configurations of other applications that are looked through; Stripe allows not many more. */
+/** How many existing portal configurations are searched; Stripe allows few more. */
 const maxLooked = 100
 const markName = 'svc_router_portal'
-/** Moved on whenever what is set below changes. */
+/** Increment whenever the settings below change. */
 const version = 1
 
 /**
- * The portal as the billing pages describe it: a higher plan at once with the difference paid, a lower one and cancelling
- * when the period ends. It is made once for a set of prices and found again by its mark. Gives its id.
+ * Finds or creates the portal configuration that the billing pages describe: a higher plan applies now and the
+ * difference is paid; a lower plan and cancellation apply when the period ends. It is created once per set of prices
+ * and found again by its metadata. Returns its id.
  */
 export async function findPortalConfiguration(stripe: Stripe, prices: readonly Stripe.Price[]): Promise<string> {
   const mark = markOf(prices)

@@ -13,12 +13,12 @@ const statuses: readonly SubscriptionStatus[] = [
 ]
 const intervals: readonly Price['interval'][] = ['day', 'week', 'month', 'year']
 
-/** The plan that a price buys; null where the configuration does not name it. */
+/** The plan that a price buys; null if the configuration does not name the price. */
 export type PlanOfPrice = (priceId: string) => string | null
 
 /**
- * A subscription as Stripe gives it, in our words. `dueSinceMs` is when the oldest unpaid invoice was made, where the
- * caller has looked for it. A status that Stripe invents later is read as `paused`: it grants nothing.
+ * Converts a Stripe subscription. `dueSinceMs` is when the oldest unpaid invoice was created, if the caller looked it
+ * up. A status unknown to this version is read as `paused`, which grants nothing.
  */
 export function readSubscription(
   given: Stripe.Subscription,
@@ -41,19 +41,19 @@ export function readSubscription(
   }
 }
 
-/** When the period began for which a past due subscription owes, as long as nothing better is known. */
+/** When the period began that a past due subscription owes for; used until the unpaid invoice is known. */
 export function periodStartMs(given: Stripe.Subscription): number {
   return (given.items.data[0]?.current_period_start ?? given.created) * 1000
 }
 
-/** What is paid each interval; null for prices in steps or by use. */
+/** The price per interval; null for tiered and metered prices. */
 export function readPrice({ currency, unit_amount: minorUnits, recurring }: Stripe.Price): Price | null {
   const interval = intervals.find((known) => known === recurring?.interval)
   if (typeof minorUnits !== 'number' || interval === undefined || !recurring) return null
   return { currency, minorUnits, interval, intervalCount: recurring.interval_count }
 }
 
-/** The first phase of a schedule that comes after the one that runs, where it has another price. */
+/** The next phase of a schedule, if its price differs. */
 function readNext(given: Stripe.Subscription, priceId: string | undefined, planOf: PlanOfPrice): Subscription['next'] {
   const { schedule } = given
   if (schedule === null || schedule === undefined || typeof schedule === 'string') return null

@@ -10,26 +10,26 @@ import { inOurWords, isMissing } from './failures.ts'
 import { findPortalConfiguration } from './portal-configuration.ts'
 import { periodStartMs, readPrice, readSubscription, type PlanOfPrice } from './read-subscription.ts'
 
-/** What the adapter was written against; the library's types are those of this version. */
+/** The API version this adapter was written for; the library's types match it. */
 export const stripeApiVersion = '2026-10-28.endive'
-/** Of one attempt. With two retries and their pauses a call ends within half a minute. */
+/** Timeout of one attempt. With two retries and their pauses a call ends within half a minute. */
 const timeoutMs = 8_000
 const maxRetries = 2
 const maxSockets = 16
-/** A signature is taken for this long after it was made. */
+/** How long a signature is valid. */
 const toleranceSeconds = 300
-/** Far more than one customer has. */
+/** Far more than any customer has. */
 const maxSubscriptions = 100
 const maxOpenInvoices = 100
 const maxOpenCheckouts = 100
-/** As short as a checkout can be made, 30 minutes, and something for clocks that differ. */
+/** Stripe's minimum checkout lifetime, 30 minutes, plus a margin for clock differences. */
 const checkoutMs = 40 * 60_000
-/** Prices are asked for again after this long. */
+/** How long prices are cached. */
 const offersMs = 10 * 60_000
-/** What plans depend on; of everything else nothing is read. */
+/** Event types that affect plans; all others are ignored. */
 const heardOf = /^(customer\.(subscription\.|deleted$)|invoice\.|checkout\.session\.|subscription_schedule\.)/
 
-/** Where Stripe is, other than at its own address: for the double. */
+/** Overrides Stripe's own address, for the fake. */
 interface StripeAddress {
   readonly host: string
   readonly port: number
@@ -38,14 +38,14 @@ interface StripeAddress {
 export interface StripeSettings {
   readonly secretKey: Secret
   readonly webhookSecret: Secret
-  /** For each plan that is sold, in order, its prices: the first is sold, the others are honoured. */
+  /** The prices of each plan for sale, in order: the first is sold, the others are still honored. */
   readonly prices: ReadonlyMap<string, readonly string[]>
   readonly clock: Clock
-  /** Only for the double; then payments are simulated. */
+  /** Only for the fake; payments are then simulated. */
   readonly double?: StripeAddress
 }
 
-/** Stripe by its own library. `close` ends its connections. */
+/** Stripe through its official library. `close` ends its connections. */
 export function createStripeBilling(settings: StripeSettings): Billing & { close(): void } {
   const { prices, clock, double } = settings
   const agent = double === undefined ? new HttpsAgent({ keepAlive: true, maxSockets }) : new HttpAgent({ maxSockets })
@@ -101,7 +101,7 @@ export function createStripeBilling(settings: StripeSettings): Billing & { close
         try {
           await stripe.subscriptions.cancel(subscriptionId)
         } catch (error) {
-          // It was cancelled before.
+          // It was already canceled.
           if (!isMissing(error)) throw error
         }
       }),
@@ -117,7 +117,7 @@ interface KnownPrices {
   readonly untilMs: number
 }
 
-/** What is sold, as Stripe knows it; remembered for a while. */
+/** The plans for sale with Stripe's prices, cached for a while. */
 class SoldPrices {
   readonly #stripe: Stripe
   readonly #prices: StripeSettings['prices']
@@ -135,7 +135,7 @@ class SoldPrices {
     return (await this.#read()).offers
   }
 
-  /** The id of the portal's configuration. */
+  /** The id of the portal configuration. */
   async portal(): Promise<string> {
     this.#portal ??= await findPortalConfiguration(this.#stripe, (await this.#read()).prices)
     return this.#portal
@@ -156,7 +156,7 @@ async function readSubscriptions(
   customer: string,
   planOf: PlanOfPrice,
 ): Promise<readonly Subscription[]> {
-  // Without a status those that are cancelled are left out.
+  // Without a status filter, canceled subscriptions are left out.
   const { data } = await stripe.subscriptions.list({ customer, limit: maxSubscriptions, expand: ['data.schedule'] })
   const current = data.filter(({ status }) => status !== 'canceled' && status !== 'incomplete_expired')
   return Promise.all(
@@ -198,7 +198,7 @@ function readWebhook(stripe: Stripe, { rawBody, signature, secret, nowMs }: Sign
     const bytes = Buffer.from(rawBody.buffer, rawBody.byteOffset, rawBody.byteLength)
     event = stripe.webhooks.constructEvent(bytes, signature, secret.reveal(), toleranceSeconds, undefined, nowMs)
   } catch {
-    // Whatever is wrong with it, its sender is told no more than that it is refused.
+    // Tell the sender nothing beyond the rejection.
     throw new WebhookRefused()
   }
   if (typeof event.id !== 'string' || typeof event.type !== 'string') throw new WebhookRefused()

@@ -4,7 +4,7 @@ import type { EventLog } from '../domain/events.ts'
 import { MailError } from '../domain/mail-error.ts'
 import type { Secret } from '../domain/secret.ts'
 
-/** Somebody waits for the page: a mail server that is slower than this is as good as down. */
+/** A user is waiting for the page, so a mail server slower than this counts as down. */
 const connectMs = 5_000
 const greetingMs = 5_000
 const silentMs = 10_000
@@ -15,7 +15,7 @@ const maxReasonCharacters = 40
 export interface SmtpSettings {
   readonly host: string
   readonly port: number
-  /** `tls` from the first byte, `starttls` before anything else is said, `none` for a server on this machine. */
+  /** `tls` from the first byte, `starttls` before any other command, `none` for a server on this machine. */
   readonly security: 'tls' | 'starttls' | 'none'
   readonly user: string | undefined
   readonly password: Secret | undefined
@@ -23,7 +23,7 @@ export interface SmtpSettings {
   readonly from: string
 }
 
-/** Sends by SMTP. What fails is told to the log by its code alone, never with a letter or an address. */
+/** Sends email by SMTP. The log records a failure by its code alone, never with the message or an address. */
 export function openSmtp(settings: SmtpSettings, log: EventLog): { readonly send: SendMail; close(): void } {
   const { host, port, security, user, password, from } = settings
   const transport = createTransport({
@@ -38,7 +38,7 @@ export function openSmtp(settings: SmtpSettings, log: EventLog): { readonly send
     connectionTimeout: connectMs,
     greetingTimeout: greetingMs,
     socketTimeout: silentMs,
-    // A letter is the text that we give, never a file or a page that its text names.
+    // Send only the given text, never a file or a page that it names.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
@@ -56,7 +56,7 @@ export function openSmtp(settings: SmtpSettings, log: EventLog): { readonly send
   }
 }
 
-/** The server's status or the system's code: their texts can hold the address. */
+/** The server's status or the system's error code: their messages may contain the address. */
 function reasonOf(error: unknown): string {
   const { responseCode, code } = error as { responseCode?: unknown; code?: unknown }
   const reason = typeof responseCode === 'number' ? String(responseCode) : code

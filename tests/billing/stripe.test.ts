@@ -69,7 +69,7 @@ describe('buying', () => {
 
   test('a card that is refused and a checkout that is left buy nothing', async () => {
     const { url } = await openCheckout(world.plane, account.id, 'max', pages)
-    expect(await (await post(`${url}/pay-refused`)).text()).toContain('The card was refused')
+    expect(await (await post(`${url}/pay-refused`)).text()).toContain('The card was declined')
     expect((await post(`${url}/cancel`)).headers.get('location')).toBe(pages.cancelUrl)
     await read()
     expect(await plan()).toBe('free')

@@ -7,21 +7,21 @@ import type { AccountStore } from '../ports.ts'
 import type { Billing, BillingStore } from './ports.ts'
 import type { HandleWebhook } from './webhook.ts'
 
-/** What plans and their payment are decided with. */
+/** What code about plans and their payment needs. */
 export interface PlansPlane {
   readonly accounts: Pick<AccountStore, 'findAccount'>
   readonly store: BillingStore
   readonly clock: Clock
   readonly random: RandomBytes
-  /** From the least to the most. */
+  /** Smallest plan first. */
   readonly plans: readonly Plan[]
-  /** The plan of accounts to whom nothing is granted. */
+  /** The plan of accounts without a subscription or a granted upgrade. */
   readonly defaultPlan: string
-  /** How long an unpaid invoice is waited for before the plan is lost. */
+  /** How long an invoice may stay unpaid before the account loses the plan. */
   readonly graceMs: number
 }
 
-/** The same for whoever asks for a plan or decides about it. */
+/** The same for plan upgrade requests and decisions about them. */
 export interface UpgradesPlane extends PlansPlane {
   readonly actor: Actor
 }
@@ -32,9 +32,9 @@ export interface BillingPlane extends PlansPlane {
   readonly log: EventLog
 }
 
-/** How accounts come to another plan: by asking an operator, or, where plans are sold, by paying. */
+/** How accounts change plans: an operator decides, or, if plans are sold, the account pays. */
 export interface PlanSales {
   readonly plane: PlansPlane
-  /** Undefined where an operator decides. */
+  /** Undefined if an operator decides. */
   readonly sold: { readonly plane: BillingPlane; readonly handleWebhook: HandleWebhook } | undefined
 }

@@ -3,24 +3,24 @@ import { AccountsError } from '../refusals.ts'
 import type { BillingPlane } from './billing-plane.ts'
 import { refresh } from './refresh.ts'
 
-/** Whoever leaves a checkout and is not heard of is looked at after this long. */
+/** When a customer is checked who opened a checkout and did not return. */
 const checkAfterCheckoutMs = 15 * 60_000
 const idempotencyCharacters = 24
 
-/** Where a browser is sent to buy or change a plan, and where it comes back to. */
+/** The provider's page for buying or changing a plan, and the URLs it returns to. */
 export interface CheckoutPages {
   readonly returnUrl: string
   readonly cancelUrl: string
 }
 
-/** A page of whoever takes the money. `portal`: the account subscribes already and changes its plan there. */
+/** A page of the payment provider. `portal`: the account already has a subscription and changes its plan there. */
 export interface PaymentPage {
   readonly kind: 'checkout' | 'portal'
   readonly url: string
 }
 
 /**
- * Opens the page to buy a plan. Who subscribes already gets the portal instead, and pages opened before are closed: no
+ * Opens a checkout for a plan. A subscribed account gets the portal instead, and earlier checkouts are closed: no
  * account can pay for two plans. @throws AccountsError `account_unknown`, `plan_not_sold`; BillingFailure
  */
 export async function openCheckout(
@@ -45,7 +45,9 @@ export async function openCheckout(
   return { kind: 'checkout', url }
 }
 
-/** Opens the portal: card, invoices, another plan, cancelling. @throws AccountsError `not_subscribed`; BillingFailure */
+/**
+ * Opens the portal: card, invoices, plan change, cancellation. @throws AccountsError `not_subscribed`; BillingFailure
+ */
 export async function openPortal(plane: BillingPlane, accountId: string, returnUrl: string): Promise<PaymentPage> {
   const record = await plane.store.findBilling(accountId)
   if (record === undefined || record.customerId === null) throw new AccountsError('not_subscribed')
@@ -53,8 +55,9 @@ export async function openPortal(plane: BillingPlane, accountId: string, returnU
 }
 
 /**
- * Gives an account up: whatever it subscribes is cancelled at once, or, where that cannot be done now, by the checks.
- * Call it when the account is deleted, before or after. @throws BillingFailure where it is left to the checks
+ * Closes an account's billing: cancels its subscriptions now or, if that fails, in a later background check. Call it
+ * when the account is deleted, before or after. @throws BillingFailure if the cancellation is left to the background
+ * checks
  */
 export async function closeBilling(plane: BillingPlane, accountId: string): Promise<void> {
   if (await plane.store.beginClosing(accountId, Math.floor(plane.clock.nowMs()))) await refresh(plane, accountId)

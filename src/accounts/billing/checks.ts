@@ -4,16 +4,16 @@ import type { BillingPlane } from './billing-plane.ts'
 import { BillingFailure } from './ports.ts'
 import { refresh } from './refresh.ts'
 
-/** How often is looked for checks that are due, and between two batches while there are more. */
+/** How often due checks are looked for, and the pause between two batches. */
 const everyMs = 30_000
 const pauseMs = 1_000
 const batchSize = 20
-/** A check that could not be made is made again after this long; meanwhile no other node takes it. */
+/** A failed check is retried after this long; meanwhile no other node claims it. */
 const againAfterMs = 5 * 60_000
 
 /**
- * Reads subscriptions again when their check is due, for as long as it runs: what was not heard of ends right too, and
- * so does what changes by the passing of time. Gives what ends it.
+ * Reads subscriptions again when their check is due. This covers lost webhooks and changes that come with time alone.
+ * Returns a function that stops the checks.
  */
 export function startChecks(plane: BillingPlane): () => void {
   let isEnded = false
@@ -37,7 +37,7 @@ export function startChecks(plane: BillingPlane): () => void {
   }
 }
 
-/** Makes one batch of the checks that are due and says how many they were. */
+/** Runs one batch of due checks and returns how many there were. */
 export async function checkDue(plane: BillingPlane, isEnded: () => boolean = () => false): Promise<number> {
   const nowMs = Math.floor(plane.clock.nowMs())
   const due = await plane.store.claimChecks(nowMs, nowMs + againAfterMs, batchSize)

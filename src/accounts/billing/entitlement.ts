@@ -1,33 +1,33 @@
 import type { Subscription } from '../../domain/billing.ts'
 import type { Plan } from '../../domain/plans.ts'
 
-/** What a customer's subscriptions come to at one moment. */
+/** What a customer's subscriptions grant at one moment. */
 export interface Entitlement {
   /**
-   * The plan that they grant; null for none. Undefined where one stands whose price nobody configured: then nothing is
-   * decided, because a price that was forgotten in the configuration must not take a paid plan away.
+   * The granted plan; null for none. Undefined if a current subscription has a price that is not configured: then
+   * nothing is decided, because a price missing from the configuration must not take away a paid plan.
    */
   readonly grant: string | null | undefined
-  /** The one that decides. */
+  /** The subscription that grants it. */
   readonly subscription: Subscription | null
-  /** How many stand: with more than one the customer pays twice. */
+  /** How many subscriptions are current: with more than one the customer pays twice. */
   readonly standing: number
-  /** When it comes to something else by the passing of time, as far as can be told. */
+  /** When the entitlement will change with time alone, as far as known. */
   readonly changesAtMs: number | undefined
 }
 
-/** How plans are compared, how long an unpaid invoice is waited for, and when. */
+/** How plans are ranked, how long an invoice may stay unpaid, and the current time. */
 export interface EntitlementRules {
-  /** From the least to the most, as configured. */
+  /** As configured, smallest plan first. */
   readonly plans: readonly Plan[]
   readonly graceMs: number
   readonly nowMs: number
 }
 
 /**
- * The plan that subscriptions grant: of those that stand the highest. Active and trialing ones stand, and past due ones
- * for the time of grace, counted from the oldest invoice that is unpaid. It depends on nothing but what is read and the
- * time, so that the order in which changes were heard of cannot matter.
+ * The highest plan among the current subscriptions. Active and trialing subscriptions are current, and past due ones
+ * during the grace period, which starts with the oldest unpaid invoice. The result depends only on the subscriptions
+ * and the time, so the order in which webhooks arrive does not matter.
  */
 export function entitlementOf(subscriptions: readonly Subscription[], rules: EntitlementRules): Entitlement {
   const rankOf = (planId: string | null): number => rules.plans.findIndex((plan) => plan.id === planId)
@@ -49,7 +49,7 @@ export function entitlementOf(subscriptions: readonly Subscription[], rules: Ent
   }
 }
 
-/** Until when a past due subscription still stands. */
+/** When the grace period of a past due subscription ends. */
 export function graceEndsAtMs({ dueSinceMs }: Subscription, graceMs: number): number {
   return (dueSinceMs ?? 0) + graceMs
 }

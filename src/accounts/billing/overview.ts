@@ -4,37 +4,40 @@ import { AccountsError } from '../refusals.ts'
 import type { PlansPlane } from './billing-plane.ts'
 import { graceEndsAtMs } from './entitlement.ts'
 
-/** Requests that are shown to the account that made them. */
+/** Upgrade requests shown to the account that made them. */
 const shownRequests = 5
 
-/** Where an account stands with its plan, for its billing page. Nothing is asked of Stripe for it. */
+/** An account's plan and billing status, for its billing page. Reading it makes no request to Stripe. */
 export interface BillingOverview {
-  /** The plan that is enforced now (contract 5.13). */
+  /** The plan in force now (contract 5.13). */
   readonly plan: Plan | undefined
-  /** Whether the plan comes from the subscription, or from the operator. */
+  /** Whether the plan comes from the subscription rather than from the operator. */
   readonly isPaid: boolean
   readonly subscription: Subscription | null
-  /** When the next invoice is due, and over what; null where none will come. */
+  /** When the next invoice is due and its price; null if there is none. */
   readonly nextInvoice: { readonly atMs: number; readonly price: Price | null } | null
-  /** What is on its way: another plan from a moment on. `planId` is that of accounts without a subscription where it ends. */
+  /**
+   * A pending change: the next plan and when it starts. If the subscription ends, `planId` is the plan of accounts
+   * without one.
+   */
   readonly coming: { readonly planId: string | null; readonly atMs: number } | null
-  /** An invoice is unpaid: when the plan is lost. Null where nothing is due. */
+  /** An unpaid invoice and when the plan will be lost. Null if nothing is due. */
   readonly paymentDue: { readonly sinceMs: number; readonly planEndsAtMs: number } | null
   /** When the subscription was last read. */
   readonly readAtMs: number | null
 }
 
-/** What changing to a plan does, for the upgrade page. */
+/** The effect of changing to a plan, for the upgrade page. */
 export interface PlanChange {
   readonly from: Plan | undefined
   readonly to: Plan
   readonly direction: 'upgrade' | 'downgrade' | 'same'
-  /** Null: at once, and what is left of the period is credited. Otherwise when what is paid ends. */
+  /** Null: immediately, and the rest of the paid period is credited. Otherwise the end of the paid period. */
   readonly takesEffectAtMs: number | null
   readonly price: Price | null
 }
 
-/** Where an account stands. @throws AccountsError `account_unknown` */
+/** An account's plan and billing status. @throws AccountsError `account_unknown` */
 export async function describeBilling(plane: PlansPlane, accountId: string): Promise<BillingOverview> {
   const account = await plane.accounts.findAccount(accountId)
   if (account === undefined) throw new AccountsError('account_unknown')
@@ -53,7 +56,7 @@ export async function describeBilling(plane: PlansPlane, accountId: string): Pro
   }
 }
 
-/** What changing an account's plan would do. @throws AccountsError `account_unknown`, `plan_unknown` */
+/** The effect of changing an account's plan. @throws AccountsError `account_unknown`, `plan_unknown` */
 export async function describeChange(
   plane: PlansPlane,
   accountId: string,
@@ -76,7 +79,7 @@ export async function describeChange(
   }
 }
 
-/** An account's newest requests for another plan, the open one among them if there is one. */
+/** An account's newest upgrade requests, including the open one if there is one. */
 export function listOwnRequests(plane: PlansPlane, accountId: string): Promise<readonly UpgradeRequest[]> {
   return plane.store.listUpgradeRequests({ accountId, limit: shownRequests })
 }

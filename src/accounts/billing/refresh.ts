@@ -2,23 +2,28 @@ import type { BillingPlane } from './billing-plane.ts'
 import { entitlementOf, type Entitlement } from './entitlement.ts'
 import type { BillingRecord, ReadOutcome } from './ports.ts'
 
-/** A subscription is read again after this long even if nothing was heard: then at the latest a lost event is made up for (contract 22.3). */
+/**
+ * A subscription is read again after this long even without an event, which makes up for lost webhooks (contract 22.3).
+ */
 export const checkEveryMs = 3_600_000
-/** The same for a customer without one, who left a checkout (contract 22.3). */
+/** The same for a customer without a subscription, such as one who abandoned a checkout (contract 22.3). */
 export const checkIdleEveryMs = 6 * 3_600_000
-/** Changes that come by time are read this long after their moment, when they have certainly happened (contract 22.3). */
+/** Scheduled changes are read this long after their time, when they have certainly taken effect (contract 22.3). */
 const afterMomentMs = 60_000
-/** A given-up account is looked at for this long: no page that it opened can be paid any more then. */
+/** How long a closed account is still checked: after that, none of its checkouts can be paid any more. */
 const closingForMs = 25 * 3_600_000
 
-/** What a refresh did. `unlinked`: the account was never a customer. `closed`: it is given up and nothing is subscribed. */
+/**
+ * The result of a refresh. `unlinked`: the account never was a customer. `closed`: the account is closed and has no
+ * subscription left.
+ */
 export type RefreshOutcome = ReadOutcome | 'unlinked' | 'closed'
 
 /**
- * Reads what a customer's subscriptions are now and puts the account on the plan that they grant. Any number of these
- * may run at once, here and on other nodes, and end in any order: each takes its number before it reads, and a read
- * never overwrites one with a higher number, which began later. Whatever happened before the last of them began is
- * therefore applied. @throws BillingFailure where nothing can be read; then everything stays as it is
+ * Reads a customer's current subscriptions and moves the account to the plan they grant. Refreshes may run
+ * concurrently, on any node, and finish in any order: each takes a number before it reads, and a read never overwrites
+ * one with a higher number, which began later. So every change made before the last read began is applied. @throws
+ * BillingFailure if nothing can be read; then nothing changes
  */
 export async function refresh(plane: BillingPlane, accountId: string, eventId?: string): Promise<RefreshOutcome> {
   const record = await plane.store.findBilling(accountId)
@@ -47,7 +52,10 @@ export async function refresh(plane: BillingPlane, accountId: string, eventId?: 
   return outcome
 }
 
-/** Cancels whatever a given-up account still subscribes; once nothing is left for long enough, it is forgotten. */
+/**
+ * Cancels the remaining subscriptions of a closed account; once none has been left for long enough, its record is
+ * deleted.
+ */
 async function close(plane: BillingPlane, record: BillingRecord, customerId: string): Promise<RefreshOutcome> {
   const { accountId } = record
   const nowMs = Math.floor(plane.clock.nowMs())

@@ -3,22 +3,22 @@ import type { Clock } from '../../domain/clock.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { BillingFailure, type Billing } from './ports.ts'
 
-/** No page waits longer than this for prices; what comes later is shown by the next one. */
+/** How long a page waits for prices; a later answer is used by the next page. */
 const patienceMs = 1_000
-/** After a failure prices are asked for again after this long. */
+/** Pause after a failed request for prices. */
 const pauseMs = 30_000
 
 export interface ShownOffersParts {
-  /** Undefined where plans are not sold. */
+  /** Undefined if plans are not sold. */
   readonly billing: Pick<Billing, 'offers'> | undefined
   readonly clock: Clock
   readonly log: EventLog
 }
 
 /**
- * What plans cost, for pages and `GET /pricing` that anybody may ask for: at most one question at the payment provider at
- * a time, none for 30 s after a failure, and nobody waits for a slow one for more than a second. Then the last known
- * prices are given, empty where there are none.
+ * Plan prices for public pages and `GET /pricing`: at most one request to the payment provider at a time, none for 30 s
+ * after a failure, and no caller waits longer than a second. If prices are late or unavailable, it returns the last
+ * known ones, or none.
  */
 export class ShownOffers {
   readonly #parts: ShownOffersParts

@@ -4,14 +4,14 @@ import { idMinter } from '../../domain/ids.ts'
 import { AccountsError } from '../refusals.ts'
 import type { UpgradesPlane } from './billing-plane.ts'
 
-/** Decided requests that are kept of one account. */
+/** How many decided requests are stored per account. */
 const maxKeptRequests = 20
-/** The most requests that one listing shows. */
+/** Most requests in one listing. */
 export const maxListedRequests = 1000
 
 /**
- * Asks for another plan, where none is sold: an operator decides.
- * @throws AccountsError `account_unknown`, `plan_unknown`, `plan_same`, `upgrade_open`
+ * Requests another plan where plans are not sold; an operator decides. @throws AccountsError `account_unknown`,
+ * `plan_unknown`, `plan_same`, `upgrade_open`
  */
 export async function requestUpgrade(plane: UpgradesPlane, accountId: string, planId: string): Promise<UpgradeRequest> {
   checkPlan(plane, planId)
@@ -32,17 +32,17 @@ export async function requestUpgrade(plane: UpgradesPlane, accountId: string, pl
   return request
 }
 
-/** Takes an account's own open request back. @throws AccountsError `upgrade_unknown`, `upgrade_decided` */
+/** Withdraws an account's own open request. @throws AccountsError `upgrade_unknown`, `upgrade_decided` */
 export async function withdrawUpgrade(plane: UpgradesPlane, accountId: string, requestId: string): Promise<void> {
   const request = await plane.store.findUpgradeRequest(requestId)
-  // Another account's request is not there.
+  // Treat another account's request as unknown.
   if (request?.accountId !== accountId) throw new AccountsError('upgrade_unknown')
   await decide(plane, request, 'withdrawn')
 }
 
 /**
- * Approves an open request: the account is on the plan at once. Returns it as it was asked.
- * @throws AccountsError `upgrade_unknown`, `upgrade_decided`, `plan_unknown`, `account_unknown`
+ * Approves an open request; the account is on the new plan immediately. Returns the request as it was filed. @throws
+ * AccountsError `upgrade_unknown`, `upgrade_decided`, `plan_unknown`, `account_unknown`
  */
 export async function approveUpgrade(plane: UpgradesPlane, requestId: string): Promise<UpgradeRequest> {
   const request = await requestOf(plane, requestId)

@@ -3,29 +3,32 @@ import type { BillingPlane } from './billing-plane.ts'
 import { BillingFailure, type BillingHint, WebhookRefused } from './ports.ts'
 import { refresh } from './refresh.ts'
 
-/** The largest event that is read; Stripe's own are far smaller. Whoever reads the body must not read more (contract 22.11). */
+/**
+ * The largest event accepted; Stripe's own are far smaller. The code that reads the body must not read more (contract
+ * 22.11).
+ */
 export const maxWebhookBytes = 512 * 1024
-/** Handled at once. Further ones are sent again later by Stripe, for up to three days (contract 22.11). */
+/** Concurrent events. Stripe resends the ones beyond it later, for up to three days (contract 22.11). */
 const maxUnderWay = 64
 
-/** What a webhook is answered with: `status` goes out, `outcome` says why and may be shown to its sender. */
+/** The answer to a webhook: `status` is sent, `outcome` says why and may be shown to the sender. */
 export interface WebhookAnswer {
   readonly status: 200 | 400 | 413 | 503
   readonly outcome: 'applied' | 'seen before' | 'not for us' | 'refused' | 'too large' | 'busy' | 'try again'
 }
 
-/** The headers of a request, such as a `Headers`. */
+/** Request headers, such as a `Headers` object. */
 interface WebhookHeaders {
   get(name: string): string | null
 }
 
-/** Takes one webhook: the body as it arrived, byte by byte. Never throws. */
+/** Handles one webhook, given the exact body bytes. Never throws. */
 export type HandleWebhook = (rawBody: Uint8Array, headers: WebhookHeaders) => Promise<WebhookAnswer>
 
 /**
- * Handles signed events. An event is no more than a hint: its signature is checked on the raw body, and what it is about
- * is read anew, so that disorder and repetition do no harm. Each event is handled once; one that could not be handled
- * is answered with 503 and comes again.
+ * Handles signed events. An event is only a hint: after its signature is checked on the raw body, the current state is
+ * read from the provider, so order and repetition do not matter. Each event is handled once; one that fails is answered
+ * with 503 and is sent again.
  */
 export function createWebhookHandler(plane: BillingPlane): HandleWebhook {
   let underWay = 0
@@ -51,10 +54,10 @@ async function handle(plane: BillingPlane, rawBody: Uint8Array, signature: strin
   if (hint.customerId === undefined) return { status: 200, outcome: 'not for us' }
   if (await plane.store.hasHandled(hint.eventId)) return { status: 200, outcome: 'seen before' }
   const record = await plane.store.findBillingOf(hint.customerId)
-  // A customer of something else that is sold with the same Stripe account.
+  // A customer of another product sold through the same Stripe account.
   if (record === undefined) return { status: 200, outcome: 'not for us' }
   const outcome = await refresh(plane, record.accountId, hint.eventId)
-  // The other outcomes note it themselves, together with what they write.
+  // The other outcomes record the event together with what they write.
   if (outcome === 'closed') await plane.store.noteHandled(hint.eventId, Math.floor(plane.clock.nowMs()))
   return { status: 200, outcome: 'applied' }
 }

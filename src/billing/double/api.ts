@@ -6,12 +6,12 @@ import { writeCheckout, writeInvoice, writeList, writePrice, writeSubscription }
 
 type Json = Record<string, unknown>
 
-/** One call of Stripe's API as the double gets it. */
+/** One call of Stripe's API as the fake receives it. */
 export interface ApiCall {
   readonly method: string
-  /** Below the origin, such as `/v1/customers`. */
+  /** Path without the origin, such as `/v1/customers`. */
   readonly path: string
-  /** The query of a GET, the body of a POST. */
+  /** Query parameters of a GET, body parameters of a POST. */
   readonly form: Form
   readonly authorization: string | undefined
   readonly idempotencyKey: string | undefined
@@ -32,7 +32,7 @@ class Refusal extends Error {
   }
 }
 
-/** The calls of Stripe's API that the service makes, over the double; every other call is refused with 404. */
+/** The Stripe API calls that the service makes, on top of the fake; every other call gets a 404. */
 export class DoubleApi {
   readonly #double: StripeDouble
   readonly #origin: () => string
@@ -46,7 +46,10 @@ export class DoubleApi {
     this.#secretKey = secretKey
   }
 
-  /** Answers a call. The same idempotency key gets the same answer, and with other parameters a refusal, as at Stripe. */
+  /**
+   * Answers a call. As at Stripe, a repeated idempotency key gets the same answer, and an error if the parameters
+   * differ.
+   */
   answer(call: ApiCall): ApiAnswer {
     if (call.authorization !== `Bearer ${this.#secretKey}`)
       return new Refusal(401, 'invalid_request_error', 'api_key_invalid').answer

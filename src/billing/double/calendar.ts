@@ -1,7 +1,6 @@
-/** A day. */
 export const dayMs = 86_400_000
 
-/** The same day of the next month, or its last. */
+/** The same day of the next month, or that month's last day. */
 export function nextMonth(timeMs: number): number {
   const from = new Date(timeMs)
   const lastDay = new Date(Date.UTC(from.getUTCFullYear(), from.getUTCMonth() + 2, 0)).getUTCDate()

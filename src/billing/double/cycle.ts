@@ -2,9 +2,9 @@ import { dayMs, nextMonth } from './calendar.ts'
 import type { StripeDouble } from './double.ts'
 import { type DoubleSubscription, isOver } from './state.ts'
 
-/** What Stripe gives a first payment. */
+/** How long Stripe waits for a first payment. */
 const incompleteMs = dayMs
-/** One call lets this many things happen; a simulated century of months is less. */
+/** Most steps per call; a simulated century of monthly renewals needs fewer. */
 const maxSteps = 10_000
 
 interface Step {
@@ -12,7 +12,7 @@ interface Step {
   readonly run: () => void
 }
 
-/** Lets time pass at the double: whatever falls due happens at its moment, the earliest first. */
+/** Advances the fake's clock: everything that falls due happens at its time, earliest first. */
 export function advance(double: StripeDouble, untilMs: number): void {
   for (let count = 0; count < maxSteps; count++) {
     const due = dueSteps(double).filter(({ atMs }) => atMs <= untilMs)
@@ -52,7 +52,7 @@ function expire(double: StripeDouble, subscription: DoubleSubscription): void {
   double.emit('customer.subscription.updated', subscription)
 }
 
-/** What was cancelled ends; everything else renews, on the price that was chosen for it. */
+/** Ends a subscription that was canceled; renews any other one at the price chosen for it. */
 function endPeriod(double: StripeDouble, subscription: DoubleSubscription): void {
   if (subscription.cancelsAtPeriodEnd) {
     double.cancelNow(subscription)
@@ -63,6 +63,6 @@ function endPeriod(double: StripeDouble, subscription: DoubleSubscription): void
   subscription.priceId = subscription.nextPriceId ?? subscription.priceId
   subscription.nextPriceId = null
   double.emit('customer.subscription.updated', subscription)
-  // Nothing more is collected of what was given up as unpaid.
+  // An invoice given up as unpaid is not collected again.
   if (subscription.status !== 'unpaid') double.invoice(subscription, double.amountOf(subscription.priceId))
 }

@@ -16,35 +16,35 @@ import {
 } from './state.ts'
 
 const idCharacters = 24
-/** Long enough that nobody is in a hurry, as short as Stripe allows. */
+/** Long enough for a person, and allowed by Stripe. */
 const defaultCheckoutMs = 3_600_000
-/** Stripe tries a payment again after so many days, and then gives up in the way that its operator chose. */
+/** Days after which Stripe retries a failed payment; then it gives up in the way its operator configured. */
 const retryAfterDays = [3, 5, 7] as const
 const trialMs = 7 * dayMs
 
-/** Something that happened, for a webhook. */
+/** An event for a webhook. */
 export interface DoubleEvent {
   readonly id: string
   readonly type: string
   readonly createdAtMs: number
-  /** What it is about, as it was when it happened. */
+  /** The object it is about, as it was at that time. */
   readonly about: DoubleSubscription | DoubleInvoice | DoubleCheckout
 }
 
 export interface DoubleOptions {
   readonly prices: readonly DoublePrice[]
   readonly random: RandomBytes
-  /** What becomes of a subscription whose invoice is not paid in the end. */
+  /** What happens to a subscription whose invoice is never paid. */
   readonly whenUnpaid: 'canceled' | 'unpaid' | 'past_due'
   readonly onEvent: (event: DoubleEvent) => void
-  /** From an earlier double, or empty. */
+  /** The state of an earlier run, or empty. */
   readonly state: DoubleState
 }
 
 /**
- * A double of Stripe's subscriptions: customers, checkouts, renewals, failing cards and cancelling, over a clock of its
- * own. It simulates what the service uses of Stripe and nothing else; no money moves. Each method is something that a
- * customer, an operator or time does; what happens becomes events.
+ * A fake of Stripe's subscriptions: customers, checkouts, renewals, failing cards, and cancellation, with its own
+ * clock. It simulates only what the service uses of Stripe; no money moves. Each method is something that a customer,
+ * an operator, or time does; the results become events.
  */
 export class StripeDouble {
   readonly state: DoubleState
@@ -61,7 +61,10 @@ export class StripeDouble {
     this.state = state
   }
 
-  /** Lets time pass up to a moment, in order: expiries, renewals, retries, the ends of what was cancelled. */
+  /**
+   * Advances time to a moment, processing in order: expiries, renewals, retries, and the ends of canceled
+   * subscriptions.
+   */
   advanceTo(nowMs: number): void {
     advance(this, nowMs)
   }
@@ -87,7 +90,7 @@ export class StripeDouble {
     return portal
   }
 
-  /** Pays a checkout. With a card that fails nothing comes of it, and the page stays open. */
+  /** Pays a checkout. If the card fails, nothing happens and the checkout stays open. */
   payCheckout(checkout: DoubleCheckout, { trial = false } = {}): DoubleSubscription | undefined {
     const customer = this.customer(checkout.customerId)
     if (checkout.status !== 'open' || customer === undefined || (customer.cardFails && !trial)) return undefined
@@ -97,7 +100,7 @@ export class StripeDouble {
     return subscription
   }
 
-  /** Begins a subscription whose first payment is not through: it expires unless it is paid within a day. */
+  /** Creates a subscription whose first payment is pending: it expires unless paid within a day. */
   subscribeIncomplete(customer: DoubleCustomer, priceId: string): DoubleSubscription {
     const subscription = this.#subscribe(customer, priceId, 'incomplete')
     this.#bill(subscription, this.amountOf(priceId)).failures = retryAfterDays.length
@@ -110,7 +113,10 @@ export class StripeDouble {
     this.emit('checkout.session.expired', checkout)
   }
 
-  /** Another price: a higher one at once, with the difference invoiced; a lower one when the period ends. */
+  /**
+   * Changes the price: a higher one applies now, and the difference is invoiced; a lower one applies when the period
+   * ends.
+   */
   changePrice(subscription: DoubleSubscription, priceId: string): void {
     if (!['active', 'trialing'].includes(subscription.status)) return
     const isMore = this.amountOf(priceId) > this.amountOf(subscription.priceId)
@@ -123,7 +129,7 @@ export class StripeDouble {
     this.emit('customer.subscription.updated', subscription)
   }
 
-  /** Cancels to the end of the period, or takes that back. */
+  /** Schedules cancellation for the end of the period, or removes the schedule. */
   cancelAtPeriodEnd(subscription: DoubleSubscription, isWanted: boolean): void {
     if (isOver(subscription)) return
     subscription.cancelsAtPeriodEnd = isWanted
@@ -131,7 +137,7 @@ export class StripeDouble {
     this.emit('customer.subscription.updated', subscription)
   }
 
-  /** Ends a subscription at once. */
+  /** Cancels a subscription immediately. */
   cancelNow(subscription: DoubleSubscription): void {
     if (isOver(subscription)) return
     subscription.status = 'canceled'
@@ -140,14 +146,14 @@ export class StripeDouble {
     this.emit('customer.subscription.deleted', subscription)
   }
 
-  /** The customer's card is refused from now on, or works again; then what is open is paid. */
+  /** Makes the customer's card fail from now on, or work again; a working card then pays open invoices. */
   setCard(customer: DoubleCustomer, fails: boolean): void {
     customer.cardFails = fails
     if (fails) return
     for (const subscription of this.subscriptionsOf(customer.id)) this.payOpen(subscription)
   }
 
-  /** Pays all open invoices of a subscription, if it still has any use for it. */
+  /** Pays all open invoices of a subscription that has not ended. */
   payOpen(subscription: DoubleSubscription): void {
     if (isOver(subscription)) return
     const open = this.openInvoices(subscription.id)
@@ -155,13 +161,13 @@ export class StripeDouble {
     if (open.length > 0) this.#setStatus(subscription, 'active')
   }
 
-  /** Makes an invoice and tries to collect it. */
+  /** Creates an invoice and tries to collect it. */
   invoice(subscription: DoubleSubscription, amount: number): void {
     const invoice = this.#bill(subscription, amount)
     this.collect(subscription, invoice)
   }
 
-  /** Tries to collect an invoice; after the last retry the subscription ends as the operator chose. */
+  /** Tries to collect an invoice; after the last retry the subscription ends as configured. */
   collect(subscription: DoubleSubscription, invoice: DoubleInvoice): void {
     if (this.customer(subscription.customerId)?.cardFails !== true) {
       this.#markPaid(invoice)
@@ -197,7 +203,7 @@ export class StripeDouble {
     return this.prices.find(({ id }) => id === priceId)?.minorUnits ?? 0
   }
 
-  /** An id that nobody guesses, and that says that it is simulated. */
+  /** Mints an unguessable id that says it is simulated. */
   mintId(prefix: string): string {
     return `${prefix}_simulated${randomBase62(idCharacters, this.#random)}`
   }
@@ -255,7 +261,7 @@ export class StripeDouble {
   }
 }
 
-/** A double without a past. */
+/** A new fake without state. */
 export function createDouble(options: Omit<DoubleOptions, 'state'> & { readonly nowMs: number }): StripeDouble {
   return new StripeDouble({ ...options, state: emptyState(options.nowMs) })
 }

@@ -2,15 +2,15 @@ import { createHmac } from 'node:crypto'
 import type { Clock, Timer } from '../../domain/clock.ts'
 import type { Secret } from '../../domain/secret.ts'
 
-/** Waiting to be sent; beyond it the oldest are lost, as at Stripe after three days. */
+/** Most waiting events; beyond it the oldest are dropped, as at Stripe after three days. */
 const maxWaiting = 1000
 const maxAttempts = 5
 const firstPauseMs = 500
 
-/** Sends one webhook and gives the status that it was answered with; it must end in time. */
+/** Sends one webhook and returns the status of the response; must have a time limit. */
 export type DeliverWebhook = (body: Buffer, signature: string) => Promise<number>
 
-/** An event as it goes out: the same bytes at every attempt. */
+/** An outgoing event: every attempt sends the same bytes. */
 export interface OutgoingEvent {
   readonly id: string
   readonly body: Buffer
@@ -20,11 +20,14 @@ export interface OutboxOptions {
   readonly secret: Secret
   readonly clock: Clock
   readonly deliver: DeliverWebhook
-  /** `send` delivers at once and tries again after failures; `hold` keeps everything for `take`, to be sent as a test likes. */
+  /**
+   * `send` delivers immediately and retries failures; `hold` queues everything for `take`, so that a test decides when
+   * to send.
+   */
   readonly mode: 'send' | 'hold'
 }
 
-/** The webhooks of the double, signed as Stripe signs them. */
+/** The fake's webhooks, signed as Stripe signs them. */
 export class WebhookOutbox {
   readonly #options: OutboxOptions
   #waiting: OutgoingEvent[] = []
@@ -42,25 +45,25 @@ export class WebhookOutbox {
     if (this.#options.mode === 'send' && !this.#isSending) void this.#sendAll()
   }
 
-  /** What is held, and is held no longer. */
+  /** Removes and returns the held events. */
   take(): readonly OutgoingEvent[] {
     const taken = this.#waiting
     this.#waiting = []
     return taken
   }
 
-  /** Sends one event now and gives the status of its answer; 0 where there was none. */
+  /** Sends one event now and returns the status of its response; 0 if there was none. */
   async send({ body }: OutgoingEvent): Promise<number> {
     const { secret, clock, deliver } = this.#options
     try {
       return await deliver(body, signWebhook(body, secret, clock.nowMs()))
     } catch {
-      // Whatever went wrong on the way, the event is sent again.
+      // Retry the event, whatever the error was.
       return 0
     }
   }
 
-  /** Ends sending. What waits is lost. */
+  /** Stops sending. Waiting events are dropped. */
   close(): void {
     this.#isClosed = true
     this.#waiting = []

@@ -9,40 +9,40 @@ const style =
   '@media(prefers-color-scheme:dark){body{background:#16181c;color:#eee}.note{background:#3a2f00;border-color:#a17c00}' +
   'button{background:#2a2d33;color:#eee;border-color:#888}}'
 
-/** What may be done on a page: the last part of where its button posts to, and its words. */
+/** A button: the last segment of the path it posts to, and its label. */
 type Button = readonly [action: string, words: string]
 
-/** The page that a checkout leads to. `refused` after a payment with a card that fails. */
+/** The checkout page. `refused` after a payment with a failing card. */
 export function checkoutPage(double: StripeDouble, checkout: DoubleCheckout, refused: boolean): string {
   const price = double.prices.find(({ id }) => id === checkout.priceId)
   const what = price === undefined ? 'an unknown price' : `${price.name} for ${money(price.minorUnits)} a month`
   const buttons: Button[] = [
     ['pay', 'Pay (simulated)'],
-    ['pay-refused', 'Pay with a card that is refused'],
+    ['pay-refused', 'Pay with a card that is declined'],
     ['cancel', 'Cancel'],
   ]
-  const told = refused ? '<p role="alert"><strong>The card was refused.</strong> Nothing was bought.</p>' : ''
+  const told = refused ? '<p role="alert"><strong>The card was declined.</strong> Nothing was bought.</p>' : ''
   const rest =
     checkout.status === 'open' ? forms(`/checkout/${checkout.id}`, buttons) : `<p>This page is ${checkout.status}.</p>`
   return page('Checkout', `${told}<p>You are about to subscribe to <strong>${escape(what)}</strong>.</p>${rest}`)
 }
 
-/** The page of a customer: plan, card, cancelling, and time. */
+/** The portal page: plan, card, cancellation, and time. */
 export function portalPage(double: StripeDouble, portal: DoublePortal): string {
   const customer = double.customer(portal.customerId)
   const subscriptions = double.subscriptionsOf(portal.customerId).filter((one) => !isOver(one))
-  const card = customer?.cardFails === true ? 'The card is refused.' : 'The card works.'
+  const card = customer?.cardFails === true ? 'The card is declined.' : 'The card works.'
   const cardButton: Button =
-    customer?.cardFails === true ? ['card-works', 'Let the card work again'] : ['card-fails', 'Let the card fail']
+    customer?.cardFails === true ? ['card-works', 'Make the card work again'] : ['card-fails', 'Make the card fail']
   const at = `/portal/${portal.id}`
   const listed = subscriptions.map((one) => subscriptionPart(double, one, at)).join('')
   return page(
     'Your subscription',
-    `${listed === '' ? '<p>There is no subscription.</p>' : listed}<h2>Card</h2><p>${card}</p>${forms(at, [cardButton])}` +
-      `<h2>Time</h2><p>At the double it is ${escape(when(double.state.nowMs))}.</p>` +
+    `${listed === '' ? '<p>You have no subscription.</p>' : listed}<h2>Card</h2><p>${card}</p>${forms(at, [cardButton])}` +
+      `<h2>Time</h2><p>The simulated time is ${escape(when(double.state.nowMs))}.</p>` +
       forms(at, [
-        ['week', 'Let a week pass'],
-        ['month', 'Let a month pass'],
+        ['week', 'Advance one week'],
+        ['month', 'Advance one month'],
       ]) +
       `<p><a href="${escape(portal.returnUrl)}">Back to svc-router</a></p>`,
   )
@@ -84,7 +84,7 @@ function page(title: string, body: string): string {
   return (
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
     `<title>${title} (simulated)</title><style>${style}</style></head><body><main><h1>${title} (simulated)</h1>` +
-    `<p class="note">This is a simulation of Stripe on your own machine. No money moves and no card is asked for.</p>` +
+    `<p class="note">This is a simulation of Stripe on your own machine. No money moves and no card is needed.</p>` +
     `${body}</main></body></html>`
   )
 }

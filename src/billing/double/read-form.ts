@@ -1,11 +1,11 @@
-/** A value of a form: a text, or what brackets in its names built of further values. */
+/** A form value: a text, or nested values written with brackets in their names. */
 export type FormValue = string | { [name: string]: FormValue }
 export type Form = Readonly<Record<string, FormValue>>
 
 const maxDepth = 6
 const maxFields = 500
 
-/** Reads what Stripe's library sends, `a[b][0][c]=d`, as nested objects; undefined where it is no such form. */
+/** Parses the form encoding of Stripe's library, `a[b][0][c]=d`, into nested objects; undefined if it is malformed. */
 export function readForm(text: string): Form | undefined {
   const form: Record<string, FormValue> = Object.create(null) as Record<string, FormValue>
   let count = 0
@@ -23,7 +23,7 @@ export function readForm(text: string): Form | undefined {
   return form
 }
 
-/** A text in a form; undefined where there is none. */
+/** A text at a path in a form; undefined if there is none. */
 export function textIn(form: FormValue | undefined, ...path: readonly string[]): string | undefined {
   let value = form
   for (const step of path) value = typeof value === 'object' ? value[step] : undefined

@@ -25,16 +25,16 @@ export interface DoubleServerOptions {
   readonly prices: readonly DoublePrice[]
   readonly secretKey: Secret
   readonly webhookSecret: Secret
-  /** The version of the API that its events say they are of. */
+  /** The API version that its events declare. */
   readonly apiVersion: string
   readonly whenUnpaid: DoubleOptions['whenUnpaid']
   readonly deliver: DeliverWebhook
   readonly webhooks: 'send' | 'hold'
-  /** Where its subscriptions are kept between two starts; undefined forgets them. */
+  /** Where its state is stored between runs; without a file it is lost. */
   readonly file?: string
 }
 
-/** The double of Stripe, listening on this machine alone. Everything that it says is marked as simulated. */
+/** The fake Stripe server, listening on this machine only. Everything it returns is marked as simulated. */
 export interface DoubleServer {
   readonly host: string
   readonly port: number
@@ -43,7 +43,7 @@ export interface DoubleServer {
   close(): Promise<void>
 }
 
-/** Starts the double on a port that the system chooses. @throws SetupError where its file cannot be read */
+/** Starts the fake on a free port. @throws SetupError if its state file cannot be read */
 export async function startDoubleServer(options: DoubleServerOptions): Promise<DoubleServer> {
   const { clock, file } = options
   const outbox = new WebhookOutbox({ ...options, secret: options.webhookSecret, mode: options.webhooks })
@@ -60,7 +60,7 @@ export async function startDoubleServer(options: DoubleServerOptions): Promise<D
     answered
       .then(() => (file === undefined || request.method === 'GET' ? undefined : writeStateFile(file, double.state)))
       .catch(() => {
-        // What cannot be read or written ends here; the service's own errors say what it means for it.
+        // Read and write failures end here; the service reports what they mean for it.
         response.destroy()
       })
   })

@@ -2,7 +2,10 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { SetupError } from '../../domain/setup-error.ts'
 import { type DoubleState, emptyState } from './state.ts'
 
-/** Reads what an earlier double remembered; an empty one where there was none. @throws SetupError where it cannot be read */
+/**
+ * Reads the state of an earlier run, or an empty state if the file does not exist. @throws SetupError if it cannot be
+ * read
+ */
 export function readStateFile(path: string, nowMs: number): DoubleState {
   let text: string
   try {
@@ -18,7 +21,7 @@ export function readStateFile(path: string, nowMs: number): DoubleState {
   }
 }
 
-/** Writes it, readable by this user alone; a crash leaves the old one or the new one. */
+/** Writes the state, readable only by this user; a crash leaves either the old file or the new one. */
 export function writeStateFile(path: string, state: DoubleState): void {
   const draft = `${path}.${process.pid}`
   writeFileSync(draft, JSON.stringify({ about: 'Simulated subscriptions: no money moved.', ...state }), { mode: 0o600 })

@@ -1,13 +1,13 @@
 import type { SubscriptionStatus } from '../../domain/billing.ts'
 
-/** Kept of each kind; beyond it the oldest go. A trial and a test never come near. */
+/** Most objects of each kind; beyond it the oldest are deleted. Trials and tests stay far below it. */
 export const maxKept = 2000
 
-/** Everything that the double of Stripe remembers, as plain JSON. Times are epoch milliseconds. */
+/** The whole state of the fake as plain JSON. Times are epoch milliseconds. */
 export interface DoubleState {
-  /** The time that it believes: it only goes forward, and may be moved ahead. */
+  /** The fake's current time: it only moves forward, and can be advanced. */
   nowMs: number
-  /** How far a trial has moved it ahead of the real clock. */
+  /** How far a trial has advanced it beyond the real clock. */
   aheadMs: number
   customers: DoubleCustomer[]
   checkouts: DoubleCheckout[]
@@ -20,7 +20,7 @@ export interface DoubleCustomer {
   readonly id: string
   readonly name: string
   readonly metadata: Readonly<Record<string, string>>
-  /** Whether its card is refused. */
+  /** Whether its card is declined. */
   cardFails: boolean
 }
 
@@ -62,13 +62,13 @@ export interface DoubleInvoice {
   readonly createdAtMs: number
   readonly amount: number
   status: 'open' | 'paid' | 'uncollectible'
-  /** Payments that failed. */
+  /** Number of failed payments. */
   failures: number
-  /** When it is tried again; null where it is not. */
+  /** When collection is retried; null for never. */
   retryAtMs: number | null
 }
 
-/** What a plan costs at the double. */
+/** A plan's price in the fake. */
 export interface DoublePrice {
   readonly id: string
   readonly productId: string
@@ -76,12 +76,12 @@ export interface DoublePrice {
   readonly minorUnits: number
 }
 
-/** A double that has just begun. */
+/** The state of a new fake. */
 export function emptyState(nowMs: number): DoubleState {
   return { nowMs, aheadMs: 0, customers: [], checkouts: [], portals: [], subscriptions: [], invoices: [] }
 }
 
-/** Whether nothing can become of a subscription any more. */
+/** Whether a subscription has ended for good. */
 export function isOver({ status }: DoubleSubscription): boolean {
   return status === 'canceled' || status === 'incomplete_expired'
 }

@@ -3,7 +3,7 @@ import type { DoubleCheckout, DoubleInvoice, DoublePrice, DoubleSubscription } f
 
 type Json = Record<string, unknown>
 
-/** A list as Stripe writes it; the double never needs a second page. */
+/** A list as Stripe writes it; the fake never needs a second page. */
 export function writeList(url: string, data: readonly Json[]): Json {
   return { object: 'list', url, has_more: false, data }
 }
@@ -23,7 +23,7 @@ export function writePrice(price: DoublePrice): Json {
   }
 }
 
-/** A subscription in the form of API version 2026-10-28: periods are on its items, a later price in its schedule. */
+/** A subscription in the form of API version 2026-10-28: periods are on its items, a later price is in its schedule. */
 export function writeSubscription(double: StripeDouble, subscription: DoubleSubscription): Json {
   const { id, customerId, periodEndsAtMs, periodStartsAtMs, cancelsAtPeriodEnd } = subscription
   const price = double.prices.find((known) => known.id === subscription.priceId)
@@ -66,7 +66,7 @@ export function writeInvoice(invoice: DoubleInvoice): Json {
   }
 }
 
-/** A checkout; its page is below `origin`. */
+/** A checkout; its page is under `origin`. */
 export function writeCheckout(checkout: DoubleCheckout, origin: string): Json {
   return {
     id: checkout.id,
