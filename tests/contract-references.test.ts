@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 const root = new URL('../', import.meta.url)
 const searchedFolders = ['src', 'tests', 'docs', 'scripts', 'bench', 'bin']
-const searchedFiles = ['README.md', 'ARCHITECTURE.md', 'svc-router.example.yaml']
+const searchedFiles = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'svc-router.example.yaml']
 const contractPath = 'docs/contract.md'
 /** This file names what is forbidden; recordings hold what others wrote. */
 const passedOver = /^tests\/contract-references\.test\.ts$|^tests\/fixtures\//
