@@ -7,7 +7,8 @@ import type { Principal } from './ports.ts'
 import { unknownProfile, wrongEndpoint } from './unknown-profile.ts'
 
 /**
- * The profile that was named, where the plan allows it and what is attached (contract 5.4), and the key too.
+ * Resolves the requested profile and checks that the plan (contract 5.4) and the key's limits allow it and any
+ * attached fusion tool.
  * @throws ServiceError `plan_required`, `model_not_found`, `invalid_request`, and as `assertProfile`
  */
 export function allowedProfile(
@@ -32,7 +33,7 @@ export function allowedProfile(
   return profile
 }
 
-/** Those that a key may use. */
+/** The profiles that a key may use. */
 export function profilesWithin(profiles: readonly Profile[], limits: EnforcedLimits | undefined): readonly Profile[] {
   const ids = limits?.profiles
   return ids === undefined ? profiles : profiles.filter(({ id }) => ids.has(id))

@@ -2,7 +2,10 @@ import type { EventLog } from '../domain/events.ts'
 import { UpstreamError, type Attempt } from '../domain/upstream.ts'
 import type { AttemptRun } from './attempt.ts'
 
-/** The record of an attempt that ends now: answered, or with `error`. What is no trouble of the provider cancelled it. */
+/**
+ * The record of an attempt that ends now, answered or with `error`. An error that does not come from the provider
+ * counts as `cancelled`.
+ */
 export function attemptOf(run: AttemptRun, nowMs: number, error?: unknown): Attempt {
   const { backend, startedMs, upstreamRequestId } = run
   const status = error instanceof UpstreamError ? error.status : undefined
@@ -15,7 +18,10 @@ export function attemptOf(run: AttemptRun, nowMs: number, error?: unknown): Atte
   }
 }
 
-/** Logs an attempt that failed by the backend's configuration: its credential must be replaced (contract 7.17), or its model or address corrected. */
+/**
+ * Logs an attempt that failed because of the backend's configuration: a rejected credential (contract 7.17), or a
+ * wrong model or address.
+ */
 export function logConfigurationFault(
   log: EventLog,
   of: { readonly backend: string; readonly requestId: string },

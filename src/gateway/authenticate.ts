@@ -7,7 +7,7 @@ import type { DigestMemory } from './digest-memory.ts'
 import type { KeyDirectory } from './key-directory.ts'
 import type { KnownKey, Principal } from './ports.ts'
 
-/** Of the header in its usual form. */
+/** Length of an Authorization header in the usual form. */
 const wholeHeaderChars = 'Bearer '.length + keyLength
 const bearer = /^bearer +(\S+) *$/i
 
@@ -20,9 +20,10 @@ export interface AuthenticationParts {
 }
 
 /**
- * Who is asking, from the values of the headers `Authorization` and `x-api-key`; Anthropic's clients send the latter.
- * Shape and checksum are decided offline (contract 3.3). Answers at once where the key is remembered.
- * @throws ServiceError `key_missing`, `key_malformed`, `key_inactive`, `key_revoked`, `auth_unavailable`; `invalid_request` for two keys that differ
+ * Authenticates a request from its `Authorization` and `x-api-key` headers (Anthropic's clients send the latter).
+ * Shape and checksum are checked without the store (contract 3.3). Synchronous if the key is cached.
+ * @throws ServiceError `key_missing`, `key_malformed`, `key_inactive`, `key_revoked`, `auth_unavailable`;
+ * `invalid_request` if the headers carry two different keys
  */
 export function authenticate(
   authorization: string | undefined,
@@ -41,8 +42,8 @@ function authenticateKey(key: string, parts: AuthenticationParts): Principal | P
 }
 
 /**
- * Whoever is signed in to an account and asks from the app itself: no key is sent, and none is needed.
- * @throws ServiceError `key_inactive` where the account is suspended, `auth_unavailable`
+ * The principal of a signed-in account that sends requests from the app itself, without a key.
+ * @throws ServiceError `key_inactive` if the account is suspended, `auth_unavailable`
  */
 export function principalOf(account: Account, parts: Pick<AuthenticationParts, 'planById' | 'findAccount'>): Principal {
   const { id } = account
@@ -55,7 +56,10 @@ export function principalOf(account: Account, parts: Pick<AuthenticationParts, '
   return { accountId: id, keyId: playgroundKeyId, plan, limits: undefined, recheck }
 }
 
-/** One key may be sent in both ways; of two we cannot know which is meant, as with two `Authorization` headers. */
+/**
+ * The same key may be sent in both headers. Two different keys are rejected, like two `Authorization` headers,
+ * because we cannot know which one is meant.
+ */
 function readEither(authorization: string | undefined, apiKey: string): string {
   const key = apiKey.trim()
   if (key === '') return readBearer(authorization)
@@ -74,7 +78,7 @@ function readBearer(header: string | undefined): string {
     return header.slice('Bearer '.length)
   if (header === undefined || isBlank(header)) throw new ServiceError('key_missing')
   const match = bearer.exec(header)
-  if (match === null) throw malformed('The Authorization header is not "Bearer" and one key.')
+  if (match === null) throw malformed('The Authorization header must be "Bearer" followed by one key.')
   return match[1]!
 }
 
@@ -83,7 +87,7 @@ function wellFormed(key: string): string {
   return key
 }
 
-/** Looks for a key that is not remembered, and remembers its digests where it exists. */
+/** Looks up a key that is not cached, and caches its digests if it exists. */
 async function discover(key: string, { keys, digests }: AuthenticationParts): Promise<KnownKey | undefined> {
   const all = digests.make(key)
   for (const digest of all) {
@@ -95,7 +99,7 @@ async function discover(key: string, { keys, digests }: AuthenticationParts): Pr
   return undefined
 }
 
-/** Looks for each of a remembered key's digests in turn, until one is known. */
+/** Looks up each digest of a cached key until one is found. */
 function lookUp(
   digests: readonly string[],
   parts: AuthenticationParts,
@@ -123,12 +127,12 @@ function admitEntry(entry: KnownKey | undefined, parts: AuthenticationParts, rec
 function planOf(account: Account, keyId: string, { planById }: Pick<AuthenticationParts, 'planById'>): Plan {
   if (account.suspended) throw refused('key_inactive', account, keyId)
   const plan = planById(account.planId)
-  // A plan that the configuration no longer names: the operator's mistake, never the caller's key.
+  // The plan is missing from the configuration: the operator's mistake, not a problem with the key.
   if (plan === undefined) throw refused('auth_unavailable', account, keyId, { retryAfterSeconds: 1 })
   return plan
 }
 
-/** A refusal of a key whose account is known. */
+/** A rejection of a key whose account is known. */
 function refused(code: ErrorCode, { id }: Account, keyId: string, facts?: ErrorFacts): ServiceError {
   return new ServiceError(code, { ...facts, owner: { accountId: id, keyId } })
 }

@@ -16,24 +16,27 @@ export interface BodyParts {
   readonly relays: (id: ClientFormatId) => RelayRules
 }
 
-/** Relays nothing: for requests that are not sent on as their caller wrote them. */
+/** Disables relaying: for requests that are not forwarded as the caller wrote them. */
 export const translatedOnly: BodyParts['relays'] = () => ({ fits: () => false })
 
-/** What one endpoint of a backend is sent. */
+/** The request body for one endpoint of a backend. */
 export interface WrittenBody {
   readonly backend: Backend
   readonly body: Uint8Array | string
 }
 
-/** How one request is put to backends. */
+/** Writes one request in the format of each backend. */
 export interface RequestWriter {
-  /** A backend's endpoints, the preferred one first: never empty. */
+  /** A backend's endpoints, preferred first; never empty. */
   endpointsOf(backend: Backend): readonly Backend[]
-  /** What an endpoint is sent, without those optional fields. @throws ServiceError where its format cannot say what was asked */
+  /**
+   * The body for an endpoint, without the optional fields in `without`.
+   * @throws ServiceError if the endpoint's format cannot express the request
+   */
   write(endpoint: Backend, without?: readonly string[]): Uint8Array | string
 }
 
-/** For a caller's request: relayed where an endpoint speaks its format, else translated. */
+/** For a caller's request: relayed if an endpoint speaks its format, otherwise translated. */
 export function requestWriter(request: ModelRequest, conversation: Conversation, parts: BodyParts): RequestWriter {
   const isRelayed = (endpoint: Backend): boolean => relayFor(endpoint, request, parts.relays) !== undefined
   return {
@@ -46,7 +49,7 @@ export function requestWriter(request: ModelRequest, conversation: Conversation,
   }
 }
 
-/** For a question of our own. */
+/** For a request that the service makes itself. */
 export function translatedWriter(
   conversation: Conversation,
   parts: Pick<BodyParts, 'formats' | 'learned'>,
@@ -58,8 +61,8 @@ export function translatedWriter(
 }
 
 /**
- * What a backend is sent, at the first of its endpoints that can say it; one of them is skipped if so asked.
- * @throws ServiceError where none can, with the reason of the one that is preferred
+ * The body for the first endpoint of a backend that can express the request, except `skipped`.
+ * @throws ServiceError the preferred endpoint's reason, if no endpoint can
  */
 export function writeFor(backend: Backend, writer: RequestWriter, skipped?: Backend): WrittenBody {
   let refusal: unknown
@@ -75,7 +78,7 @@ export function writeFor(backend: Backend, writer: RequestWriter, skipped?: Back
   throw refusal
 }
 
-/** All endpoints of a backend but those that were found missing, as long as one is left. */
+/** A backend's endpoints except those known to be missing; all of them if none would be left. */
 function knownEndpoints(backend: Backend, learned: LearnedLimits): readonly Backend[] {
   if (backend.otherEndpoints === undefined) return [backend]
   const all = [backend, ...backend.otherEndpoints]
@@ -83,7 +86,10 @@ function knownEndpoints(backend: Backend, learned: LearnedLimits): readonly Back
   return known.length === 0 ? all : known
 }
 
-/** What an endpoint is sent, without those optional fields. @throws ServiceError where its format cannot say what was asked */
+/**
+ * The body for an endpoint, without the optional fields in `without`.
+ * @throws ServiceError if the endpoint's format cannot express the request
+ */
 export function writeBody(
   backend: Backend,
   request: ModelRequest,
@@ -128,22 +134,22 @@ function dialectFor(backend: Backend, learned: LearnedLimits, without: readonly 
   return without.length === 0 ? dialect : withRefused(dialect, without)
 }
 
-/** Writers name a field as their own format does: callers read the name under which they sent it (contract 2.22). */
+/** Writers name a field as their own format does; the error names it as the caller sent it (contract 2.22). */
 function inCallersWords(error: unknown, names: Readonly<Record<string, string>> = {}): unknown {
   if (!(error instanceof ServiceError)) return error
   const param = names[error.facts.param ?? '']
   return param === undefined ? error : new ServiceError(error.code, { ...error.facts, param })
 }
 
-/** Refuses what is not served whichever backend answers. @throws ServiceError `unsupported_parameter` */
+/** Rejects features that this service does not support on any backend. @throws ServiceError `unsupported_parameter` */
 export function assertServed({ hints }: Conversation): void {
-  // It would run at one provider, where no other backend could find it.
+  // A background response would run at one provider, where no other backend could find it.
   if (hints.untranslatable?.includes('background') === true) {
-    throw unsupported('background', 'background is not served here. Send the request without it.')
+    throw unsupported('background', 'background is not supported. Send the request without it.')
   }
 }
 
-/** The rules for passing a request on to that backend as it is; undefined where it is translated. */
+/** The rules for relaying a request to a backend unchanged; undefined if it must be translated. */
 export function relayFor(
   backend: Backend,
   { format, body }: ModelRequest,
@@ -154,7 +160,10 @@ export function relayFor(
   return rules.fits?.(body, backend.dialect) === false ? undefined : rules
 }
 
-/** What only another backend can read does not go to this one, after a failover as little as in a later request (contract 11.8). */
+/**
+ * Strips encrypted reasoning that only another backend can read, after a failover and in later requests alike
+ * (contract 11.8).
+ */
 function withoutForeignSeals(
   { sealing }: RelayRules,
   { bytes, members }: ModelRequest,
@@ -168,8 +177,8 @@ function withoutForeignSeals(
 }
 
 /**
- * Refuses what no backend could be asked, before it is admitted: such a request counts nothing (contract 6.17). What had
- * to be written to know that is given back, for the attempt to use; undefined where a backend can be relayed to.
+ * Rejects a request that no backend can express before it is admitted, so it counts toward nothing (contract 6.17).
+ * Returns the body written for this check so that the attempt can reuse it; undefined if a backend can be relayed to.
  * @throws ServiceError `unsupported_parameter`, `previous_response_not_found`, `item_not_found`, `invalid_request`
  */
 export function assertSayable(
@@ -187,7 +196,7 @@ export function assertSayable(
   const tried = new Set<string>()
   let refusal: ServiceError | undefined
   for (const backend of backends) {
-    // Whether a request can be said is decided by the formats alone.
+    // Whether a request can be expressed depends only on the formats.
     const formats = formatsOf(backend)
     if (tried.has(formats)) continue
     tried.add(formats)

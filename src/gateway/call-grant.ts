@@ -3,14 +3,14 @@ import { UpstreamError } from '../domain/upstream.ts'
 import type { Backend, Backends, Principal } from './ports.ts'
 
 /**
- * Whether a request that was admitted may still call a backend, asked before every upstream call: each attempt, and each
- * sub-call of a fusion (contract 6.18). Answers at once while nothing has changed since it was last asked.
- * @throws ServiceError where the key or account may ask nothing any more, UpstreamError `not_sent` where only this
- * backend may not be used
+ * Checks that an admitted request may still call a backend. Called before every upstream request: each attempt and
+ * each sub-call of a fusion (contract 6.18). Synchronous if nothing has changed since the last check.
+ * @throws ServiceError if the key or account may no longer send requests; UpstreamError `not_sent` if only this
+ * backend is no longer allowed
  */
 export type CallGrant = (backend: Backend) => void | Promise<void>
 
-/** For calls that are the service's own, and for those that only stand for calls that are each asked for. */
+/** For the service's own calls, and for calls whose sub-calls are each checked. */
 export const alwaysGranted: CallGrant = () => {}
 
 /** The grant of one request. */

@@ -2,12 +2,12 @@ import type { Clock } from '../domain/clock.ts'
 import { ServiceError } from '../domain/errors.ts'
 
 /**
- * A ledger that takes longer than this to write is as good as one that cannot. Above the limit that a ledger keeps
- * itself (see `Admission.durable`), because only the ledger can take the charge of a whole answer back.
+ * A ledger that takes longer than this counts as failed. Higher than the ledger's own limit (see
+ * `Admission.durable`), because only the ledger can revert the charge of a whole answer.
  */
 const limitMs = 25_000
 
-/** Waits for the ledger's writing, but not for ever: requests that wait for the same commit share one timer. */
+/** Waits for the ledger to write, with a time limit. Requests that wait for the same commit share one timer. */
 export class CommitWait {
   readonly #clock: Clock
   #commit: Promise<void> | undefined
@@ -17,7 +17,10 @@ export class CommitWait {
     this.#clock = clock
   }
 
-  /** Resolves with what `Admission.durable` gave. @throws ServiceError `record_unavailable` where that fails, or takes too long */
+  /**
+   * Resolves with the promise that `Admission.durable` returned.
+   * @throws ServiceError `record_unavailable` if that fails or takes too long
+   */
   of(commit: Promise<void>): Promise<void> {
     if (this.#limited === undefined || commit !== this.#commit) {
       this.#commit = commit

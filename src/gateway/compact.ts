@@ -21,8 +21,9 @@ interface CompactParts {
 }
 
 /**
- * `POST /v1/responses/compact`: the user's messages, and one opaque item that stands for everything else (contract 12.11). A
- * model of the profile writes the summary, as a request of its own that is admitted, charged and failed over like any.
+ * `POST /v1/responses/compact`: returns the user's messages and one opaque item in place of everything else (contract
+ * 12.11). A model of the profile writes the summary in a request of its own, which is admitted, charged, and failed
+ * over like any other.
  * @throws ServiceError
  */
 export async function answerCompaction(
@@ -53,7 +54,7 @@ export async function answerCompaction(
   const seal = (answer: JsonObject): JsonObject => {
     const summary = textOf(answer)
     const others = items.filter((item) => !users.includes(item))
-    // A model that said nothing: the items themselves are kept, so that nothing is lost.
+    // If the model returned no summary, the items themselves are stored so that nothing is lost.
     const sealed = stored.seal(accountId, summary === '' ? { items: others } : { summary })
     const output = [...users, { type: 'compaction', encrypted_content: sealed }]
     return {
@@ -68,12 +69,12 @@ export async function answerCompaction(
   await gateway.answer(principal, asked, new CompactionSink(sink, seal))
 }
 
-/** For a backend that does not count. */
+/** For a backend that does not report usage. */
 function estimateOf(asked: Buffer, summary: string): Usage {
   return estimatedUsage(Math.ceil(asked.length / charsPerToken), Math.ceil(summary.length / charsPerToken))
 }
 
-/** What was said and done, as text: no backend refuses it for tools that it is not told of. */
+/** The conversation as text, so that no backend rejects it for tools that are not declared. */
 function transcriptOf(turns: readonly Turn[], instructions: string | undefined): string {
   const lines = instructions === undefined ? [] : [`[instructions] ${instructions}`]
   for (const turn of turns) {

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../domain/conversation.ts'
 import type { AnswerHead, AnswerSink } from './ports.ts'
 
-/** Turns the whole answer that passes through it into another one; everything else goes on as it is. */
+/** Transforms the whole answer that passes through it; everything else passes unchanged. */
 export class CompactionSink implements AnswerSink {
   readonly #sink: AnswerSink
   readonly #turn: (answer: JsonObject) => JsonObject

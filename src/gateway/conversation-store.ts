@@ -1,8 +1,8 @@
 import type { NewConversationItem, StoredConversation, StoredConversationItem } from '../domain/conversations.ts'
 
 /**
- * Why items were not appended: `gone` (no such conversation), `duplicate` (an id is there already), `full` (the
- * conversation's own limits), `no_room` (the account's limit of stored text).
+ * Why items were not appended: `gone` (the conversation does not exist), `duplicate` (an id is already in use),
+ * `full` (the conversation's own limits), `no_room` (the account's limit on stored text).
  */
 export type AppendRefusal = 'gone' | 'duplicate' | 'full' | 'no_room'
 
@@ -11,7 +11,7 @@ export interface AppendOptions {
   readonly sinceMs: number
   readonly maxItems: number
   readonly maxBytes: number
-  /** Skips items that are there already instead of refusing them. */
+  /** Skips items that already exist instead of rejecting them. */
   readonly skipsDuplicates: boolean
 }
 
@@ -19,37 +19,37 @@ export interface AppendOptions {
 export interface ItemPage {
   readonly order: 'asc' | 'desc'
   readonly limit: number
-  /** Lists what comes after the item of this digest. */
+  /** Lists the items after the one with this digest. */
   readonly afterDigest?: string | undefined
 }
 
 /**
- * Conversations (contract 13). Every call is for one account and finds nothing that was last used at or before
- * `sinceMs`. A throw means that the store cannot answer.
+ * Stores conversations (contract 13). Every call is scoped to one account and ignores conversations last used at or
+ * before `sinceMs`. A rejected promise means that the store is unavailable.
  */
 export interface ConversationStore {
-  /** False where the account has no room for it. */
+  /** Resolves to false if the account has no room for it. */
   add(conversation: StoredConversation): Promise<boolean>
   find(accountId: string, id: string, sinceMs: number): Promise<StoredConversation | undefined>
-  /** Replaces the metadata; undefined where there is no such conversation. */
+  /** Replaces the metadata; undefined if the conversation does not exist. */
   update(
     accountId: string,
     id: string,
     sealedMetadata: string,
     times: { readonly nowMs: number; readonly sinceMs: number },
   ): Promise<StoredConversation | undefined>
-  /** Deletes a conversation with its items; false where there is none. */
+  /** Deletes a conversation with its items; false if it does not exist. */
   remove(accountId: string, id: string, sinceMs: number): Promise<boolean>
-  /** Appends all items, next to each other, or none; undefined when done. Counts as a use. */
+  /** Appends all items consecutively, or none; undefined on success. Counts as a use. */
   append(
     accountId: string,
     id: string,
     items: readonly NewConversationItem[],
     options: AppendOptions,
   ): Promise<AppendRefusal | undefined>
-  /** Undefined where the item of `afterDigest` is not in the conversation. */
+  /** Undefined if the item of `afterDigest` is not in the conversation. */
   listItems(accountId: string, id: string, page: ItemPage): Promise<readonly StoredConversationItem[] | undefined>
   findItem(accountId: string, id: string, digest: string): Promise<StoredConversationItem | undefined>
-  /** Deletes those items; gives how many there were. */
+  /** Deletes these items; resolves to the number deleted. */
   removeItems(accountId: string, id: string, digests: readonly string[]): Promise<number>
 }

@@ -12,9 +12,9 @@ import { readObject, textBinding } from './sealed-texts.ts'
 import { giveWay, nextTurn } from './turns.ts'
 import type { RequestWork } from './unadmitted-work.ts'
 
-/** Items of one conversation (contract 13.5). */
+/** Items in one conversation (contract 13.5). */
 const maxItems = 2_000
-/** Items that are sealed or opened in one turn of the event loop. */
+/** Items encrypted or decrypted in one turn of the event loop. */
 const itemsPerTurn = 100
 const maxMetadataPairs = 16
 const maxKeyChars = 64
@@ -26,13 +26,16 @@ export interface ConversationsParts {
   readonly clock: Clock
   readonly log: EventLog
   readonly mintId: () => string
-  /** How long a conversation is kept after its last use; 0 keeps none. */
+  /** How long a conversation is stored after its last use; 0 disables conversations. */
   readonly retentionMs: number
-  /** The most that the items of one conversation may have, bytes of JSON. */
+  /** The largest total size of one conversation's items, bytes of JSON. */
   readonly maxBytes: number
 }
 
-/** Conversations that callers create and continue by id (contract 13). Each belongs to one account; no other finds it. */
+/**
+ * Conversations that callers create and continue by id (contract 13). Each is visible only to the account that
+ * created it.
+ */
 export class Conversations {
   readonly #parts: ConversationsParts
 
@@ -41,12 +44,13 @@ export class Conversations {
   }
 
   /**
-   * Creates a conversation of these items, each with an id. @throws ServiceError `invalid_request`, `store_unavailable`
+   * Creates a conversation with these items, each with an id.
+   * @throws ServiceError `invalid_request`, `store_unavailable`
    */
   async create(accountId: string, items: readonly JsonObject[], metadata: Json | undefined): Promise<JsonObject> {
     const { store, clock, mintId, retentionMs } = this.#parts
     if (retentionMs === 0) {
-      const problem = 'Conversations are turned off: this service is set to store nothing.'
+      const problem = 'Conversations are turned off: this service is configured to store nothing.'
       throw new ServiceError('invalid_request', { words: { problem } })
     }
     const checked = checkMetadata(metadata ?? {})
@@ -96,20 +100,24 @@ export class Conversations {
     if (!isGone) throw new ServiceError('conversation_not_found')
   }
 
-  /** Appends items that a caller gave, each with an id. @throws ServiceError as `find`, and `invalid_request` */
+  /** Appends items that a caller sent, each with an id. @throws ServiceError as `find`, and `invalid_request` */
   async add(accountId: string, id: string, items: readonly JsonObject[]): Promise<void> {
     const sealed = await this.#sealed(accountId, id, items)
     const refusal = await this.#ask(() => this.#parts.store.append(accountId, id, sealed, this.#options(false)))
     if (refusal !== undefined) throw refused(refusal, this.#parts.maxBytes)
   }
 
-  /** Appends a turn's items, without those that are there already. Gives why not. @throws the store's errors */
+  /**
+   * Appends the items of a request and its answer, skipping those that already exist. Returns the reason if it could
+   * not.
+   * @throws the store's errors
+   */
   async append(accountId: string, id: string, items: readonly JsonObject[]): Promise<AppendRefusal | undefined> {
     const sealed = await this.#sealed(accountId, id, items)
     return await this.#parts.store.append(accountId, id, sealed, this.#options(true))
   }
 
-  /** Takes back what `append` added. @throws the store's errors */
+  /** Reverts `append`. @throws the store's errors */
   async takeBack(accountId: string, id: string, items: readonly JsonObject[]): Promise<void> {
     await this.#parts.store.removeItems(
       accountId,
@@ -120,7 +128,7 @@ export class Conversations {
 
   /**
    * All items, oldest first, for a request that continues the conversation.
-   * @throws ServiceError as `find`, with `conversation` as its parameter; what `work` throws
+   * @throws ServiceError as `find`, with `param` set to `conversation`; errors of `work`
    */
   async itemsOf(accountId: string, id: string, work?: RequestWork): Promise<readonly JsonObject[]> {
     const { items, bytes } = await this.#known(accountId, id, 'conversation')
@@ -129,7 +137,10 @@ export class Conversations {
     return (await this.#page(accountId, id, { order: 'asc', limit: maxItems })) ?? []
   }
 
-  /** One page of items. @throws ServiceError as `find`, `invalid_request` for an `after` that is not there; what `work` throws */
+  /**
+   * One page of items.
+   * @throws ServiceError as `find`, `invalid_request` if the `after` item does not exist; errors of `work`
+   */
   async list(
     accountId: string,
     id: string,
@@ -144,7 +155,7 @@ export class Conversations {
     return items
   }
 
-  /** One item. @throws ServiceError as `find`, `conversation_item_not_found`; what `work` throws */
+  /** One item. @throws ServiceError as `find`, `conversation_item_not_found`; errors of `work` */
   async findItem(accountId: string, id: string, itemId: string, work?: RequestWork): Promise<JsonObject> {
     await this.#known(accountId, id)
     const digest = itemDigest(accountId, itemId)
@@ -154,7 +165,7 @@ export class Conversations {
     return readObject(this.#parts, accountId, id, 'item', found.sealed)
   }
 
-  /** Deletes one item; gives the conversation. @throws ServiceError as `findItem` */
+  /** Deletes one item; returns the conversation. @throws ServiceError as `findItem` */
   async removeItem(accountId: string, id: string, itemId: string): Promise<JsonObject> {
     const conversation = await this.#known(accountId, id)
     const count = await this.#ask(() => this.#parts.store.removeItems(accountId, id, [itemDigest(accountId, itemId)]))
@@ -214,7 +225,7 @@ export class Conversations {
     return { nowMs: clock.nowMs(), sinceMs: this.#sinceMs(), maxItems, maxBytes, skipsDuplicates }
   }
 
-  /** What was last used at or before this time has expired. */
+  /** Conversations last used at or before this time have expired. */
   #sinceMs(): number {
     return this.#parts.clock.nowMs() - this.#parts.retentionMs
   }
@@ -257,9 +268,9 @@ function shown({ id, createdAtMs }: StoredConversation, metadata: JsonObject): J
 function refused(refusal: AppendRefusal, maxBytes: number): ServiceError {
   if (refusal === 'gone') return new ServiceError('conversation_not_found')
   const problems = {
-    duplicate: 'An item with this id is in the conversation already. Leave it out.',
+    duplicate: 'The conversation already has an item with this id. Remove it from the request.',
     full: `A conversation has at most ${maxItems} items and ${Math.floor(maxBytes / 1024 / 1024)} MiB. Create a new one.`,
-    no_room: 'The account has no room for more stored text. Delete conversations that are not needed any more.',
+    no_room: 'The account has reached its limit of stored text. Delete conversations that you no longer need.',
   }
   return invalidRequest('items', problems[refusal])
 }

@@ -11,8 +11,9 @@ interface CountParts {
 }
 
 /**
- * How many tokens a Responses request has, about, with everything that it refers to in place. It need not name a model;
- * where it does, that has to be one that the caller may ask. @throws ServiceError as `Gateway.assertAllowed` and `StoredResponses.resolve`
+ * Estimates the input tokens of a Responses request with all its references resolved. The request may omit the model;
+ * if it names one, the caller must be allowed to use it.
+ * @throws ServiceError as `Gateway.assertAllowed` and `StoredResponses.resolve`
  */
 export async function countInput(
   { gateway, stored }: CountParts,

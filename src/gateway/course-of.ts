@@ -12,12 +12,12 @@ export interface CourseOf {
   readonly admission: Admission
   readonly units: number
   readonly sink: AnswerSink
-  /** Milliseconds for the whole request (contract 9.6). */
+  /** Time limit for the whole request, milliseconds (contract 9.6). */
   readonly totalMs: number
-  /** What keeps the answer, where it is kept. */
+  /** Persists the answer; undefined if it is not stored. */
   readonly keeping: Keeping | undefined
-  /** Whether the answer's `model` is that of its backend (contract 2.31). */
+  /** Whether the answer's `model` names the backend's model (contract 2.31). */
   readonly reportsModel?: boolean | undefined
-  /** What answers instead of one backend after the other, where the request is deliberated about. */
+  /** Produces the answer by fusion instead of by failover; absent for ordinary requests. */
   readonly fused?: FusedAnswer | undefined
 }

@@ -25,13 +25,13 @@ export interface CourseParts extends FailoverParts {
   readonly keepAliveMs: number
 }
 
-/** How a request ended; `refusal` where nothing was written, so that it can be a whole response. */
+/** How a request ended. `refusal` is set if nothing was written, so the error can become a whole response. */
 export interface CourseEnd {
   readonly outcome: RequestOutcome
   readonly refusal?: ServiceError
 }
 
-/** The course of one admitted request from its first attempt to its record: everything that ends it, ends it here. */
+/** Runs one admitted request from its first attempt to its record. Everything that ends a request ends it here. */
 export class Course {
   readonly #parts: CourseParts
   readonly #of: CourseOf
@@ -44,11 +44,11 @@ export class Course {
   #gone = false
   #opened = false
   #settled = false
-  /** Makes lanes once we had to begin the stream ourselves: all of them go on with the same response. */
+  /** Creates lanes once the run has opened the stream itself: all of them continue the same response. */
   #ownLane: ((backend: Backend) => Lane) | undefined
   #firstContentMs: number | undefined
 
-  /** `written` is what was written of the request before, if anything. */
+  /** `written` is the backend request body that was already written, if any. */
   constructor(parts: CourseParts, of: CourseOf, written?: WrittenBody) {
     this.#parts = parts
     this.#of = of
@@ -60,7 +60,7 @@ export class Course {
       new Failover(parts, { request, accountId, conversation: context.conversation, backends, written }, laneFor)
   }
 
-  /** Answers into the sink; the end says what could not be answered. */
+  /** Writes the answer to the sink; the result holds the error if there is no answer. */
   async run(): Promise<CourseEnd> {
     const { clock, budget } = this.#parts
     const { sink, totalMs, context, accountId, fused } = this.#of
@@ -85,7 +85,10 @@ export class Course {
     }
   }
 
-  /** Ends the request now because the server stops: a stream gets its failure, any other request its refusal. */
+  /**
+   * Ends the request because the server is stopping: a stream gets a failure event, any other request an error
+   * response.
+   */
   cut(): void {
     const { current, retryCount } = this.#failover
     current?.stop(new ServiceError('restarting', { retryCount, retryAfterSeconds: 1 }))
@@ -95,7 +98,7 @@ export class Course {
     const { sink, units, keeping, admission } = this.#of
     const kept = keeping && (await keepWhole(run, keeping))
     const outcome = this.#outcome(units, this.#gone ? 'client_closed' : undefined)
-    // Settled first, so that one record says it all; the mark of delivery follows with the first byte.
+    // Settled first, so that one record holds everything; the delivery mark follows with the first byte.
     this.#settle(outcome, this.#gone ? 'none' : 'due')
     if (this.#gone) return outcome
     const written = admission.durable()
@@ -118,19 +121,19 @@ export class Course {
     const totalMs = this.#elapsedMs()
     run.tellError(this.#parts.providerErrors, request.id)
     if (fused !== undefined) await fused.end()
-    // The caller has the whole answer; only its record waits.
+    // The caller already has the whole answer; only its record waits for the usage.
     await run.lateUsage
     const outcome = { ...this.#outcome(units, errorCode), totalMs: Math.round(totalMs) }
     this.#settle(outcome, 'done')
     return outcome
   }
 
-  /** Says in the stream why it broke; gives what is recorded of that. */
+  /** Writes the failure event that explains why the stream broke; returns the error code to record. */
   #finishStream(run: AttemptRun, end: DeliveryEnd): RequestOutcome['errorCode'] {
     const { sink, request } = this.#of
     if (end.whole) return undefined
     if (end.slowReader) {
-      // Whoever takes nothing would not take the end either.
+      // A client that reads nothing would not read the failure event either.
       this.#gone = true
       sink.drop()
     }
@@ -141,7 +144,10 @@ export class Course {
     return error.code
   }
 
-  /** Opens the response and sends its first bytes: all is prepared before the mark, and leaves right behind it (contract 6.14). */
+  /**
+   * Opens the response and sends its first bytes. Everything is prepared before the delivery mark and sent directly
+   * after it (contract 6.14).
+   */
   #sendFirst(send: () => void): void {
     const { sink, admission } = this.#of
     sink.hold()
@@ -150,7 +156,7 @@ export class Course {
     try {
       admission.deliver()
     } catch (cause) {
-      // What is prepared cannot be taken back from the connection any more.
+      // Bytes that the connection has buffered cannot be taken back.
       sink.drop()
       throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
     }
@@ -158,7 +164,7 @@ export class Course {
   }
 
   #settle(outcome: RequestOutcome, delivery: 'due' | 'done' | 'none'): void {
-    // A whole answer whose record could not be written is settled already, and its charge taken back.
+    // A whole answer whose record could not be written is already settled, and its charge was reverted.
     if (this.#settled) return
     this.#settled = true
     this.#of.admission.settle(outcome, delivery)
@@ -199,12 +205,12 @@ export class Course {
     sink.write(text, 'utf8')
   }
 
-  /** Where the stream is open already: how far a fused answer is, and else that it lives. */
+  /** On an open stream: reports the progress of a fused answer, or sends a keep-alive. */
   #tellProgress({ lane }: FusedAnswer): void {
     if (this.#opened && !this.#gone) this.#of.sink.write(lane.keepAlive(), lane.encoding)
   }
 
-  /** From here on one writer tells the whole stream, whichever backend answers. */
+  /** From here on, one writer writes the whole stream, whichever backend answers. */
   #continuingLanes(): (backend: Backend) => Lane {
     const { request, context } = this.#of
     const writer = this.#parts.formats(request.format).writeAnswer(context)
@@ -228,13 +234,13 @@ export class Course {
     return openLane({ context, backend, client, backendFormat, relay, refusesOurCalls, held: request.held })
   }
 
-  /** Everything that ended the request without a complete answer. */
+  /** Handles everything that ends the request without a complete answer. */
   async #refuse(thrown: unknown): Promise<CourseEnd> {
     const { sink, units, request, fused } = this.#of
     const error = this.#endReason(thrown)
     if (fused !== undefined) await fused.end()
     const isDispatched = this.#failover.current !== undefined
-    // A caller's own deadline that ends a call is the caller's leaving, told beforehand (contract 6.7).
+    // A deadline that the caller set counts as the caller disconnecting (contract 6.7).
     const hasLeft = this.#gone || (error.code === 'upstream_timeout' && request.timeoutMs !== undefined)
     const outcome = this.#outcome(hasLeft && isDispatched ? units : 0, this.#gone ? 'client_closed' : error.code)
     this.#settle(outcome, 'none')
@@ -252,7 +258,7 @@ export class Course {
     if (thrown instanceof UpstreamError)
       return new ServiceError('upstream_broken', { retryCount: this.#failover.retryCount })
     const { log } = this.#parts
-    // A refusal that becomes a whole response is logged where it is written.
+    // An error that becomes a whole response is logged where that response is written.
     if (this.#opened || this.#gone)
       log({ event: 'internal_error', requestId: this.#of.request.id, ...describeBug(thrown) })
     return new ServiceError('internal_error', { cause: thrown })

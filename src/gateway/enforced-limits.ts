@@ -4,16 +4,16 @@ import { isLimited } from '../domain/key-limits.ts'
 import { Networks, plainAddress } from '../domain/networks.ts'
 import type { KeyRate } from '../domain/usage.ts'
 
-/** The limits of a key in the form in which they are asked for with every request: made once for each key. */
+/** The limits of a key, prepared once per key for the checks that every request makes. */
 export interface EnforcedLimits {
-  /** Ids; undefined where it may use every profile. */
+  /** Profile ids; undefined if the key may use every profile. */
   readonly profiles: ReadonlySet<string> | undefined
   readonly rate: KeyRate | undefined
-  /** Where it may be used from. */
+  /** Networks that the key may be used from. */
   readonly networks: Networks | undefined
 }
 
-/** Undefined where the key may do all that its account may. */
+/** Undefined if the key may do everything that its account may. */
 export function enforcedLimits({ id, limits }: StoredKey): EnforcedLimits | undefined {
   if (!isLimited(limits)) return undefined
   const { profiles, perMinute, addresses } = limits
@@ -25,7 +25,8 @@ export function enforcedLimits({ id, limits }: StoredKey): EnforcedLimits | unde
 }
 
 /**
- * Refuses a key that may not be used from an address. Who asks sees the address that we saw, which is their own.
+ * Rejects a key that may not be used from an address. The error names the address that we saw, which is the caller's
+ * own.
  * @throws ServiceError `key_address_not_allowed`
  */
 export function assertAddress({ networks }: EnforcedLimits, address: string, owner: KeyOwner): void {
@@ -36,7 +37,10 @@ export function assertAddress({ networks }: EnforcedLimits, address: string, own
   })
 }
 
-/** Refuses what a key may not use; `what` is its name for the caller. @throws ServiceError `key_profile_not_allowed` */
+/**
+ * Rejects a profile that the key may not use; `what` is its name in the error.
+ * @throws ServiceError `key_profile_not_allowed`
+ */
 export function assertProfile({ profiles }: EnforcedLimits, id: string, what = id): void {
   if (profiles === undefined || profiles.has(id)) return
   const words = { what, profiles: [...profiles].join(', ') }

@@ -1,23 +1,23 @@
 import type { AssistantPart, Conversation, InputPart, Turn, Usage } from '../domain/conversation.ts'
 
-/** A token of text takes about this many characters. */
+/** Approximate characters per token of text. */
 export const charsPerToken = 4
-/** Around each turn and each tool models put a few tokens of their own. */
+/** Models add a few tokens around each turn and each tool. */
 const tokensPerTurn = 4
-/** What the largest image comes to that models look at as it is. */
+/** Tokens of the largest image that models process without downscaling. */
 const tokensPerImage = 1_600
-/** A page of a document: its text and its picture. */
+/** Tokens of a document page: its text and its image. */
 const tokensPerPage = 2_000
-/** Bytes of a page in a usual document, for where only its size is known. */
+/** Bytes per page of a typical document, if only its size is known. */
 const bytesPerPage = 40_000
-/** A second of sound is about this many tokens. */
+/** Approximate tokens per second of audio. */
 const tokensPerAudioSecond = 10
-/** Of sound as it is usually compressed. */
+/** Bytes per second of typically compressed audio. */
 const bytesPerAudioSecond = 16_000
 
 /**
- * How many tokens a conversation is for a model, about: right within a third for prose and code in Western languages,
- * without asking any provider and without any model's tokenizer.
+ * Estimates the input tokens of a conversation without a provider or a tokenizer. Within a third of the real count
+ * for prose and code in Western languages.
  */
 export function estimateTokens({ turns, tools, outputFormat, hints }: Conversation): number {
   let tokens = textTokens(hints.instructions ?? '')
@@ -27,12 +27,12 @@ export function estimateTokens({ turns, tools, outputFormat, hints }: Conversati
   return tokens
 }
 
-/** What an answer of about `outputTokens` took, for where its backend did not count. */
+/** Estimated usage of an answer of about `outputTokens`, for a backend that reports none. */
 export function estimateUsage(conversation: Conversation, outputTokens: number): Usage {
   return estimatedUsage(estimateTokens(conversation), outputTokens)
 }
 
-/** Usage that says that nobody counted it. */
+/** Usage marked as estimated. */
 export function estimatedUsage(inputTokens: number, outputTokens: number): Usage {
   return { inputTokens, outputTokens, cachedTokens: 0, reasoningTokens: 0, source: 'estimated' }
 }
@@ -60,18 +60,18 @@ function partTokens(part: InputPart | AssistantPart): number {
   }
 }
 
-/** A text counts as text; anything else, and what only a provider can fetch, in pages. */
+/** Text counts as text; anything else, including files that only a provider can fetch, counts in pages. */
 function fileTokens(data = ''): number {
   if (data.startsWith('data:text/')) return Math.ceil(decodedBytes(data) / charsPerToken)
   return tokensPerPage * Math.max(1, Math.ceil(decodedBytes(data) / bytesPerPage))
 }
 
-/** What base64 stands for, a data URL's head not taken off. */
+/** The decoded size of base64 data, including the data URL prefix if there is one. */
 function decodedBytes(base64: string): number {
   return Math.ceil((base64.length * 3) / 4)
 }
 
-/** By UTF-8 bytes, since scripts of many bytes take more tokens for each character. */
+/** Counts UTF-8 bytes, because scripts with multi-byte characters take more tokens per character. */
 function textTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / charsPerToken)
 }

@@ -25,7 +25,7 @@ export interface FailoverParts extends BodyParts {
   readonly breakers: CircuitBreakers
   readonly budget: RetryBudget
   readonly log: EventLog
-  /** Keeps what failing backends said; undefined where nobody would read it. */
+  /** Stores error messages of failing backends; undefined if nobody would read them. */
   readonly providerErrors?: ProviderErrors | undefined
 }
 
@@ -37,13 +37,13 @@ interface FailoverOf {
   readonly written: WrittenBody | undefined
 }
 
-/** One request's way through its backends until one of them begins to answer (contract 7). */
+/** Tries the backends of one request until one of them starts to answer (contract 7). */
 export class Failover {
-  /** What became of every attempt so far, in order. */
+  /** The outcome of every attempt so far, in order. */
   readonly attempts: Attempt[] = []
-  /** Backends that were kept out when the choice fell, in their order; undefined where there were none. */
+  /** Backends that were skipped when the backend was chosen, in order; undefined if none were. */
   passedBy: readonly PassedBy[] | undefined
-  /** The attempt that is being waited for or has answered. */
+  /** The current attempt, waiting or answering. */
   current: AttemptRun | undefined
   readonly #parts: FailoverParts
   readonly #request: AllowedRequest
@@ -52,17 +52,17 @@ export class Failover {
   readonly #asker: Asker
   readonly #candidates: Candidates
   readonly #writer: RequestWriter
-  /** Makes the lane of an attempt; the course changes how once it had to open the stream itself. */
+  /** Creates the lane of an attempt; the request run changes how once it has opened the stream itself. */
   readonly #laneFor: (backend: Backend) => Lane
-  /** Kept only until it is sent: it may be large. */
+  /** Released once it is sent, because it may be large. */
   #written: WrittenBody | undefined
-  /** The backend whose retry budget the attempt under way has taken from. */
+  /** The backend whose retry budget the current attempt uses. */
   #budgetOf: Backend | undefined
-  /** Backends that were asked; the last of them may be answering. */
+  /** Number of backends tried; the last one may be answering. */
   #asked = 0
-  /** What backends that were asked cannot do, where that is all that is known against them. */
+  /** A capability that the tried backends lack, if that is the only reason they failed. */
   #lacking: Need | undefined
-  /** Whether a backend failed of which nobody knows what it would have said. */
+  /** Whether a backend failed in a way that does not show whether it would have accepted the request. */
   #isUndecided = false
 
   constructor(
@@ -87,7 +87,10 @@ export class Failover {
     return Math.max(0, this.#asked - 1)
   }
 
-  /** The attempt of the first backend that has content. @throws ServiceError when none has, and whatever `stop` was told */
+  /**
+   * The attempt of the first backend that returns content.
+   * @throws ServiceError if none does, and the error passed to `stop`
+   */
   async firstContent(): Promise<AttemptRun> {
     let refusal: ServiceError | undefined
     for (;;) {
@@ -101,7 +104,7 @@ export class Failover {
         written = this.#bodyFor(backend)
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error
-        // This backend's formats cannot say what was asked; another one's may.
+        // This backend's formats cannot express the request; another backend's may.
         this.release()
         refusal = error
         continue
@@ -117,7 +120,10 @@ export class Failover {
     }
   }
 
-  /** Gives back what was taken. Called once the first content is there or nothing more is tried. */
+  /**
+   * Releases what was taken from the retry budget. Called when the first content arrives, or when nothing more is
+   * tried.
+   */
   release(): void {
     if (this.#budgetOf !== undefined) this.#parts.budget.giveBack(this.#asker.accountId, this.#budgetOf.id)
     this.#budgetOf = undefined
@@ -129,13 +135,13 @@ export class Failover {
     if (unasked.length > 0) this.passedBy = unasked
   }
 
-  /** Whether a backend that stays silent can be left for another: not while it reasons because the caller asked for it. */
+  /** Whether a silent backend may be abandoned for another: not while it reasons because the caller asked for it. */
   readonly #mayLeave = (sawHeaders: boolean): boolean => {
     if (sawHeaders && this.#conversation.reasoning !== undefined) return false
     return this.#asked < maxAttempts && this.#candidates.hasUsable
   }
 
-  /** The next backend, for which a budget is taken if it needs one. */
+  /** The next backend to try, with its retry budget taken if it needs one. */
   #nextBackend(): Backend | undefined {
     if (this.#asked >= maxAttempts) return undefined
     return this.attempts.length === 0
@@ -143,7 +149,7 @@ export class Failover {
       : this.#candidates.next((backend) => this.#mayRetry(backend))
   }
 
-  /** A retry that goes to a healthy backend multiplies nothing; any other needs a budget (contract 7.8). */
+  /** A retry to a healthy backend does not multiply load; any other retry needs budget (contract 7.8). */
   #mayRetry(backend: Backend): boolean {
     const { breakers, budget } = this.#parts
     if (!breakers.isTroubled(backend.id)) return true
@@ -152,7 +158,10 @@ export class Failover {
     return true
   }
 
-  /** Asks one backend, and again where its refusal says how. Gives what to answer where no further backend is left. */
+  /**
+   * Calls one backend, and retries it if its rejection says how. Returns the error to answer with if no backend is
+   * left.
+   */
   async #ask(backend: Backend, first: WrittenBody): Promise<AttemptRun | ServiceError | undefined> {
     let written = first
     let again: SecondTry | undefined
@@ -199,7 +208,7 @@ export class Failover {
     return run
   }
 
-  /** What to answer where no further backend is left behind one that failed. @throws what ends the request at once */
+  /** The error to answer with if no backend is left after this failure. @throws errors that end the request at once */
   #refusalAfter(backend: Backend, error: unknown): ServiceError | undefined {
     if (!(error instanceof UpstreamError) || error.outcome === 'cancelled') throw error
     const { outcome, refusal } = error
@@ -213,7 +222,7 @@ export class Failover {
     }
     if (outcome === 'rejected_content' || outcome === 'not_capable') {
       const rejected = contentRejected(error, backend, this.#request, this.retryCount)
-      // Engines differ in the schemas that they take: another one may enforce this one.
+      // Engines support different schemas: another backend may enforce this one.
       if (refusal?.rule === 'schema_invalid') return rejected
       throw rejected
     }
@@ -279,7 +288,10 @@ export class Failover {
   }
 }
 
-/** What goes with the body: what says how to read it, and how many fusions it is part of, so that no further one begins. */
+/**
+ * The request headers for one backend: how to read the body, and the fusion depth, so that a nested router starts no
+ * further fusion.
+ */
 function headersFor(
   backend: Backend,
   { format, passedHeaders, fusionDepth }: AllowedRequest,

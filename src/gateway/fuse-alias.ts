@@ -6,18 +6,18 @@ import { publicCall, reportOfFusion } from './fusion/report.ts'
 import { shortened, type FusionSettings } from './fusion/settings.ts'
 import type { Backend } from './ports.ts'
 
-/** Of the time for the whole request, so that the best of what is there is sent before it is over. */
+/** Share of the request's time that the fusion may use, so that its best result is sent before the deadline. */
 const shareOfTime = 0.9
 
 export interface AliasOf {
-  /** Those who deliberate. */
+  /** The backends that deliberate. */
   readonly backends: readonly Backend[]
   readonly settings: FusionSettings
-  /** The backend that wrote in this conversation before. */
+  /** The backend that wrote earlier in this conversation. */
   readonly pinned: string | undefined
 }
 
-/** Answers a turn of `svc-router/fusion` by deliberation, and says how that went where the format can. */
+/** Answers a request to `svc-router/fusion` by deliberation, and adds a report if the format can carry one. */
 export async function fuseAlias(surface: FusedSurface, of: AliasOf): Promise<FusedEnd> {
   const { context, port, signal, totalMs } = surface
   const { conversation } = context
@@ -26,7 +26,7 @@ export async function fuseAlias(surface: FusedSurface, of: AliasOf): Promise<Fus
   const emit = (events: readonly AnswerEvent[]): Promise<void> | undefined => {
     const last = events.findIndex(({ type }) => type === 'finish')
     if (last === -1) return port.emit(events)
-    // How it went is said before the answer ends, and is known only then.
+    // The report must precede the end of the answer, and is only known then.
     end = events.slice(last)
     return last === 0 ? undefined : port.emit(events.slice(0, last))
   }
@@ -38,7 +38,7 @@ export async function fuseAlias(surface: FusedSurface, of: AliasOf): Promise<Fus
   if (end.length > 0) {
     const report = reportOfFusion(outcome, settings.include)
     const { resultItem } = settings
-    // Nobody asked for an item unless it was named: the reply itself is the result.
+    // An item is added only if the caller named it; otherwise the reply itself is the result.
     const shape = resultItem === 'mcp_call' || resultItem === 'native' ? resultItem : undefined
     const item = shape === undefined ? [] : [publicCall(shape, { arguments: {}, result: { status: 'ok', ...report } })]
     void port.emit([...item, { type: 'report', report: { fusion: report } }, ...end])

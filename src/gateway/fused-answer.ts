@@ -14,43 +14,46 @@ import type { FusionPort } from './fusion/ports.ts'
 import { callMember } from './member-call.ts'
 import type { Backend, AllowedRequest, UpstreamCall } from './ports.ts'
 
-/** What `X-Svc-Router-Upstream` says of an answer that no single backend gave. */
+/** The value of `X-Svc-Router-Upstream` for an answer from more than one backend. */
 const fusedUpstream = 'fusion'
-/** A deliberation takes long: its stream is opened this soon, with what there is to say. */
+/** A deliberation takes long, so its stream is opened this early, with progress. */
 export const progressAfterMs = 150
-/** A deliberation is silent for a minute and more: an agent that gives up after three seconds of silence stays (decision 25). */
+/**
+ * A deliberation can be silent for more than a minute; keep-alives at this interval hold agents that give up after
+ * three seconds of silence (decision 25).
+ */
 const longestSilenceMs = 2_000
-/** The course and the fusion keep the limits; those of the attempt never come first. */
+/** The request run and the fusion enforce the limits; those of the attempt never apply first. */
 const unlimitedMs = 86_400_000
-/** What was given up is over as soon as its promises have run. */
+/** Maximum wait for an aborted fusion to settle its promises. */
 const longestEndMs = 1_000
-/** The events are handed over beside the bytes. */
+/** Events are passed alongside the bytes. */
 const nothing = Buffer.alloc(0)
 
-/** How a fused answer ended: with its `finish` emitted, or with what is in its place. */
+/** How a fused answer ended: with `finish` emitted, or with the error that replaces it. */
 export interface FusedEnd {
-  /** Why there is no whole answer; absent where there is one or the caller has left. */
+  /** Why there is no complete answer; absent if there is one or the client disconnected. */
   readonly error?: Error | undefined
   readonly usage: Usage
 }
 
-/** All that the making of a fused answer has to do with the request that it is for. */
+/** What a fused answer may use of the request that it belongs to. */
 export interface FusedSurface {
   readonly request: AllowedRequest
   readonly context: AnswerContext
   readonly accountId: string
   readonly parts: FusedAnswerParts
-  /** The engine's port; what it emits is the answer. */
+  /** The engine's port; the events that it emits are the answer. */
   readonly port: FusionPort
-  /** Aborted when the caller leaves or the request is ended. */
+  /** Aborted when the client disconnects or the request ends. */
   readonly signal: AbortSignal
-  /** Milliseconds for the whole request (contract 9.6). */
+  /** Time limit for the whole request, milliseconds (contract 9.6). */
   readonly totalMs: number
-  /** Notes what became of a sub-call. */
+  /** Records the outcome of a sub-call. */
   record(attempt: Attempt): void
-  /** Notes the trail of a deliberation. */
+  /** Records a deliberation. */
   recordFusion(fusion: FusionRecord): void
-  /** Says that one backend gives the answer after all, and how many failed before it. */
+  /** Reports that a single backend gave the answer after all, and how many failed before it. */
   answeredBy(backend: Backend, retryCount: number): void
 }
 
@@ -58,12 +61,12 @@ export interface FusedAnswerOf {
   readonly request: AllowedRequest
   readonly context: AnswerContext
   readonly accountId: string
-  /** Whoever may be asked; at least one. */
+  /** All backends that may be called; at least one. */
   readonly backends: readonly Backend[]
   readonly totalMs: number
   /** @see FusionPort.remember */
   readonly remember?: FusionPort['remember'] | undefined
-  /** Makes the answer. Rejects only with a bug, or with what ends the request. */
+  /** Produces the answer. Rejects only on a bug or with the error that ends the request. */
   readonly make: (surface: FusedSurface) => Promise<FusedEnd>
 }
 
@@ -73,21 +76,21 @@ export interface FusedAnswerParts extends FailoverParts {
 }
 
 /**
- * Stands where a `Failover` would ask one backend after the other: for the course an answer that several models have a
- * part in is one attempt at one backend, which is all of them together.
+ * Takes the place of a `Failover`: for the request run, an answer from several models is one attempt at one backend
+ * that represents all of them.
  */
 export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'retryCount' | 'firstContent' | 'release'> {
-  /** What became of every sub-call, in the order in which they ended. */
+  /** The outcome of every sub-call, in order of completion. */
   readonly attempts: Attempt[] = []
   current: AttemptRun | undefined
-  /** What failed inside was made up for inside, unless one backend gave the answer. */
+  /** Failures inside a fusion are handled inside it, so this is 0 unless a single backend gave the answer. */
   retryCount = 0
   readonly backend: Backend
   readonly silenceMs = progressAfterMs
-  /** Silence after which its stream is kept alive. */
+  /** Silence after which a keep-alive is sent, milliseconds. */
   readonly keepAliveMs: number
   readonly lane: FusedLane
-  /** Told when there is something to say that is no content yet. */
+  /** Called when there is progress to report that is not content. */
   onProgress: (() => void) | undefined
   readonly #parts: FusedAnswerParts
   readonly #of: FusedAnswerOf
@@ -124,7 +127,7 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
     }
   }
 
-  /** @throws ServiceError where nobody answered, and whatever `stop` was told */
+  /** @throws ServiceError if no model answered, and the error passed to `stop` */
   async firstContent(): Promise<AttemptRun> {
     const { request, context } = this.#of
     const { stream } = context.conversation
@@ -134,12 +137,12 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
     return run
   }
 
-  /** What the request's record says of it. */
+  /** The fusion records for the request's record. */
   get trail(): Pick<RequestOutcome, 'fusions'> {
     return this.#fusions.length === 0 ? {} : { fusions: this.#fusions }
   }
 
-  /** Gives up what is still under way, and waits until its trail is complete. */
+  /** Aborts what is still running, and waits until its records are complete. */
   async end(): Promise<void> {
     this.current?.stop(new UpstreamError('cancelled'))
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -148,7 +151,7 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
     timer.cancel()
   }
 
-  /** Nothing was taken. */
+  /** No retry budget was taken. */
   release(): void {}
 
   #call(): UpstreamCall {
@@ -219,7 +222,7 @@ export class FusedAnswer implements Pick<Failover, 'attempts' | 'current' | 'ret
     return error instanceof ServiceError ? this.#withAttempts(error) : error
   }
 
-  /** A refusal for which nobody was at hand says what became of all who were asked (contract 4.9). */
+  /** Adds the outcome of every sub-call to an error that says that no backend was available (contract 4.9). */
   #withAttempts(error: ServiceError): ServiceError {
     if (error.code !== 'server_is_overloaded') return error
     const attempts = this.attempts.map(({ backend, outcome }) => ({ backend, outcome }))

@@ -4,10 +4,10 @@ import type { AnswerWriter, StreamFailure } from '../formats/format.ts'
 import { charsPerToken } from './estimate-tokens.ts'
 import type { Lane } from './lane.ts'
 
-/** The way of a fused answer from its events to the caller: there are no bytes to be read. */
+/** Turns the events of a fused answer into the caller's format; there are no bytes to parse. */
 export class FusedLane implements Lane {
   readonly encoding = 'utf8'
-  /** Progress is no content: as long as there is nothing else, nothing was answered. */
+  /** Progress is not content: while there is nothing else, there is no answer. */
   hasContent = false
   finished = false
   readonly alive = true
@@ -29,14 +29,16 @@ export class FusedLane implements Lane {
     return Math.ceil(this.#characters / charsPerToken)
   }
 
-  /** Takes what is to be written next, of the answer itself or of how far it is; gives whether the answer has begun. */
+  /**
+   * Takes the next events to write, of the answer itself or of its progress; returns whether the answer has started.
+   */
   take(events: readonly AnswerEvent[], isAnswer: boolean): boolean {
     for (const event of events) {
       this.#unwritten.push(event)
       if (event.type === 'usage') this.usage = event.usage
       else if (event.type === 'finish') this.finished = true
       if ('text' in event) this.#characters += event.text.length
-      // A whole answer has content when it is complete.
+      // A whole answer has content once it is complete.
       this.hasContent ||= isAnswer && this.#isStream && event.type !== 'start'
     }
     return this.hasContent
@@ -53,7 +55,7 @@ export class FusedLane implements Lane {
     return Buffer.from(JSON.stringify(this.#writer.writeWhole(this.#unwritten)))
   }
 
-  /** How far it is, where that was not said yet. */
+  /** The progress that was not reported yet. */
   keepAlive(): string {
     return this.#write() || this.#writer.writeKeepAlive()
   }

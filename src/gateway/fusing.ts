@@ -17,45 +17,45 @@ import { answerWithTool } from './fusion-tool/tool-answer.ts'
 import type { Backend, AllowedRequest, ModelRequest, Principal } from './ports.ts'
 import { contentKindOf } from './routing/content-kind.ts'
 
-/** Makes the answer to a request once it is admitted. */
+/** Produces the answer to an admitted request. */
 type Fuser = (request: AllowedRequest, context: AnswerContext, totalMs: number) => FusedAnswer
 
-/** A request in which several models may have a part. */
+/** A request that several models may answer together. */
 export interface FusableTurn {
   readonly profile: Profile
   readonly request: ModelRequest
   readonly conversation: Conversation
-  /** Those of the profile that was asked for. */
+  /** The backends of the requested profile. */
   readonly backends: readonly Backend[]
 }
 
-/** Who deliberates where the tool is attached, and how unless its caller says otherwise. */
+/** The backends that deliberate when the tool is attached, and the default settings. */
 export interface FusionPool {
   readonly backends: readonly Backend[]
   readonly defaults: FusionDefaults | undefined
 }
 
-/** How such a request is answered: as it is now told, by `fuser`, or where there is none by one model alone. */
+/** How a request is answered: in the form of `turn`, by `fuser`, or by a single model if that is absent. */
 export interface FusedPlan extends Disposable {
   readonly turn: Pick<FusableTurn, 'request' | 'conversation' | 'backends'>
   readonly fuser?: Fuser
-  /** What is said of how the answer came about, where one model alone gives it. */
+  /** The report on how the answer was produced, if a single model gives it. */
   readonly report?: JsonObject
 }
 
 export interface FusingParts extends FusedAnswerParts {
   readonly formats: Formats
   readonly relays: (id: ClientFormatId) => RelayRules
-  /** What deliberated turns leave for those that follow. */
+  /** What deliberated requests leave for later ones. */
   readonly notes?: FusionNotes | undefined
 }
 
-/** Whether several models may have a part in the answer: only then is more looked at. */
+/** Whether several models may answer this request together. Other requests skip the remaining checks. */
 export function isFusable({ id }: Profile, { fusionTool, isFusionForced }: Conversation): boolean {
   return id === fusionId || fusionTool !== undefined || isFusionForced === true
 }
 
-/** Decides how requests for `svc-router/fusion`, and those that have the fusion tool, are answered. */
+/** Decides how to answer requests to `svc-router/fusion` and requests with the fusion tool. */
 export class Fusing {
   readonly #parts: FusingParts
   readonly #deferred: DeferredQuestions
@@ -67,10 +67,10 @@ export class Fusing {
   }
 
   /**
-   * How this request is answered. One model does it alone where the gate says so, the caller wants no tool called, or all
-   * members have an open circuit breaker, of which a failover tells the caller best.
-   * @throws ServiceError where what was attached cannot be what was meant, or no such answer can be what was asked for,
-   * and `too_many_fusions`
+   * Plans the answer to a request. A single model answers if the gate says so, if the caller disallows tool calls, or
+   * if every member's circuit breaker is open (failover then gives the caller the best error).
+   * @throws ServiceError if the attached tool is invalid or a fused answer cannot satisfy the request, and
+   * `too_many_fusions`
    */
   async plan(principal: Principal, turn: FusableTurn, pool: () => Promise<FusionPool>): Promise<FusedPlan> {
     const { profile, request, conversation, backends } = turn
@@ -131,7 +131,7 @@ export class Fusing {
     assertPlannable(conversation, members, tool.settings)
     const backends = affordable(conversation, pinnedFirst(turn.backends, recalled?.pinned), tool.settings)
     const last = conversation.turns.findLastIndex(isUsers)
-    // What is found belongs to what the user said last, also where tools have answered since.
+    // Findings belong to the last user message, even if tools have answered since.
     const said = { ...conversation, turns: conversation.turns.slice(0, last + 1) }
     const remember = this.#parts.notes?.keeperOf(accountId, request, said)
     const decision = decideGate(conversation)
@@ -160,7 +160,7 @@ export class Fusing {
     return { turn, fuser, [Symbol.dispose]: () => {} }
   }
 
-  /** A turn that is not deliberated: it goes to whoever wrote before, with what was found then. */
+  /** A request that is not deliberated goes to the backend that wrote before, with the findings from then. */
   async #continued(turn: FusableTurn, recalled: Recalled | undefined): Promise<FusedPlan['turn']> {
     if (recalled === undefined) return turn
     const { formats, relays } = this.#parts
@@ -184,7 +184,7 @@ interface ToolPlan {
   readonly recalled: Recalled | undefined
 }
 
-/** The settings where a caller says nothing: the operator's, of which its own preset takes the place. */
+/** The settings that apply if the caller sets none: the operator's defaults, or a preset that the caller names. */
 export function usualOf({ backends, defaults = {} }: FusionPool, stream: boolean) {
   return (preset?: FusionSettings['preset'], maxLatencyMs?: number): FusionSettings => {
     const { panelSize: _, ...others } = defaults
@@ -193,12 +193,15 @@ export function usualOf({ backends, defaults = {} }: FusionPool, stream: boolean
   }
 }
 
-/** Refuses settings that cannot be planned before any backend is asked. @throws ServiceError `invalid_request` */
+/** Rejects settings that cannot be planned before any backend is called. @throws ServiceError `invalid_request` */
 function assertPlannable(conversation: Conversation, backends: readonly Backend[], settings: FusionSettings): void {
   planFusion({ conversation, members: membersOf(backends), settings })
 }
 
-/** Those who may answer under a limit in money: whose price is known. @throws ServiceError `invalid_request` where that is nobody */
+/**
+ * The backends that may answer under a cost limit: those with a known price.
+ * @throws ServiceError `invalid_request` if there are none
+ */
 function affordable(
   conversation: Conversation,
   backends: readonly Backend[],
@@ -213,7 +216,7 @@ function isUsable({ isAllowed, settings }: FusionTool, { toolChoice }: Conversat
   return toolChoice?.type !== 'none' && (isAllowed || settings.mode === 'always')
 }
 
-/** The backends in their order, the one that wrote before in front: whether it is usable is seen when it is asked. */
+/** The backends in order, with the one that wrote before first. Its availability is checked when it is called. */
 function pinnedFirst(backends: readonly Backend[], id: string | undefined): readonly Backend[] {
   const pinned = backends.find((backend) => backend.id === id)
   return pinned === undefined ? backends : [pinned, ...backends.filter((backend) => backend !== pinned)]

@@ -12,23 +12,23 @@ import { isUsers } from './fusion/users-words.ts'
 import type { ModelRequest } from './ports.ts'
 import { rewriteRequest } from './rewrite-request.ts'
 
-/** What we seal goes back to us alone: no backend's issuer has so few characters. */
+/** Issuer of the values that we encrypt for ourselves. Shorter than any backend's issuer, so the two cannot collide. */
 const ownIssuer = 'fusion'
 const purpose = 'fusion-memo'
 const sealedMs = 24 * 3_600_000
-/** A longer one is not ours. */
+/** Longer values are not ours. */
 const maxSealedCharacters = 6_144
-/** Of sealed values in one conversation, the newest: each is tried. */
+/** Maximum number of encrypted values to try in one conversation, newest first. */
 const maxTried = 16
-/** Conversations whose clients send nothing sealed back; of about 4 kB each. */
+/** Conversations cached for clients that do not send encrypted values back, about 4 kB each. */
 const maxRemembered = 2_000
 const rememberedMs = 30 * 60_000
 
-/** What is known of the turn that a request goes on from. */
+/** What is known of the conversation that a request continues. */
 export interface Recalled {
-  /** The backend that wrote in this conversation last. */
+  /** The backend that wrote last in this conversation. */
   readonly pinned: string
-  /** Of the deliberation of this very turn. */
+  /** From the deliberation on the current user message. */
   readonly memo?: FusionMemo
 }
 
@@ -40,9 +40,9 @@ interface Remembered {
 }
 
 /**
- * What deliberated turns leave for those that follow: sealed for its account in the reasoning that clients send back, and in
- * this process for those that do not (contract 15.17). What was changed, is another's or is too old is not there: never
- * an error.
+ * Stores what a deliberated request leaves for later ones: encrypted for its account in the reasoning that clients
+ * send back, and in this process's memory for clients that do not (contract 15.17). A value that was modified, is
+ * another account's, or has expired counts as absent, never as an error.
  */
 export class FusionNotes {
   readonly #sealer: Sealer
@@ -54,7 +54,7 @@ export class FusionNotes {
     this.#clock = clock
   }
 
-  /** What keeps whatever this turn leaves, and gives its sealed form where the caller takes one and will send it back. */
+  /** Saves what this request leaves; returns its encrypted form if the caller accepts one and will send it back. */
   keeperOf(accountId: string, { format }: ModelRequest, { turns, hints }: Conversation): Keeper {
     const takesSeal = format === 'openai-responses' && hints.sealedReasoning === true
     return (memo) => {
@@ -68,7 +68,7 @@ export class FusionNotes {
     }
   }
 
-  /** What the turn that this conversation is in left, and else what one before it did. */
+  /** What the current user turn left, or else what an earlier turn of the conversation left. */
   recall(accountId: string, { turns }: Conversation): Recalled | undefined {
     const last = turns.findLastIndex(isUsers)
     const memo = this.#openNewest(accountId, turns.slice(last + 1)) ?? this.#find(accountId, turns.slice(0, last + 1))
@@ -109,7 +109,7 @@ export class FusionNotes {
   }
 }
 
-/** The request with the notes behind the words of the user that they are about; undefined where there is no such place. */
+/** Adds the notes after the user message that they belong to; undefined if there is no such message. */
 export function withFusionNotes(
   request: ModelRequest,
   { words }: RelayRules,
@@ -122,14 +122,14 @@ export function withFusionNotes(
   for (let at = list.length - 1; at >= 0; at--) {
     const content = contentWith(list[at], { type: words.part, text })
     if (content === undefined) continue
-    // What we sealed has been read, and is nothing to any model.
+    // Our own encrypted items have been read and mean nothing to a model.
     const told = list.with(at, content).filter((entry) => !isOwn(entry))
     return rewriteRequest(request, { [words.member]: told })
   }
   return undefined
 }
 
-/** A user's message with a text behind its own; undefined where the entry is none. */
+/** A user message with a text appended; undefined if the entry is not one. */
 function contentWith(
   entry: Json | undefined,
   part: { readonly type: string; readonly text: string },
@@ -137,7 +137,7 @@ function contentWith(
   if (!isObject(entry) || entry['role'] !== 'user') return undefined
   const { content } = entry
   if (typeof content === 'string') return { ...entry, content: content + part.text }
-  // Where results of tools are a user's too, those are not its words.
+  // In formats where tool results are user messages, those are not the user's own words.
   if (!isArray(content) || !content.some((one) => isObject(one) && one['type'] === part.type)) return undefined
   return { ...entry, content: [...content, part] }
 }

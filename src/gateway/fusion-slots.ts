@@ -1,25 +1,25 @@
 import { ServiceError } from '../domain/errors.ts'
 import { type Plan, usualFusionsAtOnce } from '../domain/plans.ts'
 
-/** A deliberation takes about as long: sooner nothing is to be expected, and the SDKs wait for no more than a minute. */
+/** About the duration of a deliberation: retrying earlier is pointless, and SDKs wait at most a minute. */
 const retryAfterSeconds = 10
 
-/** Fusions under way in this process. */
+/** Concurrent fusions in this process. */
 const maxAtOnce = 1_024
-/** Of these one account may have at most so many, whatever its plan says. */
+/** Concurrent fusions of one account, whatever its plan says. */
 const maxOfAccount = maxAtOnce / 2
 
 /**
- * Fusions under way, by account and in all: each is several calls at once, and no account may take every place
- * (contract 15.15, 29.1). Counted in this process alone (docs/decisions/24).
+ * Limits concurrent fusions per account and in total: each makes several calls at once, and no account may take every
+ * slot (contract 15.15, 29.1). Counts this process only (docs/decisions/24).
  */
 export class FusionSlots {
   readonly #underWay = new Map<string, number>()
   #total = 0
 
   /**
-   * Takes a place until it is disposed of.
-   * @throws ServiceError `too_many_fusions` where the plan allows no more, `server_busy` where all places are taken
+   * Takes a slot until it is disposed.
+   * @throws ServiceError `too_many_fusions` if the plan allows no more, `server_busy` if all slots are taken
    */
   take(accountId: string, { fusionsAtOnce = usualFusionsAtOnce, name: plan }: Plan): Disposable {
     const limit = Math.min(fusionsAtOnce, maxOfAccount)

@@ -35,17 +35,20 @@ import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
 import { RetryBudget } from './routing/retry-budget.ts'
 
-/** The longest limit that a caller may ask for itself, milliseconds (contract 6.19). */
+/** The longest time limit that a caller may set, milliseconds (contract 6.19). */
 const longestTotalMs = 3_600_000
-/** A caller that told its own limit reads our error before that limit cuts the connection: a tenth, at most a second (contract 6.19). */
+/**
+ * Margin before a limit that the caller set, so that our error arrives before the client closes the connection: a
+ * tenth of the limit, at most this (contract 6.19).
+ */
 const longestMarginMs = 1_000
 
 export interface GatewayParts {
   readonly clock: Clock
-  /** Unpredictable. */
+  /** Cryptographically secure. */
   readonly randomBytes: RandomBytes
   readonly log: EventLog
-  /** What backends' refusals have taught. */
+  /** Limits learned from backends' rejections. */
   readonly learned: LearnedLimits
   readonly breakers: CircuitBreakers
   readonly links: Links
@@ -55,11 +58,11 @@ export interface GatewayParts {
   readonly ledger: Ledger
   readonly formats: Formats
   readonly relays: (id: ClientFormatId) => RelayRules
-  /** What deliberated turns leave for those that follow. */
+  /** What deliberated requests leave for later ones. */
   readonly notes?: FusionNotes | undefined
-  /** Where answers are kept; undefined where none are. */
+  /** Where answers are stored; undefined if none are. */
   readonly stored?: StoredResponses | undefined
-  /** Keeps what failing backends said for their owners. */
+  /** Stores error messages of failing backends for their owners. */
   readonly providerErrors?: ProviderErrors | undefined
   readonly mintId: () => string
   readonly keepAliveMs: number
@@ -72,7 +75,7 @@ export interface ServedProfile {
   readonly count: BackendCount
 }
 
-/** One request as it is served: read, allowed, and with all that it refers to in its place. */
+/** A request that was parsed and allowed, with all its references resolved. */
 interface ServedTurn {
   readonly profile: Profile
   readonly request: ModelRequest
@@ -83,7 +86,7 @@ interface ServedTurn {
   readonly conversationId: string | undefined
 }
 
-/** The data plane: who asks, what they may have, and how they are answered. */
+/** The data plane: authenticates callers, checks what they may use, and answers their requests. */
 export class Gateway {
   readonly #parts: GatewayParts
   readonly #course: CourseParts & FusedAnswerParts
@@ -98,29 +101,41 @@ export class Gateway {
     this.#fusing = new Fusing({ ...parts, ...this.#course })
   }
 
-  /** Who is asking, by either of the headers `authorization` and `x-api-key`. @throws ServiceError of the authentication rows of contract 4 */
+  /**
+   * Authenticates a request from its `authorization` and `x-api-key` headers.
+   * @throws ServiceError of the authentication rows of contract 4
+   */
   authenticate(authorization: string | undefined, apiKey: string | undefined): Principal | Promise<Principal> {
     return authenticate(authorization, apiKey, this.#parts.authentication)
   }
 
-  /** An account that asks without a key, since its session was checked. @throws ServiceError `key_inactive`, `auth_unavailable` */
+  /**
+   * The principal of an account whose session was checked and that uses no key.
+   * @throws ServiceError `key_inactive`, `auth_unavailable`
+   */
   principalOf(account: Account): Principal {
     return principalOf(account, this.#parts.authentication)
   }
 
-  /** Ends every request that is under way, because the server stops; each is told so and recorded. */
+  /**
+   * Aborts every running request because the server is stopping; each gets an error and a record. Returns how many
+   * there were.
+   */
   cutAll(): number {
     const running = this.#running.size
     for (const course of this.#running.all()) course.cut()
     return running
   }
 
-  /** The counters as they stand for this key (contract 5.5, 5.6). */
+  /** The current counters for this key (contract 5.5, 5.6). */
   signals({ accountId, plan, limits }: Principal): UsageSignals | Promise<UsageSignals> {
     return this.#parts.ledger.signals(accountId, plan, limits?.rate)
   }
 
-  /** Every profile that the key may use, each with the backends that serve its account. @throws ServiceError `store_unavailable` */
+  /**
+   * Every profile that the key may use, with the backends that serve its account.
+   * @throws ServiceError `store_unavailable`
+   */
   profilesFor({ accountId, limits }: Principal): Promise<ServedProfile[]> {
     const serve = async (profile: Profile): Promise<ServedProfile> => {
       const backends = await this.#backendsOf(profile.id, accountId)
@@ -129,19 +144,29 @@ export class Gateway {
     return Promise.all(profilesWithin(this.#parts.profiles, limits).map(serve))
   }
 
-  /** Refuses what this account may not ask, or nobody may, whatever is wanted of it: an answer, a count, a compaction. @throws ServiceError */
+  /**
+   * Rejects a request that this account, or anyone, may not make, whether for an answer, a token count, or a
+   * compaction.
+   * @throws ServiceError
+   */
   assertAllowed(principal: Principal, conversation: Conversation, format: ClientFormatId): void {
     this.#profileOf(principal, conversation, format)
   }
 
-  /** How many tokens a request has, about: nothing is admitted and nobody asked. @throws ServiceError as `answer` before it admits */
+  /**
+   * Estimates a request's input tokens, without admitting it or calling a backend.
+   * @throws ServiceError as `answer` before it admits
+   */
   countTokens(principal: Principal, format: ClientFormatId, body: JsonObject): number {
     const conversation = this.#parts.formats(format).readRequest(body)
     this.assertAllowed(principal, conversation, format)
     return estimateTokens(conversation)
   }
 
-  /** Looks at a request as far as `answer` does before it admits it, and takes nothing. @throws ServiceError */
+  /**
+   * Makes the checks that `answer` makes before it admits a request, and takes nothing from the quota.
+   * @throws ServiceError
+   */
   check(principal: Principal, { format, body }: ModelRequest): Conversation {
     const conversation = this.#parts.formats(format).readRequest(body)
     this.assertAllowed(principal, conversation, format)
@@ -149,13 +174,16 @@ export class Gateway {
     return conversation
   }
 
-  /** Refuses the name of a profile that is there, but not for this key. @throws ServiceError `key_profile_not_allowed` */
+  /**
+   * Rejects the name of an existing profile that this key may not use.
+   * @throws ServiceError `key_profile_not_allowed`
+   */
   assertListed({ limits }: Principal, name: string): void {
     const profile = profileNamed(name, this.#parts.profiles)
     if (limits !== undefined && profile !== undefined) assertProfile(limits, profile.id)
   }
 
-  /** Answers one request into the sink. @throws ServiceError where the refusal is to be the whole response */
+  /** Answers one request into the sink. @throws ServiceError if the error is to be the whole response */
   async answer(principal: Principal, given: ModelRequest, sink: AnswerSink): Promise<void> {
     const { formats, stored } = this.#parts
     const { accountId } = principal
@@ -176,7 +204,7 @@ export class Gateway {
     return await (mayFuse ? this.#answerFused(principal, turn, sink) : this.#serve(principal, turn, sink))
   }
 
-  /** A turn in which several models may have a part. */
+  /** Answers a request that several models may answer together. */
   async #answerFused(principal: Principal, turn: ServedTurn, sink: AnswerSink): Promise<void> {
     const pool = async (): Promise<FusionPool> => {
       const defaults = this.#parts.profiles.find(({ id }) => id === fusionId)?.fusion
@@ -186,14 +214,14 @@ export class Gateway {
     return await this.#serve(principal, { ...turn, ...plan.turn }, sink, plan)
   }
 
-  /** Admits a request that is known to be well and has it answered. */
+  /** Admits a checked request and runs it. */
   async #serve(principal: Principal, turn: ServedTurn, sink: AnswerSink, plan?: FusedPlan): Promise<void> {
     const { mintId, log } = this.#parts
     const { profile, conversation, keeping, previousResponseId, conversationId } = turn
     const request = { ...turn.request, grant: callGrant(principal, this.#parts.backends) }
     const { accountId, keyId, limits } = principal
     const fuser = plan?.fuser
-    // A fusion chooses its own members by what they can do.
+    // A fusion chooses its members by capability itself.
     const backends =
       fuser === undefined
         ? assertCapable(turn.backends, conversation, request.format, this.#parts.learned)
@@ -294,7 +322,7 @@ export class Gateway {
   }
 }
 
-/** How long the whole request may take: the caller's own limit, or the longest of its backends (contract 9.6). */
+/** Time limit for the whole request: the caller's own, or the longest of its backends (contract 9.6). */
 function totalMsOf({ timeoutMs }: ModelRequest, backends: readonly Backend[]): number {
   if (timeoutMs === undefined) return Math.max(...backends.map(({ timeouts }) => timeouts.totalMs))
   const statedMs = Math.min(longestTotalMs, timeoutMs)

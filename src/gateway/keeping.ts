@@ -15,10 +15,10 @@ import { textBinding, type TextPurpose } from './sealed-texts.ts'
 import type { Resolved } from './stored-responses.ts'
 import { giveWay } from './turns.ts'
 
-/** An answer that is not saved within this time is not kept: its reader does not wait longer for the last event. */
+/** An answer that is not saved within this time is not stored: its reader waits no longer for the last event. */
 const saveMs = 5_000
 
-/** What an answer says of itself where it was not stored as it said, or not added to its conversation. */
+/** Fields that an answer changes if it was not stored as requested, or not added to its conversation. */
 type KeepChanges = Readonly<Record<string, string>>
 
 const notStored = { store: 'false' } as const
@@ -33,13 +33,13 @@ interface KeepingOf {
   readonly requestId: string
   readonly from: Resolved
   readonly conversations: Conversations
-  /** Whether the answer itself is stored: in a conversation it need not be. */
+  /** Whether the answer itself is stored; in a conversation it need not be. */
   readonly isStored: boolean
   readonly maxBytes: number
 }
 
 /**
- * Stores the answer to one request, and adds the turn to its conversation, before its reader learns that it is complete
+ * Stores the answer to one request and adds it to its conversation before its reader learns that it is complete
  * (contract 12.1).
  */
 export class Keeping {
@@ -55,8 +55,8 @@ export class Keeping {
   }
 
   /**
-   * Adds the turn to its conversation and stores the response object as its reader sees it, which of the two is wanted.
-   * Gives what the response must say instead where either failed; undefined where it may be shown as it is.
+   * Adds the request and its answer to the conversation and stores the response object as its reader sees it, as
+   * requested. Returns the fields to change if either failed; undefined if the response may be sent unchanged.
    */
   async keep(response: JsonObject): Promise<KeepChanges | undefined> {
     const isAdded = await this.#add(response)
@@ -66,18 +66,18 @@ export class Keeping {
     return { ...(!isAdded && notAdded), ...(!isStored && notStored) }
   }
 
-  /** What the response says where it cannot be read, and nothing was kept. */
+  /** The fields to change if the response could not be parsed and nothing was stored. */
   unread(): KeepChanges {
     const { isStored, from } = this.#of
     return { ...(from.conversationId !== undefined && notAdded), ...(isStored && notStored) }
   }
 
-  /** Adds input and output to the conversation, if the request continues one; false where that failed. */
+  /** Adds input and output to the conversation, if the request continues one; false if that failed. */
   async #add(response: JsonObject): Promise<boolean> {
     const { accountId, from, requestId, conversations } = this.#of
     const { conversationId } = from
     if (conversationId === undefined) return true
-    // A provider that gives an id twice gets another one here: no answer is left out for it.
+    // If a provider returns the same id twice, the item gets a new one, so that no answer is lost.
     const output = itemsOf(response)
       .filter(isObject)
       .map((item) => (from.knownIds.has(item['id']) ? { ...item, id: '' } : item))
@@ -106,7 +106,7 @@ export class Keeping {
     const stored: StoredResponse = {
       id,
       accountId,
-      // What came before a turn of a conversation stands there.
+      // The conversation already holds what came before.
       previousId: from.conversationId ?? from.previousId,
       createdAtMs: clock.nowMs(),
       links: from.links + 1,
@@ -120,7 +120,7 @@ export class Keeping {
     return this.#within(saved, () => store.remove(accountId, id, 0))
   }
 
-  /** As `keep`, for the bytes of a whole answer: gives them back, as they are or with what they must say instead. */
+  /** Like `keep`, for the bytes of a whole answer: returns them, with changed fields if needed. */
   async keepWhole(bytes: Buffer): Promise<Buffer> {
     const response = JSON.parse(bytes.toString('utf8')) as JsonObject
     const changes = await this.keep(response)
@@ -131,7 +131,7 @@ export class Keeping {
     return this.#of.sealer.seal(textBinding(this.#of.accountId, id, purpose), text)
   }
 
-  /** What was not done in time counts as failed, and is undone when it happens after all. */
+  /** Anything not done in time counts as failed, and is undone if it completes later. */
   async #within(saved: Promise<boolean>, undo: () => Promise<unknown>): Promise<boolean> {
     const { clock } = this.#of
     const late = Promise.withResolvers<undefined>()
@@ -139,7 +139,7 @@ export class Keeping {
     const isSaved = await Promise.race([saved, late.promise])
     timer.cancel()
     if (isSaved !== undefined) return isSaved
-    // Its reader is told that it is not kept, so it must not turn up later.
+    // The reader is told that the answer was not stored, so it must not appear later.
     saved.then((isThere) => (isThere ? undo() : undefined)).catch((error: unknown) => this.#fail(failureName(error)))
     return this.#fail('timeout')
   }

@@ -8,25 +8,28 @@ import type { Keeping } from './keeping.ts'
 const maxBehindChars = 64 * 1024
 const terminal = /"type"\s*:\s*"response\.(?:completed|incomplete)"/g
 
-/** The flow of a stream whose answer is kept, or the same where none is. */
+/** Wraps the flow of a stream whose answer is stored; returns the flow itself if it is not. */
 export function keptFlow(run: AttemptRun, flow: Flow, keeping: Keeping | undefined): Flow {
   return keeping === undefined ? flow : new KeptFlow(run, flow, keeping)
 }
 
-/** Keeps the whole answer of an attempt that has it; gives its bytes, which say so where it could not be kept. */
+/** Persists the whole answer of a finished attempt; returns its bytes, changed if it could not be stored. */
 export async function keepWhole(run: AttemptRun, keeping: Keeping): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   run.flowTo({ write: () => {}, ended: (answer) => resolve(Buffer.from(answer)), broke: reject })
   return keeping.keepWhole(await promise)
 }
 
-/** Holds a stream's last event back until the answer is saved: whoever reads that it is complete can go on from it (contract 12.6). */
+/**
+ * Holds back a stream's last event until the answer is saved, because a reader that sees it complete may continue
+ * from it (contract 12.6).
+ */
 class KeptFlow implements Flow {
   readonly #run: AttemptRun
   readonly #flow: Flow
   readonly #keeping: Keeping
   #state: 'flowing' | 'saving' | 'over' = 'flowing'
-  /** What came while the answer was being saved. */
+  /** Text that arrived while the answer was being saved. */
   #behind = ''
   #hasEnded = false
 
@@ -54,12 +57,12 @@ class KeptFlow implements Flow {
     this.#flow.broke(error)
   }
 
-  /** Behind the terminal event an honest backend says next to nothing; of another one no more than this is kept. */
+  /** A well-behaved backend sends almost nothing after the terminal event; this caps what is buffered from others. */
   #wait(text: string): void {
     if (this.#behind.length + text.length <= maxBehindChars) this.#behind += text
   }
 
-  /** Writes what stands before the terminal event and keeps the rest; false where the event is not in this text. */
+  /** Writes the text before the terminal event and buffers the rest; false if the event is not in this text. */
   #hold(text: string): boolean {
     terminal.lastIndex = 0
     const found = terminal.exec(text)

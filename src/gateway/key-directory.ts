@@ -5,29 +5,29 @@ import type { EventLog } from '../domain/events.ts'
 import { enforcedLimits } from './enforced-limits.ts'
 import type { KeyStore, KnownKey } from './ports.ts'
 
-/** How often the store is asked whether anything changed: a revocation is known after this at the latest (contract 3.11). */
+/** How often the store is polled for changes: the longest time until a revocation takes effect (contract 3.11). */
 const pollMs = 250
-/** After this long without an answer of the store nothing remembered is believed any more (contract 3.11). */
+/** If the store does not answer for this long, cached entries are no longer trusted (contract 3.11). */
 const leaseMs = 5_000
-/** Keys remembered at once; the one remembered longest is forgotten first. */
+/** Maximum number of cached keys; the oldest entry is evicted first. */
 const maxRemembered = 50_000
-/** Look-ups under way at once; beyond them the store counts as not answering. */
+/** Concurrent lookups; beyond this the store counts as unavailable. */
 const maxLookups = 256
-/** A store that takes longer than this for an answer counts as not answering. */
+/** A store that takes longer than this to answer counts as unavailable. */
 const answerMs = 2_000
-/** Digests that the store does not know are remembered too, so that a client that repeats a dead key costs little. */
+/** Unknown digests are cached too, so that a client that repeats a dead key costs little. */
 const unknownForMs = 5_000
-/** Of those at once, in a place of their own: made-up keys, however many, push out no real one. */
+/** Maximum number of cached unknown digests. They have their own cache, so made-up keys cannot evict real ones. */
 const maxUnknown = 5_000
 
-/** Keys by digest, remembered while the store confirms four times a second that nothing has changed. */
+/** Caches keys by digest while the store confirms four times a second that nothing has changed. */
 export class KeyDirectory {
   readonly #store: KeyStore
   readonly #clock: Clock
   readonly #log: EventLog
   readonly #onChange: () => void
   readonly #entries = new BoundedMap<string, KnownKey>(maxRemembered)
-  /** Until when each of these is believed to be unknown, epoch milliseconds. */
+  /** When each of these entries expires, monotonic milliseconds. */
   readonly #unknown = new BoundedMap<string, number>(maxUnknown)
   readonly #lookups = new Map<string, Promise<KnownKey | undefined>>()
   #revision: number | undefined
@@ -35,7 +35,7 @@ export class KeyDirectory {
   #timer: Timer | undefined
   #closed = false
 
-  /** `onChange` is called when any key, account or upstream has changed. */
+  /** `onChange` is called when a key, account, or upstream has changed. */
   constructor(store: KeyStore, clock: Clock, log: EventLog, onChange: () => void) {
     this.#store = store
     this.#clock = clock
@@ -43,7 +43,7 @@ export class KeyDirectory {
     this.#onChange = onChange
   }
 
-  /** Begins to watch the store; resolves after its first answer. @throws what the store throws */
+  /** Starts polling the store; resolves after its first answer. @throws what the store throws */
   async start(): Promise<void> {
     await this.#confirm()
     this.#schedule()
@@ -54,12 +54,12 @@ export class KeyDirectory {
     this.#timer?.cancel()
   }
 
-  /** Whether what is remembered may be believed. */
+  /** Whether cached entries may be trusted. */
   isFresh(): boolean {
     return this.#clock.monotonicMs() - this.#confirmedMs < leaseMs
   }
 
-  /** The entry of a digest, or undefined where there is definitely none. @throws when the store cannot answer */
+  /** The entry of a digest, or undefined if there is definitely none. @throws if the store is unavailable */
   find(digest: string): KnownKey | undefined | Promise<KnownKey | undefined> {
     const known = this.#entries.get(digest)
     if (known !== undefined && this.isFresh()) return known
@@ -73,12 +73,12 @@ export class KeyDirectory {
   }
 
   #lookUp(digest: string): Promise<KnownKey | undefined> {
-    if (this.#lookups.size >= maxLookups) return Promise.reject(new Error('too many key look-ups at once'))
+    if (this.#lookups.size >= maxLookups) return Promise.reject(new Error('too many concurrent key lookups'))
     const revision = this.#revision
     const lookup = this.#inTime(this.#store.find(digest))
       .then((found) => {
         const entry = found === undefined ? undefined : { ...found, limits: enforcedLimits(found.key) }
-        // Remembered only where nothing changed while the store was being read.
+        // Cached only if nothing changed while the store was being read.
         if (revision === this.#revision) this.#remember(digest, entry)
         return entry
       })
@@ -94,7 +94,7 @@ export class KeyDirectory {
 
   #inTime<T>(answer: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const timer = this.#clock.after(answerMs, () => reject(new Error('the key store does not answer')))
+      const timer = this.#clock.after(answerMs, () => reject(new Error('the key store did not answer in time')))
       answer.then(resolve, reject).finally(() => timer.cancel())
     })
   }

@@ -13,7 +13,7 @@ import type { Backend, HeldBytes } from './ports.ts'
 import { contentKindOf } from './routing/content-kind.ts'
 import { secondTry, type SecondTry } from './second-try.ts'
 
-/** One sub-call of a fusion, and where its end is noted. */
+/** One sub-call of a fusion, and where its end is recorded. */
 export interface MemberCallOf {
   readonly parts: FailoverParts
   /** That of the caller's own answer; its conversation is replaced by the sub-call's. */
@@ -21,7 +21,7 @@ export interface MemberCallOf {
   readonly accountId: string
   readonly backend: Backend
   readonly call: SubCall
-  /** How many fusions the call is inside of. */
+  /** How many fusions the call is nested in. */
   readonly depth: number
   readonly record: (attempt: Attempt) => void
   readonly grant: CallGrant
@@ -29,7 +29,7 @@ export interface MemberCallOf {
   readonly held?: HeldBytes | undefined
 }
 
-/** Asks one backend for a part of a fusion, as `FusionPort.callModel` wants it: by an attempt like any other. */
+/** Calls one backend for a fusion, as `FusionPort.callModel` requires, with an ordinary attempt. */
 export function callMember(of: MemberCallOf, signal: AbortSignal): ModelAnswer {
   return of.call.conversation.stream ? readStream(of, signal) : readWhole(of, signal)
 }
@@ -46,7 +46,7 @@ async function* readStream(of: MemberCallOf, signal: AbortSignal): AsyncGenerato
   for (let events = await call.next(); events !== undefined; events = await call.next()) yield events
 }
 
-/** The attempts behind one sub-call. What a lane would write for a caller is gathered as events instead. */
+/** The attempts of one sub-call. Collects as events what a lane would write for a caller. */
 class MemberCall implements Disposable {
   readonly #of: MemberCallOf
   readonly #signal: AbortSignal
@@ -56,7 +56,7 @@ class MemberCall implements Disposable {
   readonly #cut = (): void => {
     const cancelled = new UpstreamError('cancelled')
     this.#run?.stop(cancelled)
-    // At once, so that the record of a caller that left has it.
+    // At once, so that the record of a request whose client disconnected includes it.
     this.#record(cancelled)
   }
 
@@ -66,7 +66,7 @@ class MemberCall implements Disposable {
     this.#events = new AnswerEvents(of.parts.clock)
   }
 
-  /** Resolves when the first content is there, of a whole answer all of it. @throws UpstreamError, ServiceError */
+  /** Resolves when the first content has arrived; for a whole answer, all of it. @throws UpstreamError, ServiceError */
   async open(): Promise<void> {
     const { parts, backend, call } = this.#of
     const writer = translatedWriter(call.conversation, parts)
@@ -91,7 +91,7 @@ class MemberCall implements Disposable {
     }
   }
 
-  /** What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence */
+  /** The next events that arrived together; undefined at the end. @throws UpstreamError, `timeout` after a silence */
   next(): Promise<readonly AnswerEvent[] | undefined> {
     return this.#events.next()
   }
@@ -141,7 +141,7 @@ class MemberCall implements Disposable {
   }
 }
 
-/** A call that takes long holds its body as bytes: half as much memory as text, and outside the heap. */
+/** A long-running call holds its body as bytes: half the memory of text, and outside the heap. */
 function bytesOf({ backend, body }: WrittenBody): WrittenBody {
   return { backend, body: typeof body === 'string' ? Buffer.from(body) : body }
 }

@@ -4,7 +4,7 @@ import { TranslationLane } from './translation-lane.ts'
 import { refusingOurCalls } from './unoffered-calls.ts'
 import { WholeLane } from './whole-lane.ts'
 
-/** The lane for one attempt: relay where both sides speak the same format, translation otherwise. */
+/** The lane for one attempt: a relay if both sides use the same format, otherwise a translation. */
 export function openLane(given: LaneChoice): Lane {
   const choice = given.refusesOurCalls === true ? refusingOurCalls(given) : given
   if (!choice.context.conversation.stream) return new WholeLane(choice)

@@ -1,7 +1,7 @@
 import { invalidRequest, type ServiceError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/conversation.ts'
 
-/** Members that name something kept at the provider for the organization of whoever's credential is sent. */
+/** Fields that refer to something stored at the provider for the organization that owns the credential. */
 const references = new Set([
   'file_id',
   'file_ids',
@@ -13,21 +13,22 @@ const references = new Set([
   'skill_id',
   'previous_response_id',
 ])
-/** Below these lies what the caller's own tools and schemas say: the names there mean nothing to the provider. */
+/** These contain the caller's own tools and schemas, where field names mean nothing to the provider. */
 const callersOwn = new Set(['metadata', 'parameters', 'input_schema', 'schema', 'arguments', 'logit_bias'])
 
 /**
- * Refuses what only the owner of a credential may ask, where that is the operator's (contract 23.7): what refers to items of
- * the operator's organization or would leave some there, and what costs many times what is charged.
+ * Rejects what only the owner of a credential may request if the credential is the operator's (contract 23.7):
+ * references to data of the operator's organization, anything that would store data there, and anything that costs
+ * many times what is charged.
  * @throws ServiceError `invalid_request`
  */
 export function assertManagedScope(body: JsonObject): void {
   const { prompt, n, store, messages } = body
   if (typeof prompt === 'object' && prompt !== null) throw outOfScope('prompt')
-  // Of responses `store` is ours, and is never passed on as true.
+  // For responses, `store` is handled by us and never forwarded as true.
   if (store === true && messages !== undefined) throw outOfScope('store')
   if (typeof n === 'number' && n > 1)
-    throw invalidRequest('n', 'With managed access one request is one answer: n can only be 1.')
+    throw invalidRequest('n', 'With managed access, each request returns one answer: n must be 1.')
   for (const [name, value] of Object.entries(body)) look(name, value)
 }
 
@@ -37,7 +38,7 @@ function look(name: string, value: unknown): void {
     if (references.has(name) && value.length > 0) throw outOfScope(name)
     for (const entry of value) look('', entry)
   } else if (typeof value === 'object' && value !== null) {
-    // The input of a tool call; that of a request is text or a list.
+    // The input of a tool call; a request's own input is text or a list.
     if (name === 'input') return
     for (const [inner, its] of Object.entries(value)) look(inner, its)
   } else if (references.has(name) && typeof value === 'string') throw outOfScope(name)
@@ -46,6 +47,6 @@ function look(name: string, value: unknown): void {
 function outOfScope(name: string): ServiceError {
   return invalidRequest(
     name,
-    `${name} refers to what a provider keeps for one organization, which managed access does not share. Send the content itself.`,
+    `${name} refers to data that a provider stores for one organization, which managed access does not share. Send the content itself.`,
   )
 }

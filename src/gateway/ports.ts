@@ -11,110 +11,128 @@ import type { JsonMember } from '../formats/json-scan.ts'
 import type { EnforcedLimits } from './enforced-limits.ts'
 import type { RequestWork } from './unadmitted-work.ts'
 
-/** Who is asking: made only in `authenticate.ts`. */
+/** The authenticated caller. Created only in `authenticate.ts`. */
 export interface Principal {
   readonly accountId: string
   readonly keyId: string
   readonly plan: Plan
-  /** Undefined where the key may do all that its account may. */
+  /** Undefined if the key may do everything that its account may. */
   readonly limits: EnforcedLimits | undefined
-  /** Who that is now, at once where nothing has changed. @throws ServiceError as `Gateway.authenticate` */
+  /**
+   * Authenticates the caller again; synchronous if nothing has changed.
+   * @throws ServiceError as `Gateway.authenticate`
+   */
   readonly recheck: () => Principal | Promise<Principal>
 }
 
-/** A key together with the account that it belongs to. */
+/** A key and the account that it belongs to. */
 export interface KeyEntry {
   readonly key: StoredKey
   readonly account: Account
 }
 
-/** The same as it is remembered: with its limits ready to be asked for. */
+/** A cached entry, with its limits prepared for checks. */
 export interface KnownKey extends KeyEntry {
   readonly limits: EnforcedLimits | undefined
 }
 
-/** Keys by digest. A throw means that the store cannot answer, and becomes 503, never 401 (contract 3.8). */
+/**
+ * Keys by digest. A rejected promise means that the store is unavailable, and becomes 503, never 401 (contract 3.8).
+ */
 export interface KeyStore {
-  /** The entry, or undefined where there is definitely none. */
+  /** The entry, or undefined if there is definitely none. */
   find(digest: string): Promise<KeyEntry | undefined>
-  /** A number that changes whenever any key, account or upstream changes. Cheap: it is asked four times a second. */
+  /**
+   * A number that changes whenever a key, account, or upstream changes. Must be cheap: it is read four times a
+   * second.
+   */
   revision(): Promise<number>
 }
 
-/** Decides admissions and keeps the record of every request (contract 6, 35.6). */
+/** Decides admissions and records every request (contract 6, 35.6). */
 export interface Ledger {
   /**
-   * Takes one of the minute, of the key's own where it has a limit, and the units of the month, in one decision.
-   * @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`; any other error means that nothing can be recorded just now
+   * Takes one request from the minute (also from the key's own limit, if it has one) and its units from the month, in
+   * one decision.
+   * @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`; any other error means that nothing can be
+   * recorded at the moment
    */
   admit(opening: RequestOpening, plan: Plan, rate?: KeyRate): Admission | Promise<Admission>
-  /** The counters as they stand, taking nothing: the account's, or as a key with a limit of its own sees them. */
+  /** The current counters, taking nothing: the account's, or as seen by a key with its own limit. */
   signals(accountId: string, plan: Plan, rate?: KeyRate): UsageSignals | Promise<UsageSignals>
 }
 
 /**
- * Whether an answer that is charged still has to leave when it is settled. `due`: `deliver` is called as soon as
- * `durable` has resolved, in the same turn, whether or not the caller is still there; after a crash in between the
- * charge is taken back. `done`: `deliver` was called before. `none`: nothing is delivered; what is charged stays charged.
+ * Whether a charged answer still has to be sent when it is settled. `due`: `deliver` is called as soon as `durable`
+ * has resolved, in the same turn of the event loop, even if the client has disconnected; after a crash in between,
+ * the charge is reverted. `done`: `deliver` was already called. `none`: nothing is delivered, and charges stay.
  */
 export type Delivery = 'due' | 'done' | 'none'
 
 /**
- * One admitted request. `settle` is called exactly once, whatever happens. A stream: admit, `durable`, `deliver`, …,
- * `settle`. A whole answer either the same way, or admit, `settle(…, 'due')`, `durable`, `deliver`.
+ * One admitted request. `settle` is always called exactly once. A stream: admit, `durable`, `deliver`, …, `settle`. A
+ * whole answer: either the same, or admit, `settle(…, 'due')`, `durable`, `deliver`.
  */
 export interface Admission {
-  /** The counters as they stand now, this request included. */
+  /** The current counters, including this request. */
   signals(): UsageSignals
   /**
-   * Undefined where all that was said of this request is on disk; otherwise resolves when it is. No byte of an answer
-   * may leave before (contract 6.12). Rejects where it could not be written, or not within 20 s: nothing may be delivered
+   * Undefined if everything recorded for this request is on disk; otherwise resolves when it is. No byte of an answer
+   * may be sent before (contract 6.12). Rejects if it could not be written within 20 s: nothing may be delivered
    * then, and what was settled as `due` is not charged.
    */
   durable(): Promise<void> | undefined
   /**
-   * Says that the first byte of the answer leaves in this very turn of the loop, directly after the call returns.
-   * @throws where the mark could not be written or the request is not durable: no byte may leave then
+   * Marks the answer as delivered. Its first byte must be sent in this turn of the event loop, directly after the
+   * call returns.
+   * @throws if the mark could not be written or the request is not durable: no byte may be sent then
    */
   deliver(): void
-  /** Ends the request: the outcome is recorded, units that were not charged are given back. */
+  /** Ends the request: records the outcome and returns units that were not charged. */
   settle(outcome: RequestOutcome, delivery: Delivery): void
 }
 
-/** One provider, one model, one credential: what is tried, cooled and reported (contract 1.2). */
+/** One provider, one model, one credential: the unit of attempts, circuit breakers, and reporting (contract 1.2). */
 export interface Backend extends ModelFacts {
-  /** Unique among all accounts' backends; shown as `X-Svc-Router-Upstream`. */
+  /** Unique among all accounts' backends; returned as `X-Svc-Router-Upstream`. */
   readonly id: string
-  /** What fails together with it, usually the provider. */
+  /** Names what fails together with it, usually the provider. */
   readonly failureDomain: string
   readonly format: FormatId
   readonly model: string
-  /** Whether it only pretends to be a model; said in every answer's headers. */
+  /** Whether it only simulates a model; every answer's headers say so. */
   readonly simulated: boolean
-  /** The account whose own upstream it is; absent for the operator's. It alone reads what the backend says (contract 21.11). */
+  /**
+   * The account that owns this upstream; absent for the operator's. Only the owner can read the backend's error
+   * messages (contract 21.11).
+   */
   readonly owner?: string | undefined
-  /** Whether it is called with the operator's own credential for accounts with managed access. */
+  /** Whether it uses the operator's credential on behalf of accounts with managed access. */
   readonly isManaged?: boolean | undefined
   /**
-   * Who seals reasoning there: the same for two backends only where one reads what the other sealed. A digest of the
-   * endpoint and its credential, which callers may see.
+   * Identifies who encrypts reasoning there: equal for two backends only if each can read what the other encrypted. A
+   * digest of the endpoint and its credential; callers may see it.
    */
   readonly issuer: string
   readonly timeouts: BackendTimeouts
-  /** What this endpoint wants written differently from the plain format. */
+  /** How this endpoint deviates from the plain format. */
   readonly dialect: Dialect
   /**
-   * The same backend at its endpoints for other formats, with the same id: one circuit breaker, one limit. A request goes
-   * to the endpoint that can say it, preferably in the caller's own format. Absent where it has one endpoint.
+   * The same backend at its endpoints for other formats, with the same id, and so with one circuit breaker and one
+   * limit. A request goes to an endpoint that can express it, preferably in the caller's own format. Absent if it has
+   * one endpoint.
    */
   readonly otherEndpoints?: readonly Backend[]
-  /** Opens one call. Never throws: everything is told to the listener, `onError` or `onEnd` exactly once and last. */
+  /**
+   * Opens one call. Never throws: the listener gets everything, with exactly one `onError` or `onEnd` as the last
+   * call.
+   */
   call(request: UpstreamRequest, listener: UpstreamListener): UpstreamCall
 }
 
 /**
- * Milliseconds (contract 9). `headersMs` and `firstContentMs` are for streams: one without headers for so long is
- * left where another backend can be asked. A whole answer has `wholeAnswerMs` until its last byte.
+ * Milliseconds (contract 9). `headersMs` and `firstContentMs` apply to streams: a backend without headers for that
+ * long is abandoned if another one can be tried. A whole answer must be complete within `wholeAnswerMs`.
  */
 export interface BackendTimeouts {
   readonly connectMs: number
@@ -129,19 +147,19 @@ export interface UpstreamRequest {
   /** The JSON body, UTF-8. */
   readonly body: Uint8Array | string
   readonly stream: boolean
-  /** Our request id. Providers read the UUID that belongs to it (`uuidOf`): some refuse any other `X-Request-Id`. */
+  /** Our request id. Providers get the matching UUID (`uuidOf`), because some reject any other `X-Request-Id`. */
   readonly requestId: string
   /** Headers of this request alone: name, value, … */
   readonly headers?: readonly string[] | undefined
 }
 
 export interface UpstreamListener {
-  /** Status and what we keep of the headers. Called once, before any data. */
+  /** Status and the headers that are used. Called once, before any data. */
   onHead(head: UpstreamHead): void
-  /** All that one read of the connection brought of the body. The bytes are there only until this returns: copy what is kept. */
+  /** The body bytes of one read from the connection. Valid only until this returns: copy what is stored. */
   onData(chunk: Buffer): void
   onEnd(): void
-  /** Connection trouble: `unreachable`, `reset` or `timeout` (connecting). */
+  /** Connection error: `unreachable`, `reset`, or `timeout` (connecting). */
   onError(error: UpstreamError): void
 }
 
@@ -155,23 +173,23 @@ export interface UpstreamHead {
 }
 
 export interface UpstreamCall {
-  /** Stops reading, so that the provider is slowed down (contract 9.12). */
+  /** Stops reading, which slows the provider down (contract 9.12). */
   pause(): void
   resume(): void
-  /** Gives the call up and closes its connection. Nothing is told to the listener afterwards. */
+  /** Aborts the call and closes its connection. The listener is not called afterwards. */
   abort(): void
 }
 
 /** Which backends may serve an account, in the configured order. */
 export interface Backends {
   forProfile(profileId: string, accountId: string): readonly Backend[] | Promise<readonly Backend[]>
-  /** Whether a backend that `forProfile` gave still serves an account, with the same credential. */
+  /** Whether a backend returned by `forProfile` still serves an account, with the same credential. */
   stillServes(backend: Backend, accountId: string): boolean | Promise<boolean>
 }
 
-/** Whether the operator's own credentials may serve accounts (contract 23.3). Asked where backends are chosen. */
+/** Whether the operator's credentials may serve accounts (contract 23.3). Checked where backends are chosen. */
 export interface ManagedAccess {
-  /** For a provider, by its name in the configuration. Cheap: nothing is read for it. */
+  /** For a provider, by its name in the configuration. Cheap: reads nothing. */
   isOn(provider: string): boolean
 }
 
@@ -179,65 +197,65 @@ export interface ManagedAccess {
 export interface AnswerSink {
   /** Sends status and headers. Called once, and only when the first bytes follow or a keep-alive is due. */
   open(head: AnswerHead): void
-  /** Returns false when the reader is slow: wait for `onDrain`. */
+  /** Returns false if the reader is slow: wait for `onDrain`. */
   write(bytes: string | Uint8Array, encoding?: 'latin1' | 'utf8'): boolean
   /** Ends the answer, with the last bytes if any. */
   end(bytes?: string | Uint8Array, encoding?: 'latin1' | 'utf8'): void
-  /** Gathers everything from here on, so that `release` has nothing left to prepare. */
+  /** Buffers everything from here on, so that `release` has nothing left to prepare. */
   hold(): void
-  /** Sends what was gathered: nothing but one system call lies between the call and the bytes' leaving. */
+  /** Sends the buffered bytes with a single system call. */
   release(): void
-  /** Throws away what was gathered, and closes the connection. */
+  /** Discards the buffered bytes and closes the connection. */
   drop(): void
   /** Called when the reader has caught up. */
   onDrain(run: () => void): void
-  /** Called once when the caller leaves before the end. */
+  /** Called once if the client disconnects before the end. */
   onGone(run: () => void): void
 }
 
 export interface AnswerHead {
   readonly stream: boolean
-  /** The backend that answered; absent when a keep-alive had to be sent before any did. */
+  /** The backend that answered; undefined if a keep-alive had to be sent before any did. */
   readonly upstream: string | undefined
-  /** The model that its backend was asked for (contract 2.34); absent with `upstream`, and where several had a part. */
+  /** The model requested from the backend (contract 2.34); undefined if `upstream` is, and for a fused answer. */
   readonly model?: string | undefined
   readonly simulated: boolean
   readonly retryCount: number
   readonly signals: UsageSignals
 }
 
-/** Counts what a request holds in memory against its account's share (contract 29.2). */
+/** Counts a request's memory against its account's share (contract 29.2). */
 export interface HeldBytes {
-  /** @throws ServiceError `server_busy` where the account has its share */
+  /** @throws ServiceError `server_busy` if the account's share is used up */
   grow(bytes: number): void
 }
 
-/** What a request brings besides its text. */
+/** A parsed request and its metadata. */
 export interface ModelRequest {
   readonly id: string
   readonly format: ClientFormatId
-  /** The body as it arrived, where its outermost members lie in it, and the same parsed. */
+  /** The body as received, the positions of its top-level members, and the parsed body. */
   readonly bytes: Buffer
   readonly members: readonly JsonMember[]
   readonly body: JsonObject
-  /** The client's own limit on the whole request, if it told one (`X-Stainless-Timeout`). */
+  /** The client's own limit on the whole request, milliseconds, if it sent one (`X-Stainless-Timeout`). */
   readonly timeoutMs: number | undefined
-  /** Headers that go with the body to backends of the same format: name, value, … */
+  /** Headers to forward with the body to backends of the same format: name, value, … */
   readonly passedHeaders?: readonly string[] | undefined
-  /** What it costs before it is admitted; absent for requests of our own. */
+  /** Its cost before admission; absent for the service's own requests. */
   readonly work?: RequestWork | undefined
-  /** What whole answers to it take until it ends; absent for requests of our own. */
+  /** Memory used by whole answers to it until it ends; absent for the service's own requests. */
   readonly held?: HeldBytes | undefined
-  /** How many fusions it is part of already, somewhere before us; 0 unless said. */
+  /** How many fusions of other routers it is already nested in; 0 if absent. */
   readonly fusionDepth?: number | undefined
-  /** True where it is our own question about a conversation and not a turn of a user's: one model answers it. */
+  /** True for the service's own question about a conversation, which is not a user's turn: one model answers it. */
   readonly isOwnQuestion?: true
-  /** The answer that it says it goes on from, where `input` tells that already and the body names it no more. */
+  /** The answer that it continues, if `input` already includes that answer and the body no longer names it. */
   readonly previousResponseId?: string | undefined
 }
 
 /** A request that the gateway has allowed. */
 export interface AllowedRequest extends ModelRequest {
-  /** Asked before each call that it causes. */
+  /** Checked before each call that the request causes. */
   readonly grant: CallGrant
 }

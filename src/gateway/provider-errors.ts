@@ -7,9 +7,9 @@ import type { RandomBytes } from '../domain/random.ts'
 import type { Sealer } from '../domain/sealing.ts'
 import type { Backend } from './ports.ts'
 
-/** Messages wait this long, so that many are written at once. */
+/** Messages wait this long so that many are written at once. */
 const flushMs = 500
-/** Messages that are kept of one flush; of one backend at most a few, so that an outage leaves room for others. */
+/** Messages stored per flush; only a few per backend, so that one outage leaves room for others. */
 const maxWaiting = 100
 const maxOfBackend = 10
 
@@ -29,7 +29,10 @@ interface Waiting {
   readonly atMs: number
 }
 
-/** Keeps what failing backends said, sealed for the owners of those backends (contract 21.11). Best effort: a message that is dropped changes nothing else. */
+/**
+ * Stores error messages of failing backends, encrypted for the owners of those backends (contract 21.11). Best
+ * effort: dropping a message affects nothing else.
+ */
 export class ProviderErrors {
   readonly #parts: ProviderErrorsParts
   readonly #mintId: () => string
@@ -43,8 +46,8 @@ export class ProviderErrors {
   }
 
   /**
-   * Takes the body of a backend's failure; of one that may be part of an answer only an error's message is kept. Costs next
-   * to nothing here: the text is read and sealed later.
+   * Takes the body of a backend's failure. If the body may be part of an answer, only an error's message is stored.
+   * Cheap: the text is parsed and encrypted later.
    */
   note(backend: Backend, requestId: string, body: string, mayBeAnswer: boolean): void {
     const count = this.#perBackend.get(backend.id) ?? 0
@@ -54,7 +57,7 @@ export class ProviderErrors {
     this.#timer ??= this.#parts.clock.after(flushMs, () => void this.flush())
   }
 
-  /** Writes what waits. Never rejects. */
+  /** Writes the waiting messages. Never rejects. */
   async flush(): Promise<void> {
     const { store, log } = this.#parts
     this.#timer?.cancel()

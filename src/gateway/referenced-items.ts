@@ -8,13 +8,13 @@ import type { ResponseStore } from './response-store.ts'
 import { readItems } from './sealed-texts.ts'
 import type { RequestWork } from './unadmitted-work.ts'
 
-/** Items that one request may refer to. */
+/** Items that one request may reference. */
 export const maxReferences = 1_000
-/** An item that was told again and again stands in as many answers: the newest of these are looked at. */
+/** An item that was sent repeatedly is in as many answers: at most this many, the newest, are searched. */
 const maxPlaces = 5_000
 
 interface FindParts {
-  /** Sealed text of stored answers that one request may have opened, bytes. */
+  /** Encrypted text of stored answers that one request may decrypt, bytes. */
   readonly maxOpenedBytes: number
   readonly store: ResponseStore
   readonly sealer: Sealer
@@ -22,9 +22,10 @@ interface FindParts {
 }
 
 /**
- * The account's own items of these ids, by id; those that are not there are left out. An item stands in the answer that
- * made it and in every later request that told it again, so the fewest answers that hold all are opened, newest first.
- * @throws ServiceError `invalid_request` where these hold more than may be opened; what `work` throws
+ * The account's items with these ids, by id; missing ones are left out. An item is stored in the answer that created
+ * it and in every later request that repeated it, so the fewest answers that hold all items are decrypted, newest
+ * first.
+ * @throws ServiceError `invalid_request` if these exceed the limit; errors of `work`
  */
 export async function findItems(
   parts: FindParts,

@@ -14,7 +14,7 @@ const needWords: Readonly<Record<Need, { readonly what: string; readonly fix: st
   },
 }
 
-/** Which rule a request broke, in our own words: they follow "did not accept the content of this request". */
+/** The broken rules in our own words. Each follows "did not accept the content of this request". */
 const ruleWords: Readonly<Record<BrokenRule, string>> = {
   answer_length: 'the answer length asked for is longer than it allows',
   content_filter: 'its content filter refused it',
@@ -26,7 +26,7 @@ const ruleWords: Readonly<Record<BrokenRule, string>> = {
   unsupported_value: 'a field has a value that it does not support',
 }
 
-/** The caller's own word for where its conversation is. */
+/** The name of the field that holds the conversation in each format. */
 const conversationFields: Readonly<Record<ModelRequest['format'], string>> = {
   'openai-chat': 'messages',
   'openai-responses': 'input',
@@ -43,7 +43,10 @@ export function notCapable(need: Need, profile: string, format: ModelRequest['fo
   return unsupported(needFields[need] ?? conversationFields[format], `No backend of ${profile} ${what}. ${fix}`)
 }
 
-/** A provider refused the request's content. Only a field that the caller itself sent is named, and nothing of the provider's text. */
+/**
+ * A provider rejected the request's content. The error names only fields that the caller sent, and quotes none of the
+ * provider's text.
+ */
 export function contentRejected(
   error: UpstreamError,
   backend: Backend,
@@ -52,7 +55,7 @@ export function contentRejected(
 ): ServiceError {
   const { status, param, refusal } = error
   const isKnown = param !== undefined && Object.hasOwn(body, param.split(/[.[]/)[0] ?? '')
-  // A server that calls the caller's mistake its own gives no status that a caller could use.
+  // A server that answers a caller's mistake with a server error returns no status that is useful to the caller.
   const shown = status !== undefined && status < 500 ? status : undefined
   const rule = refusal?.rule === undefined ? '' : `: ${ruleWords[refusal.rule]}`
   return new ServiceError('content_rejected', {

@@ -1,25 +1,26 @@
 import type { ItemPlace, StoredResponse, StoredTurn } from '../domain/stored-responses.ts'
 
 /**
- * Answers that are kept (contract 12.1). Every read is of one account, and gives nothing made at or before `sinceMs`:
- * what has expired is gone even before it is swept. A throw means that the store cannot answer.
+ * Stores answers (contract 12.1). Every read is scoped to one account and ignores answers created at or before
+ * `sinceMs`, so an expired answer is invisible even before it is swept. A rejected promise means that the store is
+ * unavailable.
  */
 export interface ResponseStore {
   /**
-   * Resolves when the answer survives the end of the process, with true, or with false where its account has no room for it.
-   * Older answers of the account may go to make room. `itemDigests` are the items by which it may be found.
+   * Resolves when the answer is durable: true, or false if the account has no room for it. May delete older answers
+   * of the account to make room. `itemDigests` are the items by which it can be found.
    */
   save(response: StoredResponse, itemDigests: readonly string[]): Promise<boolean>
   find(accountId: string, id: string, sinceMs: number): Promise<StoredResponse | undefined>
-  /** The answer and those that it went on from, newest first, at most `maxLinks`; it ends where one is missing. */
+  /** The answer and its predecessors, newest first, at most `maxLinks`; ends where one is missing. */
   chain(accountId: string, id: string, sinceMs: number, maxLinks: number): Promise<readonly StoredTurn[]>
-  /** Where these items stand, newest answers first; at most `limit` places. */
+  /** Locations of these items, newest answers first; at most `limit`. */
   places(
     accountId: string,
     itemDigests: readonly string[],
     sinceMs: number,
     limit: number,
   ): Promise<readonly ItemPlace[]>
-  /** Forgets an answer and its items; false where the account has none of that id. */
+  /** Deletes an answer and its items; false if the account has no answer with that id. */
   remove(accountId: string, id: string, sinceMs: number): Promise<boolean>
 }

@@ -4,8 +4,8 @@ import type { ModelRequest } from './ports.ts'
 import { giveWay } from './turns.ts'
 
 /**
- * The same request with other values of some outermost members, `undefined` leaving one out; all other bytes stay as they
- * were. `assertSize` is told how many bytes it has then, before they are read again.
+ * Returns the request with new values for some top-level members; `undefined` removes one, and all other bytes are
+ * unchanged. `assertSize` gets the new byte count before the bytes are parsed again.
  */
 export async function rewriteRequest(
   request: ModelRequest,

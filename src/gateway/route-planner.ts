@@ -28,8 +28,8 @@ export interface RoutePlannerParts extends BodyParts {
 }
 
 /**
- * Says where a request would go if it were sent now, through the very functions that send it: nothing is asked, admitted
- * or changed. The answer holds for this moment, and for what this process knows of its backends.
+ * A dry run: shows where a request would go if it were sent now, using the functions that send requests. Calls,
+ * admits, and changes nothing. The result holds for this moment and for what this process knows of its backends.
  */
 export async function planRoute(
   parts: RoutePlannerParts,
@@ -78,7 +78,7 @@ interface PanelOf {
   readonly asker: Asker
 }
 
-/** Who deliberates where the profile does that, and anybody is there for it. @throws ServiceError as a request would */
+/** The panel, if the profile deliberates and members are available. @throws ServiceError as a request would */
 function planPanel(
   { breakers }: RoutePlannerParts,
   profile: Profile,

@@ -4,7 +4,10 @@ import type { EventLog } from '../domain/events.ts'
 import { SealError, type Sealer } from '../domain/sealing.ts'
 import { giveWay } from './turns.ts'
 
-/** What a sealed text of a stored answer or of a conversation is: sealed for one, it does not open as another. */
+/**
+ * What an encrypted text of a stored answer or conversation contains: text encrypted for one purpose does not decrypt
+ * as another.
+ */
 export type TextPurpose = 'response' | 'input' | 'output' | 'metadata' | 'item'
 
 interface ReadParts {
@@ -12,12 +15,15 @@ interface ReadParts {
   readonly log: EventLog
 }
 
-/** What a stored text is bound to: moved to another account, answer, conversation or place it does not open. */
+/**
+ * The context that a stored text is bound to: it does not decrypt for another account, answer, conversation, or
+ * purpose.
+ */
 export function textBinding(accountId: string, ownerId: string, purpose: TextPurpose): readonly string[] {
   return [accountId, ownerId, purpose]
 }
 
-/** Opens a list of items. @throws ServiceError `response_not_found` where the key that sealed it is gone */
+/** Decrypts a list of items. @throws ServiceError `response_not_found` if its encryption key no longer exists */
 export async function readItems(
   parts: ReadParts,
   accountId: string,
@@ -28,7 +34,7 @@ export async function readItems(
   return (await open(parts, accountId, responseId, purpose, sealed)) as readonly JsonObject[]
 }
 
-/** Opens an object. @throws ServiceError as `readItems`; `conversation_not_found` for what a conversation holds */
+/** Decrypts an object. @throws ServiceError as `readItems`; `conversation_not_found` for data of a conversation */
 export async function readObject(
   parts: ReadParts,
   accountId: string,

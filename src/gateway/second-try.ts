@@ -5,38 +5,44 @@ import { writeFor, type RequestWriter, type WrittenBody } from './backend-body.t
 import type { Backend } from './ports.ts'
 import type { LearnedLimits } from './routing/learned-limits.ts'
 
-/** Some servers refuse one field at a time: a request is sent to one backend at most this often again (contract 7.11). */
+/** Some servers reject one field at a time; a request is retried on one backend at most this often (contract 7.11). */
 const maxRetries = 3
 
-/** How a backend is asked again. */
+/** How to retry a backend. */
 export interface SecondTry {
   readonly written: WrittenBody
-  /** The refused fields of this endpoint so far. */
+  /** The rejected fields of this endpoint so far. */
   readonly without: readonly string[]
   /** Which retry on this backend it is, from 1. */
   readonly count: number
-  /** Called when it answered, and then teaches what all retries of the backend left out: the next request is sent this way. */
+  /**
+   * Called when the backend answered: learns what all its retries left out, so that the next request is sent that
+   * way.
+   */
   learn(): void
 }
 
 interface Refused {
   readonly backend: Backend
-  /** Which of its endpoints refused. */
+  /** Which of its endpoints rejected the request. */
   readonly endpoint: Backend
-  /** The length of the body that was refused. */
+  /** The length of the rejected body. */
   readonly sentLength: number
   readonly writer: RequestWriter
   readonly learned: LearnedLimits
-  /** The retry that was refused; undefined for the first request. */
+  /** The rejected retry; undefined for the first request. */
   readonly earlier: SecondTry | undefined
 }
 
-/** An error that came later than this may come late again: another backend is the better bet (contract 7.9). */
+/**
+ * An error that arrived later than this may arrive as late again, so another backend is the better choice (contract
+ * 7.9).
+ */
 const quickMs = 2_000
 
 /**
- * Whether an error is one that is often gone at once: a plain 500, soon after the request was sent, of a backend that
- * answered well until then. Asked again it keeps the caller's model and its prompt cache; one call more is all it costs.
+ * Whether an error is likely to be transient: a plain 500, soon after the request was sent, from a backend that
+ * answered well until then. A retry there preserves the caller's model and its prompt cache, at the cost of one call.
  */
 export function isHiccup(error: unknown, elapsedMs: number, failuresInARow: number): boolean {
   if (!(error instanceof UpstreamError) || error.blames !== 'backend') return false
@@ -45,16 +51,16 @@ export function isHiccup(error: unknown, elapsedMs: number, failuresInARow: numb
 }
 
 /**
- * How to ask a backend again after it refused: without the optional fields that it does not take, with the other name of
- * the length limit, or at its next endpoint where the first one is not there. Undefined where its refusal names nothing new
- * of the kind that was sent, and after 3 retries.
+ * How to retry a backend that rejected the request: without the optional fields that it does not accept, with the
+ * other name of the length limit, or at its next endpoint if the first one does not exist. Undefined if the rejection
+ * names no field that was sent, and after 3 retries.
  */
 export function secondTry(error: unknown, refused: Refused): SecondTry | undefined {
   const { backend, endpoint, sentLength, writer, learned, earlier } = refused
   const count = (earlier?.count ?? 0) + 1
   if (!(error instanceof UpstreamError) || count > maxRetries) return undefined
   const { isGeneral } = error.refusal ?? {}
-  // Only chat has two names for the length limit; elsewhere it stays as it is.
+  // Only chat has two names for the length limit; in other formats it stays.
   const fields = error.refusal?.fields?.filter((field) => endpoint.format === 'openai-chat' || !isLimitName(field))
   if (fields !== undefined) {
     const without = [...new Set([...(earlier?.without ?? []), ...fields])]

@@ -18,9 +18,9 @@ import { readItems, readObject } from './sealed-texts.ts'
 import { giveWay } from './turns.ts'
 import type { RequestWork } from './unadmitted-work.ts'
 
-/** What a request refers to by items may stand in stored answers of so many of the largest bodies, sealed. */
+/** Stored answers that one request's item references may decrypt, as a multiple of the largest body. */
 const openedBodies = 4
-/** Answers that one request may go on from, one behind the other (contract 12.8). */
+/** The longest chain of answers that one request may continue (contract 12.8). */
 const maxLinks = 1_000
 
 export interface StoredResponsesParts {
@@ -29,26 +29,29 @@ export interface StoredResponsesParts {
   readonly sealer: Sealer
   readonly clock: Clock
   readonly log: EventLog
-  /** How long answers are kept; 0 keeps none. */
+  /** How long answers are stored; 0 disables storing. */
   readonly retentionMs: number
-  /** The largest answer that is kept, and the largest conversation that a request may go on with, in bytes of JSON. */
+  /** The largest answer that is stored, and the largest conversation that a request may continue, bytes of JSON. */
   readonly maxBytes: number
 }
 
-/** What a request has behind it, and what it brought itself. */
+/** What a request continues, and what it brings itself. */
 export interface Resolved {
   readonly previousId: string | undefined
   /** The conversation that the answer is added to. */
   readonly conversationId: string | undefined
-  /** Ids of the items before the answer, where it is added to a conversation. */
+  /** Ids of the items before the answer, if it is added to a conversation. */
   readonly knownIds: ReadonlySet<unknown>
   readonly links: number
   readonly bytes: number
-  /** The items of this request alone; where it referred to one, that item. */
+  /** The items of this request alone, with references resolved. */
   readonly own: readonly JsonObject[]
 }
 
-/** Whether a request names something that only we can know: a stored answer, item or conversation, or a compaction. */
+/**
+ * Whether a request references something that only we can resolve: a stored answer, item, or conversation, or a
+ * compaction.
+ */
 export function refersToStored({ hints }: Conversation): boolean {
   const { previousResponseId, conversationId, references, compactions } = hints
   return (
@@ -64,7 +67,7 @@ const nothingBefore = {
   bytes: 0,
 } as const
 
-/** Answers that callers may go on from and look at again (contract 12.1). Whatever is not the account's own is not there. */
+/** Answers that callers can continue and retrieve (contract 12.1). Answers of other accounts do not exist here. */
 export class StoredResponses {
   readonly #parts: StoredResponsesParts
 
@@ -72,7 +75,7 @@ export class StoredResponses {
     this.#parts = parts
   }
 
-  /** What will store the answer or add it to its conversation; undefined where neither is to happen. */
+  /** Persists the answer or adds it to its conversation; undefined if neither is requested. */
   keeping(
     accountId: string,
     request: ModelRequest,
@@ -88,8 +91,9 @@ export class StoredResponses {
   }
 
   /**
-   * The request with everything that it refers to in its place: what every backend can answer, whatever it speaks.
-   * @throws ServiceError `previous_response_not_found`, `conversation_not_found`, `item_not_found`, `invalid_request`, `store_unavailable`
+   * Resolves all references, so that any backend can answer, whatever its format.
+   * @throws ServiceError `previous_response_not_found`, `conversation_not_found`, `item_not_found`,
+   * `invalid_request`, `store_unavailable`
    */
   async resolve(
     accountId: string,
@@ -107,7 +111,7 @@ export class StoredResponses {
     for (const item of inputItems(request.body['input'])) {
       const { type, id } = item
       const stored = type === 'item_reference' && typeof id === 'string' ? found.get(id) : undefined
-      // In a conversation no id stands twice, whether it was sent as a reference or as the whole item.
+      // A conversation holds each id once, whether it was sent as a reference or as a whole item.
       const isOnce = stored !== undefined || (isInConversation && typeof id === 'string')
       if (isOnce && ids.has(id)) continue
       if (isOnce) ids.add(id)
@@ -123,13 +127,13 @@ export class StoredResponses {
     }
   }
 
-  /** All that comes before the input, as it is told, and the ids of its items. */
+  /** Everything before the input, and the ids of its items. */
   async #before(
     accountId: string,
     { previousResponseId, conversationId }: Conversation['hints'],
     work: RequestWork | undefined,
   ): Promise<{ items: JsonObject[]; ids: Set<unknown>; bytes: number; links: number }> {
-    // What was said before is not told again: a call that came twice would have two ids alike.
+    // Earlier items are not repeated: a call that appeared twice would have duplicate ids.
     const before = { items: [] as JsonObject[], ids: new Set<unknown>(), bytes: 0, links: 0 }
     if (conversationId !== undefined) {
       const items = await this.#parts.conversations.itemsOf(accountId, conversationId, work)
@@ -151,7 +155,10 @@ export class StoredResponses {
     return before
   }
 
-  /** The response object as its caller saw it. @throws ServiceError `response_not_found`, `store_unavailable`; what `work` throws */
+  /**
+   * The response object as its caller saw it.
+   * @throws ServiceError `response_not_found`, `store_unavailable`; errors of `work`
+   */
   async find(accountId: string, id: string, work?: RequestWork): Promise<JsonObject> {
     const stored = await this.#ask(() => this.#parts.store.find(accountId, id, this.#sinceMs()))
     if (stored === undefined) throw new ServiceError('response_not_found')
@@ -160,7 +167,7 @@ export class StoredResponses {
     return { ...response, output: await readItems(this.#parts, accountId, id, 'output', stored.sealedOutput) }
   }
 
-  /** What was asked for an answer, every item with an id. @throws ServiceError as `find` */
+  /** The input of an answer, every item with an id. @throws ServiceError as `find` */
   async inputOf(accountId: string, id: string, work?: RequestWork): Promise<readonly JsonObject[]> {
     const stored = await this.#ask(() => this.#parts.store.find(accountId, id, this.#sinceMs()))
     if (stored === undefined) throw new ServiceError('response_not_found')
@@ -168,7 +175,7 @@ export class StoredResponses {
     return withIds(await readItems(this.#parts, accountId, id, 'input', stored.sealedInput), id)
   }
 
-  /** Forgets an answer and its items. @throws ServiceError as `find` */
+  /** Deletes an answer and its items. @throws ServiceError as `find` */
   async remove(accountId: string, id: string): Promise<void> {
     const isGone = await this.#ask(() => this.#parts.store.remove(accountId, id, this.#sinceMs()))
     if (!isGone) throw new ServiceError('response_not_found')
@@ -188,7 +195,8 @@ export class StoredResponses {
     }
     const first = turns.at(-1)?.previousId
     if (first?.startsWith('conv_') === true) throw inConversation(first)
-    // A link that is gone takes with it what came after: half a conversation would be answered as if it were all.
+    // A missing answer invalidates those that continue it: half a conversation would be answered as if it were
+    // complete.
     if (last === undefined || turns.at(-1)!.previousId !== undefined) {
       throw new ServiceError('previous_response_not_found', { param: 'previous_response_id' })
     }
@@ -221,7 +229,7 @@ export class StoredResponses {
     return replayed(open)
   }
 
-  /** The same request with `input` told in full; all other bytes stay as they were. */
+  /** The request with the full `input`; all other bytes are unchanged. */
   #rewritten(request: ModelRequest, input: readonly JsonObject[], param: string): Promise<ModelRequest> {
     const { maxBytes } = this.#parts
     const changes = { input, previous_response_id: undefined, conversation: undefined }
@@ -230,7 +238,7 @@ export class StoredResponses {
     })
   }
 
-  /** Reads give nothing that was made at or before this time. */
+  /** Answers created at or before this time have expired. */
   #sinceMs(): number {
     return this.#parts.clock.nowMs() - this.#parts.retentionMs
   }
@@ -246,7 +254,7 @@ export class StoredResponses {
   }
 }
 
-/** Going on from a turn of a conversation without the turns before it would lose them. */
+/** An answer in a conversation cannot be continued without the items before it. */
 function inConversation(id: string): ServiceError {
   return invalidRequest(
     'previous_response_id',
@@ -257,6 +265,6 @@ function inConversation(id: string): ServiceError {
 function tooLong(maxBytes: number, param: string): ServiceError {
   return invalidRequest(
     param,
-    `With all that came before, this request is larger than ${Math.floor(maxBytes / 1024 / 1024)} MiB or goes on from more than ${maxLinks} answers. Compact the conversation, or begin a new one.`,
+    `With everything that it continues, this request is larger than ${Math.floor(maxBytes / 1024 / 1024)} MiB or has more than ${maxLinks} earlier answers. Compact the conversation, or start a new one.`,
   )
 }

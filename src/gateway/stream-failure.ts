@@ -3,7 +3,7 @@ import type { ServiceError } from '../domain/errors.ts'
 import type { Links } from '../domain/links.ts'
 import type { StreamFailure } from '../formats/format.ts'
 
-/** What a stream that has begun says of the error that ends it (contract 10). */
+/** The failure that ends a stream after it has started (contract 10). */
 export function streamFailure(error: ServiceError, links: Links, requestId: string): StreamFailure {
   const { code, entry, facts } = error
   const { type, source, retryable } = entry

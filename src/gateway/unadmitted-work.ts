@@ -3,13 +3,16 @@ import { BoundedMap } from '../domain/bounded-map.ts'
 import { ServiceError } from '../domain/errors.ts'
 import { minuteMs } from '../domain/minute-log.ts'
 
-/** Bytes of one account that are read, parsed, or opened in a minute for requests that are not admitted: at least this many, (contract 29.5) */
+/**
+ * Bytes per minute that are read, parsed, or decrypted for one account's unadmitted requests: at least this many
+ * (contract 29.5),
+ */
 const minBytesPerMinute = 96 * 1024 * 1024
-/** and as many of the largest bodies. */
+/** and at least this many of the largest bodies. */
 const minBodiesPerMinute = 20
-/** What a request costs besides its bytes. */
+/** Cost of a request besides its bytes. */
 const bytesPerRequest = 16 * 1024
-/** Accounts that are counted at once. */
+/** Maximum number of accounts counted at once. */
 const maxAccounts = 50_000
 
 interface Spent {
@@ -18,9 +21,9 @@ interface Spent {
 }
 
 /**
- * Meters what accounts make us do before a request is admitted (contract 29.5): a refused request counts toward neither the
- * minute nor the month, so without this its body could be parsed for free at any rate. Fixed minutes. What was spent on a
- * request is given back when it is admitted, because the plan limits it from there on.
+ * Meters the work that accounts cause before their requests are admitted (contract 29.5). A rejected request counts
+ * toward neither the minute nor the month, so without this limit bodies could be parsed for free at any rate. Uses
+ * fixed minutes. Admission refunds what was spent on a request, because the plan limits it from there on.
  */
 export class UnadmittedWork {
   readonly #bytesPerMinute: number
@@ -32,14 +35,14 @@ export class UnadmittedWork {
     this.#clock = clock
   }
 
-  /** Begins one request of an account. @throws ServiceError `rate_limit_exceeded` */
+  /** Starts one request of an account. @throws ServiceError `rate_limit_exceeded` */
   begin(accountId: string): RequestWork {
     const work = new RequestWork((bytes) => this.#spend(accountId, bytes))
     work.spend(bytesPerRequest)
     return work
   }
 
-  /** `bytes` is negative where they are given back. */
+  /** `bytes` is negative for a refund. */
   #spend(accountId: string, bytes: number): void {
     const nowMs = this.#clock.monotonicMs()
     const window = Math.floor(nowMs / minuteMs)
@@ -64,7 +67,7 @@ export class UnadmittedWork {
   }
 }
 
-/** What one request has cost before it was admitted. */
+/** What one request has cost before admission. */
 export class RequestWork {
   readonly #spend: (bytes: number) => void
   #bytes = 0
@@ -73,13 +76,16 @@ export class RequestWork {
     this.#spend = spend
   }
 
-  /** Counts bytes that were read, parsed, or opened for it. @throws ServiceError `rate_limit_exceeded` where the account has had too many */
+  /**
+   * Counts bytes that were read, parsed, or decrypted for the request.
+   * @throws ServiceError `rate_limit_exceeded` if the account is over its limit
+   */
   spend(bytes: number): void {
     this.#bytes += bytes
     this.#spend(bytes)
   }
 
-  /** It was admitted: what it cost is given back. */
+  /** Refunds the cost when the request is admitted. */
   admitted(): void {
     this.#spend(-this.#bytes)
     this.#bytes = 0

@@ -4,13 +4,13 @@ import { UpstreamError } from '../domain/upstream.ts'
 import type { AnswerReader } from '../formats/format.ts'
 import type { LaneChoice } from './lane.ts'
 
-/** How every format names a function that is called. Inside a text its quotes have backslashes before them. */
+/** How every format names the called function. Inside a JSON string the quotes would be preceded by backslashes. */
 const called = new RegExp(`"name"\\s*:\\s*"${fusionFunctionName}"`)
 
 /**
- * The way of an answer from a model that was not offered our function `svc_router_fusion`. A model that calls it by
- * itself has not answered: its caller could make nothing of that call. So the attempt has failed, and another model is
- * asked where nothing was said yet (contract 16.8). A caller's own function of that name is the caller's.
+ * Guards answers from a model that was not offered our function `svc_router_fusion`. If the model calls it anyway,
+ * its answer is useless to the caller, so the attempt fails, and another model is tried if nothing was sent yet
+ * (contract 16.8). A caller's own function of that name is passed through.
  */
 export function refusingOurCalls(choice: LaneChoice): LaneChoice {
   const { backendFormat, context } = choice

@@ -38,7 +38,7 @@ import { backendsHeader, usageHeaders, type HeaderList } from './signals.ts'
 import { isStreamProbe, StreamProbes } from './stream-probe.ts'
 import { nothingAt } from './unserved.ts'
 
-/** Requests of one account to the endpoints that are not counted (contract 5.15, 6.10), a minute. */
+/** Requests per minute of one account to the endpoints that do not count toward its plan (contract 5.15, 6.10). */
 const uncountedPerMinute = 300
 
 export interface ApiParts extends CallersParts {
@@ -49,7 +49,7 @@ export interface ApiParts extends CallersParts {
   readonly links: Links
   readonly baseUrl: string
   readonly edgeGate: boolean
-  /** Origins whose pages may call the API; `*` for every one. */
+  /** Origins whose pages may call the API; `*` allows all. */
   readonly corsOrigins: readonly string[]
   readonly limits: { readonly bodyBytes: number; readonly bodyMs: number; readonly streams: number }
   readonly clock: Clock
@@ -57,25 +57,25 @@ export interface ApiParts extends CallersParts {
   readonly mintRequestId: () => string
   readonly log: EventLog
   readonly readiness: () => Readiness
-  /** Counts refusals for the accounts that they are about. */
+  /** Counts rejected requests per account. */
   readonly refused: Pick<RefusedRequests, 'note'>
 }
 
-/** How a request is answered that is not like every other. */
+/** Options for requests that differ from the usual. */
 export interface HandleOptions {
-  /** The account that asks, where the app knows it. */
+  /** The calling account, if the app has already authenticated it. */
   readonly caller?: Account
-  /** Whether the connection is one that only probes may use. */
+  /** Whether the connection accepts only probes. */
   readonly probesOnly?: boolean
 }
 
-/** Whether new requests should be sent here, and if not, why. */
+/** Whether new requests should be sent to this process, and if not, why. */
 export interface Readiness {
   readonly ready: boolean
   readonly reasons: readonly string[]
 }
 
-/** The public API: one table of routes, and one function in which every request is answered or refused. */
+/** The public API: one table of routes, and one function that answers or rejects every request. */
 export class Api {
   readonly #parts: ApiParts
   readonly #uncounted: AttemptLimiter
@@ -106,7 +106,7 @@ export class Api {
         return [[`/v1${tokenCount.path}`, modelRoute((exchange) => this.#countTokens(exchange, id, tokenCount))]]
       }),
     ),
-    // Agents ask for this before their first request, to see whether anybody is there.
+    // Agents send this before their first request to check that the server is up.
     'HEAD /': { ...probeRoute(({ response, requestId }) => sendEmpty(response, requestId)), method: 'HEAD' },
     '/v1/models': keyRoute((exchange) => this.#models(exchange)),
     '/model-catalog': publicRoute(({ response, requestId }) =>
@@ -125,7 +125,7 @@ export class Api {
     }),
   }
 
-  /** Below `/v1/models/`, where the rest of the path is the name of one. */
+  /** Routes below `/v1/models/`; the rest of the path is the model's name. */
   readonly #model: Route = keyRoute((exchange) => this.#models(exchange, modelNameOf(pathOf(exchange.request))))
 
   constructor(parts: ApiParts) {
@@ -133,7 +133,7 @@ export class Api {
     this.#uncounted = new AttemptLimiter(
       'lookups',
       uncountedPerMinute,
-      'lists, stored answers and token counts of one account',
+      'lists, stored answers, and token counts of one account',
       parts.clock,
     )
     this.#intake = new Intake(parts.limits)
@@ -174,18 +174,18 @@ export class Api {
     return this.#open + this.sockets.answering
   }
 
-  /** Ends what is still under way, each in its own words, and gives how many that were. */
+  /** Aborts everything that is still running, each with an error in its own format; returns how many there were. */
   cutAll(): number {
     return this.#parts.gateway.cutAll()
   }
 
-  /** What answers the bytes of a connection that are no request: there is nothing to route yet. */
+  /** The error response for bytes that are not a request: there is nothing to route yet. */
   refusalOf(error: ServiceError): { readonly requestId: string; readonly body: string } {
     const requestId = this.#parts.mintRequestId()
     return { requestId, body: refusalBody(error, { requestId, links: this.#parts.links, manners: openaiManners }) }
   }
 
-  /** Answers one request. Never throws: what is thrown inside becomes its response. */
+  /** Answers one request. Never throws: errors become its response. */
   handle(request: IncomingMessage, response: ServerResponse, how?: HandleOptions): void {
     this.#open += 1
     response.on('close', this.#closed)
@@ -194,7 +194,7 @@ export class Api {
     void this.#serve(exchange, how)
   }
 
-  /** Answers an upgrade: with a WebSocket, or as any other request. Never throws. */
+  /** Answers an upgrade request: with a WebSocket, or as any other request. Never throws. */
   upgrade(request: IncomingMessage, response: ServerResponse, head: Buffer): void {
     const exchange: Exchange = { request, response, requestId: this.#parts.mintRequestId(), principal: undefined }
     this.sockets.accept(exchange, pathOf(request), head).catch((error: unknown) => this.#refuse(exchange, error))
@@ -214,7 +214,7 @@ export class Api {
       }
       if (request.method === 'TRACE') throw notAllowed('TRACE', this.#allowedAt(path))
       if (route?.gated ?? true) this.#edgeGate?.pass(request.headers['user-agent'], exchange.requestId)
-      // Below /v1/ even what is not there asks for a key first (contract 2.20).
+      // Below /v1/ even unknown paths require a key first (contract 2.20).
       if (caller !== undefined) exchange.principal = this.#parts.gateway.principalOf(caller)
       else if (route?.access === 'key' || path.startsWith('/v1/')) {
         const principal = this.#callers.authenticate(request)
@@ -235,7 +235,7 @@ export class Api {
     return found ?? (method === 'HEAD' ? this.#routes[`HEAD ${path}`] : undefined)
   }
 
-  /** The methods that are served at a path, as `Allow` lists them. */
+  /** The methods of a path, as `Allow` lists them. */
   #allowedAt(path: string): string {
     if (path === '*') return 'GET, HEAD, POST, DELETE, OPTIONS'
     const route = this.#routeAt(path, 'HEAD')
@@ -268,7 +268,7 @@ export class Api {
     return await withStatedTool(request, read)
   }
 
-  /** Reads the body at the expense of its sender's shares (contract 29.2). @throws ServiceError */
+  /** Reads the body, counted against its sender's shares (contract 29.2). @throws ServiceError */
   async #readBody({ request, principal }: Exchange): Promise<JsonBody & { readonly work: RequestWork }> {
     if (principal === undefined) throw new Error('a body without a principal')
     const { accountId } = principal
@@ -281,7 +281,7 @@ export class Api {
     return { ...(await readJsonBody(request, this.#bodyLimits, { spend, slow: () => share.slow() })), work }
   }
 
-  /** Not counted and not admitted (contract 5.15, 6.10). Nobody is asked: it is an estimate, and says so. */
+  /** Neither counted nor admitted (contract 5.15, 6.10). An estimate that calls no backend; the response says so. */
   async #countTokens(exchange: Exchange, format: ClientFormatId, count: TokenCount): Promise<void> {
     const { response, requestId, principal } = exchange
     if (principal === undefined) throw new Error('a model route without a principal')
@@ -297,7 +297,7 @@ export class Api {
     ])
   }
 
-  /** The list of models, or the one of that name. */
+  /** The list of models, or a single one by name. */
   async #models({ response, requestId, principal }: Exchange, name?: string): Promise<void> {
     const { catalog, gateway } = this.#parts
     if (principal === undefined) throw new Error('a key route without a principal')
@@ -310,7 +310,7 @@ export class Api {
     sendJson(response, requestId, 200, body, [...headers, ...backendsHeader(served.map(({ count }) => count))])
   }
 
-  /** What a well answered request carries that took nothing (contract 5.5, 5.6). */
+  /** Headers of a successful response that takes nothing from the quota (contract 5.5, 5.6). */
   async #uncountedHeaders(principal: Principal, limiter: LimiterState): Promise<HeaderList> {
     const signals = await this.#signalsOf(principal)
     if (signals === undefined) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
@@ -322,7 +322,7 @@ export class Api {
     try {
       await this.#writeRefusal(exchange, thrown)
     } catch (error) {
-      // The refusal itself could not be written.
+      // The error response itself could not be written.
       this.#parts.log({ event: 'internal_error', requestId: exchange.requestId, ...describeBug(error) })
       exchange.response.destroy()
     }
@@ -351,7 +351,7 @@ export class Api {
     try {
       return await this.#parts.gateway.signals(principal)
     } catch {
-      // The counters cannot be read: the refusal itself matters more, and nothing false is shown.
+      // The counters are unavailable: send the error without them rather than with wrong values.
       return undefined
     }
   }

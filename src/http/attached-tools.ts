@@ -9,26 +9,27 @@ import { isArray } from '../formats/fields.ts'
 import type { ModelRequest } from '../gateway/ports.ts'
 import { rewriteRequest } from '../gateway/rewrite-request.ts'
 
-/** The longest value that is read. */
+/** The longest header value that is parsed, characters. */
 const maxCharacters = 200
-/** The parameters that can stand in the header; all others need the tool itself. */
+/** The parameters that the header accepts; all others need the tool itself. */
 const choices: Readonly<Record<string, readonly string[]>> = { mode: ['auto', 'always'], preset: fusionPresetNames }
 
 /**
- * The request as if its body had carried the server tool that its caller attaches by `X-Svc-Router-Tools`, because its
- * client cannot put one into what it sends: `svc-router:fusion`, or `svc-router:fusion;mode=always;preset=fast` (decision
- * 32). A tool in the body goes before one in the header. @throws ServiceError `invalid_request` for any other value
+ * Adds the server tool that `X-Svc-Router-Tools` names to the body, for clients that cannot put it there themselves:
+ * `svc-router:fusion`, or `svc-router:fusion;mode=always;preset=fast` (decision 32). A tool in the body takes
+ * precedence.
+ * @throws ServiceError `invalid_request` for any other value
  */
 export function withStatedTool(
   { headers }: IncomingMessage,
   request: ModelRequest,
 ): ModelRequest | Promise<ModelRequest> {
   const value = headers[attachedToolsHeader]
-  // Clients send a header with everything that they ask: where no tool can be attached it means nothing.
+  // Clients send the header with every request, so it is ignored where no tool can be attached.
   if (value === undefined || value === '' || !hasTools(request)) return request
   const tool = readTool(value)
   const attached: Json = request.body['tools'] ?? []
-  // What is no list is refused by whoever reads the body.
+  // A value that is not a list is rejected by the code that parses the body.
   if (!isArray(attached) || attached.some((one) => objectOf(one)['type'] === fusionToolType)) return request
   return rewriteRequest(request, { tools: [...attached, tool] })
 }
@@ -53,6 +54,6 @@ function readTool(value: string | readonly string[]): JsonObject {
 
 function notUnderstood(): ServiceError {
   const known = Object.entries(choices).map(([name, values]) => `;${name}= with ${values.join(' or ')}`)
-  const problem = `The header ${attachedToolsHeader} takes ${fusionToolType}, and behind it ${known.join(' and ')}. Send that, or leave it out.`
+  const problem = `The header ${attachedToolsHeader} must be ${fusionToolType}, optionally followed by ${known.join(' and ')}. Correct it, or remove the header.`
   return invalidRequest(attachedToolsHeader, problem)
 }

@@ -3,15 +3,15 @@ import { type KeyOwner, type LimiterWindow, ServiceError } from '../domain/error
 import { minuteMs } from '../domain/minute-log.ts'
 import { WindowCounts } from '../domain/window-counts.ts'
 
-/** Names counted at once. */
+/** Maximum number of names counted at once. */
 const maxNames = 50_000
 
-/** What a limiter has left in its minute. */
+/** What is left of a limit in the current minute. */
 export interface LimiterState extends LimiterWindow {
   readonly remaining: number
 }
 
-/** Counts what the plan does not: at most so many a minute for one name, in fixed minutes (contract 5.15, 6.10). */
+/** Rate limit for what the plan does not count: per name and fixed minute (contract 5.15, 6.10). */
 export class AttemptLimiter {
   readonly #name: string
   readonly #perMinute: number
@@ -20,8 +20,8 @@ export class AttemptLimiter {
   readonly #counts = new WindowCounts(minuteMs, maxNames)
 
   /**
-   * `name` is how the `RateLimit` fields call it; `whom` completes the sentence "… a minute are allowed on" for the person
-   * who reads the refusal.
+   * `name` is the name in the `RateLimit` fields; `whom` completes the sentence "… a minute are allowed on" in the
+   * error message.
    */
   constructor(name: string, perMinute: number, whom: string, clock: Clock) {
     this.#name = name
@@ -31,8 +31,8 @@ export class AttemptLimiter {
   }
 
   /**
-   * Counts one for a name, and gives what is left. @throws ServiceError `rate_limit_exceeded` where there were too many,
-   * with `owner` where that is known
+   * Counts one for a name and returns what is left.
+   * @throws ServiceError `rate_limit_exceeded` if there were too many, with `owner` if it is known
    */
   take(name: string, owner?: KeyOwner): LimiterState {
     const nowMs = this.#clock.monotonicMs()

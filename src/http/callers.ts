@@ -8,17 +8,17 @@ import type { Gateway } from '../gateway/gateway.ts'
 import type { Principal } from '../gateway/ports.ts'
 import { AttemptLimiter } from './attempt-limiter.ts'
 
-/** Requests with a bad key from one address, a minute (contract 3.21). */
+/** Requests per minute with a bad key from one address (contract 3.21). */
 const badKeysPerMinute = 120
 
 export interface CallersParts {
   readonly gateway: Pick<Gateway, 'authenticate'>
-  /** Proxies of the operator's own in front of the API: so many entries at the end of `X-Forwarded-For` are believed. */
+  /** The operator's own proxies in front of the API: this many entries at the end of `X-Forwarded-For` are trusted. */
   readonly trustedProxies: number
   readonly clock: Clock
 }
 
-/** Says who sends a request, and holds back addresses that send bad keys. */
+/** Identifies the sender of a request, and limits addresses that send bad keys. */
 export class Callers {
   readonly #parts: CallersParts
   readonly #badKeys: AttemptLimiter
@@ -28,7 +28,10 @@ export class Callers {
     this.#badKeys = new AttemptLimiter('bad_keys', badKeysPerMinute, 'an address that sends bad keys', parts.clock)
   }
 
-  /** At once where the key is remembered. @throws ServiceError as `Gateway.authenticate`, `key_address_not_allowed`, `rate_limit_exceeded` */
+  /**
+   * Synchronous if the key is cached.
+   * @throws ServiceError as `Gateway.authenticate`, `key_address_not_allowed`, `rate_limit_exceeded`
+   */
   authenticate(request: IncomingMessage): Principal | Promise<Principal> {
     try {
       const { authorization, 'x-api-key': apiKey } = request.headers
@@ -48,20 +51,20 @@ export class Callers {
   }
 
   #refuse(request: IncomingMessage, error: unknown): never {
-    // Only keys that are no good here count: a good one behind the same address is not made to pay for them.
+    // Only invalid keys count, so that a valid one behind the same address is not limited.
     const isBadKey = error instanceof ServiceError && (error.status === 401 || error.status === 403)
     if (isBadKey) this.#badKeys.take(this.groupOf(request), error.facts.owner)
     throw error
   }
 
-  /** The address that a request counts toward where callers are limited by address. */
+  /** The address group that a request counts toward where limits are per address. */
   groupOf(request: IncomingMessage): string {
     return addressGroup(this.#addressOf(request))
   }
 
   #addressOf({ socket, headers }: IncomingMessage): string {
     const { 'x-forwarded-for': forwardedFor = null } = headers
-    // Node joins several of them; the types do not know that.
+    // Node joins repeated headers; its types do not say so.
     return clientAddress(socket.remoteAddress ?? '', forwardedFor as string | null, this.#parts.trustedProxies)
   }
 }

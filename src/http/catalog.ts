@@ -14,15 +14,15 @@ export interface CatalogParts {
   readonly links: Links
   readonly plans: readonly Plan[]
   readonly profiles: readonly Profile[]
-  /** The configured backends, and what is known of them. */
+  /** The configured backends, and what is known about them. */
   readonly backends: readonly { readonly id: string; readonly simulated: boolean; readonly facts: ModelFacts }[]
-  /** What plans cost where they are sold. */
+  /** The prices of plans that are sold. */
   readonly offers: () => Promise<readonly PlanOffer[]>
-  /** Epoch seconds from which the profiles exist, for the list's `created`. */
+  /** Epoch seconds since which the profiles exist, for the list's `created`. */
   readonly createdAt: number
 }
 
-/** What the catalog must know of a profile: itself, and who serves it. */
+/** A profile and the backends that serve it. */
 type Offer = Pick<ServedProfile, 'profile' | 'backends'>
 
 /** The lists that describe the service, derived from the same tables that are enforced (contract 5.13). */
@@ -34,8 +34,8 @@ export class Catalog {
   }
 
   /**
-   * `GET /v1/models` as one account sees it. One list for everybody: `data` is what OpenAI's clients and, with the
-   * fields of a page around it, Anthropic's read; `models` is what Codex reads.
+   * `GET /v1/models` for one account, in one list for all clients: OpenAI's read `data`, Anthropic's read `data` with
+   * the page fields around it, and Codex reads `models`.
    */
   models(served: readonly Offer[], plan: Plan): object {
     const conversing = served.filter(({ profile }) => profile.embeddings === undefined)
@@ -49,7 +49,10 @@ export class Catalog {
     }
   }
 
-  /** `GET /v1/models/{id}`: the same entry as in the list, under the name that was asked for. @throws ServiceError `model_not_found` */
+  /**
+   * `GET /v1/models/{id}`: the same entry as in the list, under the requested name.
+   * @throws ServiceError `model_not_found`
+   */
   model(id: string, served: readonly Offer[], plan: Plan): object {
     const profiles = served.map(({ profile }) => profile)
     const profile = profileNamed(id, profiles)
@@ -66,7 +69,7 @@ export class Catalog {
       object: 'model',
       created: createdAt,
       owned_by: 'svc-router',
-      // What Anthropic's clients read.
+      // For Anthropic's clients.
       type: 'model',
       display_name: displayName(id),
       created_at: new Date(createdAt * 1000).toISOString(),
@@ -75,7 +78,7 @@ export class Catalog {
     }
   }
 
-  /** What is said of a profile wherever it is described. What nobody knows is left out. */
+  /** The description of a profile, the same everywhere. Unknown facts are left out. */
   #described(profile: Profile, facts: ModelFacts): object {
     const { description, premium, quotaUnits, embeddings, price } = profile
     const { plans } = this.#parts
@@ -103,14 +106,14 @@ export class Catalog {
     }
   }
 
-  /** The configured backends of a profile; those that only pretend only where there are no others, as when it is used. */
+  /** The configured backends of a profile; simulated ones only if there are no others, as when it is used. */
   #factsOf(profile: Profile): ModelFacts {
     const all = this.#parts.backends.filter(({ id }) => profile.backends.includes(id))
     const real = all.filter(({ simulated }) => !simulated)
     return factsOfAll((real.length > 0 ? real : all).map(({ facts }) => facts))
   }
 
-  /** `GET /model-catalog`: what there is. Discovery only; using it takes a key (contract 17.6). */
+  /** `GET /model-catalog`: for discovery only; using the models requires a key (contract 17.6). */
   modelCatalog(): object {
     const { baseUrl, links, profiles } = this.#parts
     return {
@@ -126,7 +129,7 @@ export class Catalog {
     }
   }
 
-  /** `GET /pricing`: plans, limits, how the signals are to be read, and what is not offered (contract 17.7). */
+  /** `GET /pricing`: plans, limits, how to read the rate limit signals, and what is not offered (contract 17.7). */
   async pricing(): Promise<object> {
     const { baseUrl, links, plans, profiles } = this.#parts
     const offers = await this.#parts.offers()
@@ -162,7 +165,7 @@ export class Catalog {
   }
 }
 
-/** What a plan costs; nothing where it is not sold or its price is unknown. */
+/** The price of a plan; empty if it is not sold or its price is unknown. */
 function priceOf(offers: readonly PlanOffer[], plan: string): object {
   const price = offers.find(({ planId }) => planId === plan)?.price
   if (price == null) return {}
@@ -170,7 +173,7 @@ function priceOf(offers: readonly PlanOffer[], plan: string): object {
   return { price: { currency, minor_units: minorUnits, interval, interval_count: intervalCount } }
 }
 
-/** In the form in which Anthropic's list has them. */
+/** Capabilities in the form of Anthropic's list. */
 function capabilitiesOf({ capabilities = {} }: ModelFacts): Record<string, { supported: boolean }> {
   const known: Record<string, { supported: boolean }> = {}
   for (const id of capabilityIds) {

@@ -1,10 +1,14 @@
 import type { ModelFacts } from '../domain/model-facts.ts'
 import type { Profile } from '../domain/profiles.ts'
 
-/** What Codex may assume of a profile whose backends do not say: the smallest of today's frontier models. */
+/**
+ * The context window assumed for Codex if a profile's backends declare none: the smallest of today's frontier models.
+ */
 const assumedContextWindow = 200_000
 
-/** One entry of the list that Codex decodes: it wants every one of these fields, so what is unknown is assumed here. */
+/**
+ * One entry of the list that Codex parses. It requires every one of these fields, so unknown values are assumed here.
+ */
 export function codexModel({ id, description }: Profile, index: number, facts: ModelFacts): object {
   const { contextWindow = assumedContextWindow, capabilities = {} } = facts
   const efforts = capabilities.reasoning === false ? [] : ['low', 'medium', 'high']
@@ -36,7 +40,7 @@ export function codexModel({ id, description }: Profile, index: number, facts: M
   }
 }
 
-/** A profile's name for people. */
+/** A profile's display name. */
 export function displayName(id: string): string {
   return id.replace('/', ' ')
 }

@@ -1,31 +1,32 @@
-/** Answers of one connection that can be gone on from at once; of more the oldest is forgotten (contract 14.4). */
+/** Answers per connection that can be continued at once; the oldest is evicted (contract 14.4). */
 const maxAnswers = 32
-/** Answers behind one another. */
+/** Longest chain of answers. */
 const maxLinks = 1_000
-/** Of all connections together; each character takes two bytes at most. */
+/** Characters over all connections; each takes at most two bytes. */
 const maxTotalChars = 128 * 1024 * 1024
 
-/** One turn as a later one goes on from it: the items of its input and its output, and what stands before them. */
+/** One answer that a later request can continue: its input and output items, and its predecessor. */
 export interface Told {
   /** JSON of the items, separated by commas, without brackets. */
   readonly text: string
   readonly before: Told | undefined
-  /** The stored answer that the first turn went on from, if any. */
+  /** The stored answer that the first one continued, if any. */
   readonly storedId: string | undefined
-  /** Characters of this one and of all before it. */
+  /** Characters of this answer and all its predecessors. */
   readonly chars: number
   readonly links: number
 }
 
 interface Counted extends Told {
   readonly before: Counted | undefined
-  /** By how many it is held: those that go on from it, and the list of answers. Without any it is gone. */
+  /** Reference count: its successors, and the connection's list. It is freed at zero. */
   holders: number
 }
 
 /**
- * What all connections may hold together. Where that is not enough, the account that holds the most forgets, beginning with
- * its connection that was idle longest: no account loses what it holds because another holds more (contract 29.10).
+ * The memory that all connections may use together. When it is used up, the account that holds the most loses
+ * entries, starting with its longest-idle connection: no account loses entries because another one holds more
+ * (contract 29.10).
  */
 export class MemoryBudget {
   readonly #maxChars: number
@@ -37,12 +38,12 @@ export class MemoryBudget {
     this.#maxChars = maxChars
   }
 
-  /** Characters that are held now. */
+  /** Characters currently held. */
   get chars(): number {
     return this.#chars
   }
 
-  /** Counts what one connection holds more, or less where `chars` is negative. */
+  /** Adds to what one connection holds; a negative `chars` subtracts. */
   count(owner: ConnectionMemory, chars: number): void {
     this.#chars += chars
     const held = (this.#ofAccount.get(owner.accountId) ?? 0) + chars
@@ -60,7 +61,7 @@ export class MemoryBudget {
     for (const idle of this.#owners) if (idle.accountId === largest) return idle.clear()
   }
 
-  /** Says that a connection is in use. */
+  /** Marks a connection as recently used. */
   use(owner: ConnectionMemory): void {
     this.#owners.delete(owner)
     this.#owners.add(owner)
@@ -71,34 +72,37 @@ export class MemoryBudget {
   }
 }
 
-/** What was said on one connection and is kept nowhere else (contract 14.4): in memory, bounded, and gone with the connection. */
+/**
+ * Caches the answers of one connection that are stored nowhere else (contract 14.4): in memory, bounded, and freed
+ * with the connection.
+ */
 export class ConnectionMemory {
-  /** Whose connection it is. */
+  /** The account of the connection. */
   readonly accountId: string
   readonly #budget: MemoryBudget
   readonly #maxChars: number
   readonly #answers = new Map<string, Counted>()
 
-  /** `maxChars` bounds what one answer has behind it: more could not be asked again anyway. */
+  /** `maxChars` limits the history of one answer: a longer one could not be sent to a model again anyway. */
   constructor(budget: MemoryBudget, maxChars: number, accountId: string) {
     this.accountId = accountId
     this.#budget = budget
     this.#maxChars = maxChars
   }
 
-  /** What an answer of this connection said, and what came before it. */
+  /** An answer of this connection and its history. */
   find(id: string): Told | undefined {
     const found = this.#answers.get(id)
     if (found !== undefined) this.#budget.use(this)
     return found
   }
 
-  /** Keeps an answer. `before` is what `find` gave for the one that it went on from. */
+  /** Stores an answer. `before` is the result of `find` for the answer that it continues. */
   keep(id: string, text: string, { before, storedId }: Partial<Pick<Told, 'before' | 'storedId'>>): void {
     const held = before as Counted | undefined
     const links = (held?.links ?? 0) + 1
     const chars = (held?.chars ?? 0) + text.length
-    // What came before may have been forgotten meanwhile: half a conversation would be answered as if it were all.
+    // The predecessor may have been evicted meanwhile: half a conversation would be answered as if it were complete.
     if (held?.holders === 0 || links > maxLinks || chars > this.#maxChars) return this.forget(id)
     if (held !== undefined) held.holders += 1
     this.forget(id)
@@ -110,7 +114,7 @@ export class ConnectionMemory {
     this.#budget.count(this, text.length)
   }
 
-  /** Forgets an answer; those that went on from it stay. */
+  /** Deletes an answer; its successors stay. */
   forget(id: string): void {
     const told = this.#answers.get(id)
     if (told === undefined) return
@@ -132,7 +136,7 @@ export class ConnectionMemory {
   }
 }
 
-/** Everything that was said up to an answer, as JSON of items without brackets, and the stored answer before it all. */
+/** Everything up to an answer, as JSON items without brackets, and the stored answer that precedes it all. */
 export function tellAll(last: Told): { readonly text: string; readonly storedId: string | undefined } {
   const texts: string[] = []
   let first = last

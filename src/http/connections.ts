@@ -2,15 +2,15 @@ import type { Socket } from 'node:net'
 import { FairShare } from '../domain/fair-share.ts'
 import { addressGroup } from '../domain/networks.ts'
 
-/** Connections beyond the limit, for probes alone. */
+/** Connections beyond the limit, reserved for probes. */
 const reserved = 256
-/** How long one of them may last. */
+/** How long a reserved connection may last. */
 const reservedMs = 5_000
 
 /**
- * Counts open connections, shared fairly among addresses. Those beyond the limit or an address's share are taken too, but
- * are only for `/health` and `/ready`, and not for long: of too many of these the oldest is closed, so that a probe gets
- * its answer however many connections others hold (contract 29.8).
+ * Counts open connections, shared fairly among addresses. Connections beyond the limit or an address's share are
+ * accepted too, but only for `/health` and `/ready`, and briefly. If there are too many of these, the oldest is
+ * closed, so that a probe is answered however many connections others hold (contract 29.8).
  */
 export class Connections {
   readonly #share: FairShare
@@ -20,13 +20,13 @@ export class Connections {
     this.#share = new FairShare(limit)
   }
 
-  /** As many as are open at once, probes included. */
+  /** Maximum number of open connections, probes included. */
   get max(): number {
-    // The one that pushes the oldest out is open before that is closed.
+    // A connection that evicts the oldest is open before that one is closed.
     return this.#share.limit + reserved * 2
   }
 
-  /** Counts a connection until it is closed. */
+  /** Counts a connection until it closes. */
   add(socket: Socket): void {
     const address = addressGroup(socket.remoteAddress ?? '')
     if (this.#share.take(address)) {
@@ -46,7 +46,7 @@ export class Connections {
     })
   }
 
-  /** Whether only probes are answered on it. */
+  /** Whether it accepts only probes. */
   isForProbes(socket: Socket): boolean {
     return this.#forProbes.has(socket)
   }

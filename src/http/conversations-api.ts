@@ -15,7 +15,7 @@ const root = '/v1/conversations'
 /** Only ids of this shape are looked up. */
 const idShape = /^conv_[0-9A-Za-z]{8,64}$/
 const maxItemIdChars = 256
-/** Items of one request, as OpenAI has it (contract 13.5). */
+/** Items per request, as in OpenAI's API (contract 13.5). */
 const maxNewItems = 20
 
 export interface ConversationsApiParts extends LookupParts {
@@ -26,7 +26,7 @@ export interface ConversationsApiParts extends LookupParts {
 
 type Answer = (exchange: Exchange, accountId: string) => Promise<JsonObject>
 
-/** Everything below `/v1/conversations`, as OpenAI's API has it (contract 13). */
+/** The endpoints below `/v1/conversations`, as in OpenAI's API (contract 13). */
 export class ConversationsApi {
   readonly #parts: ConversationsApiParts
 
@@ -34,7 +34,7 @@ export class ConversationsApi {
     this.#parts = parts
   }
 
-  /** The route of a path and a method; undefined where nothing is served. */
+  /** The route for a path and method; undefined if there is none. */
   routeOf(path: string, method: string | undefined): Route | undefined {
     if (path === root) return this.#route({ POST: (exchange, accountId) => this.#create(exchange, accountId) }, method)
     if (!path.startsWith(`${root}/`)) return undefined
@@ -98,30 +98,30 @@ export class ConversationsApi {
   async #list({ request }: Exchange, accountId: string, id: string): Promise<JsonObject> {
     const page = readPage(request.url)
     const work = this.#parts.work.begin(accountId)
-    // One more than asked for says whether there are more.
+    // One extra item shows whether there are more.
     const items = await this.#parts.conversations.list(accountId, known(id), { ...page, limit: page.limit + 1 }, work)
     return listOf(items.slice(0, page.limit), items.length > page.limit)
   }
 }
 
-/** @throws ServiceError `conversation_not_found` for what cannot be an id */
+/** @throws ServiceError `conversation_not_found` for a malformed id */
 function known(id: string): string {
   if (!idShape.test(id)) throw new ServiceError('conversation_not_found')
   return id
 }
 
-/** The id of an item as callers chose it, from a path. @throws ServiceError `conversation_item_not_found` */
+/** Decodes a caller-chosen item id from a path. @throws ServiceError `conversation_item_not_found` */
 function knownItem(encoded: string): string {
   try {
     const id = decodeURIComponent(encoded)
     if (id.length <= maxItemIdChars) return id
   } catch {
-    // What cannot be decoded is no id.
+    // A value that cannot be decoded is not an id.
   }
   throw new ServiceError('conversation_item_not_found')
 }
 
-/** OpenAI's clients send nothing where nothing is set. */
+/** OpenAI's clients send no body if no field is set. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
@@ -135,12 +135,13 @@ function newItems(given: Json | undefined, requestId: string): readonly JsonObje
   try {
     const items = inputItems(given)
     for (const [index, { type, id }] of items.entries()) {
-      if (type === 'item_reference') throw invalidRequest(`input[${index}]`, `input[${index}] must be an item itself.`)
+      if (type === 'item_reference')
+        throw invalidRequest(`input[${index}]`, `input[${index}] must be an item, not a reference to one.`)
       if (typeof id === 'string' && id.length > maxItemIdChars) {
         throw invalidRequest(`input[${index}].id`, `input[${index}].id is longer than ${maxItemIdChars} characters.`)
       }
     }
-    // What no request could send as its input would make every later turn fail.
+    // An item that is not valid input would break every later request of the conversation.
     readRequest({ model: frontierId, input: given })
     return withIds(items, responseIdFor(requestId))
   } catch (error) {
@@ -148,7 +149,7 @@ function newItems(given: Json | undefined, requestId: string): readonly JsonObje
   }
 }
 
-/** The same refusal with the field named as it is called here. */
+/** The same error with the field under its name in this endpoint. */
 function inOwnWords(error: unknown): unknown {
   if (!(error instanceof ServiceError) || error.code !== 'invalid_request') return error
   const { param = '', words } = error.facts

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** How long a browser may remember what a preflight said, seconds (contract 2.37). */
+/** How long a browser may cache a preflight response, seconds (contract 2.37). */
 const maxAgeSeconds = 7_200
-/** Names of headers, as a browser lists those that it wants to send. */
+/** A browser's list of the headers that it wants to send. */
 const headerNames = /^[\w-]{1,64}(?:, ?[\w-]{1,64}){0,63}$/
-/** What pages may read of an answer besides what browsers always show. */
+/** Response headers that pages may read in addition to those that browsers always expose. */
 const exposed = [
   'X-Request-Id',
   'Request-Id',
@@ -29,16 +29,16 @@ const exposed = [
   'WWW-Authenticate',
 ].join(', ')
 
-/** Which pages of other origins may call the API from a browser: none but those that the operator names. */
+/** Decides which pages of other origins may call the API from a browser: only those that the operator configures. */
 export class Cors {
   readonly #origins: ReadonlySet<string>
 
-  /** `origins` such as `https://app.example.com`, or `*` for every one. */
+  /** `origins` such as `https://app.example.com`, or `*` for all. */
   constructor(origins: readonly string[]) {
     this.#origins = new Set(origins)
   }
 
-  /** Adds to a response that is still to be written what lets the page that asked read it. */
+  /** Adds the headers that let the requesting page read a response. Call before the response is written. */
   allow({ headers, method }: IncomingMessage, response: ServerResponse): void {
     const { origin } = headers
     if (this.#origins.size === 0) return

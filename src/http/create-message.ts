@@ -7,32 +7,35 @@ import { readJson, tooLarge, type JsonBody } from './read-body.ts'
 
 /** As OpenAI documents it. */
 const streamIdShape = /^[A-Za-z0-9_.-]{1,256}$/
-/** What stands in a message and is no part of a request; `stream` is implied. */
+/** Fields of a message that are not part of the request; `stream` is implied. */
 const envelope = { type: undefined, generate: undefined, stream_id: undefined, stream: 'true' } as const
 const maxShownChars = 40
 
-/** A message that asks for an answer. */
+/** A message that requests an answer. */
 export interface CreateMessage {
   readonly json: JsonBody
-  /** False where the answer is only prepared for. */
+  /** False if the message only prepares for a later answer. */
   readonly generate: boolean
-  /** What every event of the answer repeats. */
+  /** Repeated in every event of the answer. */
   readonly streamId: string | undefined
   readonly previousId: string | undefined
 }
 
-/** Reads a message; undefined for one that asks for nothing. @throws ServiceError as `readJson`, and `invalid_request` */
+/**
+ * Parses a message; undefined for one that needs no answer.
+ * @throws ServiceError as `readJson`, and `invalid_request`
+ */
 export async function readMessage(bytes: Buffer, maxBytes: number): Promise<CreateMessage | undefined> {
   const json = await readJson(bytes, maxBytes)
   const { type, generate = null, stream_id: streamId = null, previous_response_id: previousId } = json.body
-  // Codex acknowledges answers when it is told to.
+  // Codex acknowledges answers if it is configured to.
   if (type === 'response.processed') return undefined
   if (type !== 'response.create') throw unknownType(type)
   if (generate !== null && typeof generate !== 'boolean') {
     throw invalidRequest('generate', 'generate must be true or false.')
   }
   if (streamId !== null && !(typeof streamId === 'string' && streamIdShape.test(streamId))) {
-    throw invalidRequest('stream_id', 'stream_id must be 1 to 256 letters, digits, underscores, hyphens and periods.')
+    throw invalidRequest('stream_id', 'stream_id must be 1 to 256 letters, digits, underscores, hyphens, and periods.')
   }
   return {
     json,
@@ -43,8 +46,9 @@ export async function readMessage(bytes: Buffer, maxBytes: number): Promise<Crea
 }
 
 /**
- * The request that a message makes. `before` is what its `previous_response_id` means on this connection: told in full,
- * because no backend and no store knows of it. @throws ServiceError as `readJson`
+ * The request that a message makes. `before` is the answer on this connection that its `previous_response_id` names;
+ * its history is sent in full, because no backend and no store has it.
+ * @throws ServiceError as `readJson`
  */
 export async function requestOf(
   { json, previousId }: CreateMessage,
@@ -69,7 +73,7 @@ export function inputText({ bytes, members, body }: JsonBody): string {
   return text.startsWith('[') ? text.slice(1, -1).trim() : `{"type":"message","role":"user","content":${text}}`
 }
 
-/** The items of an answer, likewise. */
+/** The items of an answer, in the same form. */
 export function outputText(response: JsonObject): string {
   return JSON.stringify(response['output'] ?? []).slice(1, -1)
 }
@@ -83,8 +87,8 @@ function withoutEnvelope({ bytes, members, body }: JsonBody): JsonBody {
 }
 
 function unknownType(type: Json | undefined): Error {
-  // The name is the caller's own, but it could hold anything: only a plain one is repeated.
+  // The value is the caller's and could be anything, so only a plain one is repeated.
   const isPlain = typeof type === 'string' && type.length <= maxShownChars && /^[\w.]+$/.test(type)
-  const what = isPlain ? `Messages of the type ${type} are not taken here.` : 'This message has no type that is known.'
-  return invalidRequest('type', `${what} Send one of the type response.create.`)
+  const what = isPlain ? `Messages of type ${type} are not supported.` : 'This message has no known type.'
+  return invalidRequest('type', `${what} Send a message of type response.create.`)
 }

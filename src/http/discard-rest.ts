@@ -1,18 +1,18 @@
 import type { IncomingMessage } from 'node:http'
 import { freeBytes } from '../domain/gathered-bytes.ts'
 
-/** Of a refused request's body this much is read and thrown away, so that its sender gets to read the refusal. */
+/** How much of a rejected request's body is read and discarded, so that its sender reads the error. */
 const maxDiscardedBytes = 128 * 1024 * 1024
-/** The same for a sender who was refused because it sends too much at once. */
+/** The same for a sender that was rejected because it sends too much at once. */
 const maxDiscardedWhenBusy = 256 * 1024
-/** A sender that stops for this long in the middle of a refused body is not going to send the rest. */
+/** A sender that pauses this long in the middle of a rejected body will not send the rest. */
 const maxPauseMs = 1_000
-/** The same for a sender that was refused because it holds too much: its connection is part of that. */
+/** The same for a sender that was rejected because it holds too much, including its connection. */
 const maxPauseWhenBusyMs = 250
 
 /**
- * Callers write their whole body before they read: it is taken for at most `limitMs`, so that they get to read why it was
- * refused. `isBusy`: it was refused because its sender holds too much.
+ * Callers write their whole body before they read, so the rest of a rejected body is read for at most `limitMs` to
+ * let them read the error. `isBusy`: rejected because the sender holds too much.
  */
 export function discardRest(request: IncomingMessage, isBusy: boolean, limitMs: number): void {
   request.resume()

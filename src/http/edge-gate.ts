@@ -3,22 +3,22 @@ import type { EdgeReason, EventLog } from '../domain/events.ts'
 import { minuteMs } from '../domain/minute-log.ts'
 import { WindowCounts } from '../domain/window-counts.ts'
 
-/** What says nothing of who sends it. Names of HTTP libraries and of tools pass (contract 2.29). */
+/** Values that do not identify the sender. Names of HTTP libraries and tools pass (contract 2.29). */
 const placeholder = /^(?:-|none|null|undefined|unknown|user-agent|n\/a|test)$/i
-/** Programs that look for holes, as they name themselves. */
+/** Vulnerability scanners that identify themselves. */
 const scanner = /^(?:masscan|zgrab|nmap|nikto|sqlmap|nuclei|wpscan|gobuster|dirbuster)\b/i
 const bareBrowser = /^mozilla\/\d\.\d$/i
-/** Longer ones are only looked at so far. */
+/** Only this many characters are checked. */
 const maxCharacters = 200
 
 const problems: Readonly<Record<EdgeReason, string>> = {
   missing: 'No User-Agent was sent',
-  bare_browser: 'The User-Agent is the first word of a browser’s and nothing else',
-  placeholder: 'The User-Agent does not say what sends it',
+  bare_browser: 'The User-Agent is only the first word of a browser’s',
+  placeholder: 'The User-Agent does not identify the client',
   scanner: 'The User-Agent is that of a scanner',
 }
 
-/** Why a User-Agent is not let through; undefined where it is. */
+/** Why a User-Agent is blocked; undefined if it is not. */
 function edgeReason(userAgent: string | undefined): EdgeReason | undefined {
   const name = (userAgent ?? '').slice(0, maxCharacters).trim()
   if (name === '') return 'missing'
@@ -27,7 +27,7 @@ function edgeReason(userAgent: string | undefined): EdgeReason | undefined {
   return placeholder.test(name) || !/[a-z]/i.test(name) ? 'placeholder' : undefined
 }
 
-/** Lets requests through by their User-Agent, and logs why it did not. */
+/** Filters requests by User-Agent, and logs why one was blocked. */
 export class EdgeGate {
   readonly #log: EventLog
   readonly #nowMs: () => number
@@ -43,7 +43,7 @@ export class EdgeGate {
     const reason = edgeReason(userAgent)
     if (reason === undefined) return
     const { count } = this.#blocked.add(reason, this.#nowMs())
-    // Anybody can send these: the 1st, 2nd, 4th, 8th … of a minute are logged.
+    // Anyone can send these, so only the 1st, 2nd, 4th, 8th … of a minute are logged.
     if ((count & (count - 1)) === 0) this.#log({ event: 'edge_blocked', requestId, reason, inMinute: count })
     throw new ServiceError('1010', { param: 'user-agent', words: { problem: problems[reason] } })
   }

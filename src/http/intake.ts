@@ -3,22 +3,25 @@ import { ServiceError } from '../domain/errors.ts'
 import { FairShare } from '../domain/fair-share.ts'
 import type { HeldBytes } from '../gateway/ports.ts'
 
-/** Bytes of bodies that are being read: at least this many in all, and room for so many of the largest. */
+/** Bytes of bodies being read: at least this many in total, and room for several of the largest. */
 const minReadingBytes = 24 * 1024 * 1024
 const minReadingBodies = 5
-/** Bodies that are being read at once: nearly all arrive with their headers. */
+/** Bodies being read at once: nearly all arrive with their headers. */
 const maxReadingBodies = 1_024
-/** Bodies that are not there after their first second (contract 29.4). */
+/** Bodies that are incomplete after their first second (contract 29.4). */
 const maxSlowBodies = 512
 /** Bytes of bodies whose requests are being answered, likewise. */
 const minAnsweringBytes = 512 * 1024 * 1024
 const minAnsweringBodies = 100
-/** Bytes of whole answers, each of at most 32 MiB: an account alone gets 205 MiB, and leaves room for one answer of another. */
+/**
+ * Bytes of whole answers, each at most 32 MiB: a single account gets 205 MiB, which leaves room for an answer of
+ * another.
+ */
 const maxAnswerBytes = 256 * 1024 * 1024
 
 /**
- * What requests may hold at once, shared fairly among accounts and, until they are admitted, among addresses (contract
- * 29.2): an account that holds its share is refused 503 `server_busy`, and no other account is.
+ * Limits what requests hold at once, shared fairly among accounts and, until admission, among addresses (contract
+ * 29.2). An account that holds its share gets 503 `server_busy`; other accounts do not.
  */
 export class Intake {
   readonly #reading: FairShare
@@ -35,13 +38,16 @@ export class Intake {
     this.#answeringBytes = new FairShare(Math.max(minAnsweringBytes, minAnsweringBodies * bodyBytes))
   }
 
-  /** Begins to read a body. `address` is as `addressGroup` gives it. @throws ServiceError `server_busy` */
+  /** Starts reading a body. `address` is the result of `addressGroup`. @throws ServiceError `server_busy` */
   read(accountId: string, address: string): ReadingShare {
     if (!this.#reading.take(accountId, 1, address)) throw busy()
     return new ReadingShare({ bodies: this.#reading, bytes: this.#readingBytes, slow: this.#slow }, accountId, address)
   }
 
-  /** Begins to answer a request of so many bytes. Dispose of the share when the answer has left. @throws ServiceError `server_busy` */
+  /**
+   * Starts answering a request of this many bytes. Dispose of the share when the answer has been sent.
+   * @throws ServiceError `server_busy`
+   */
   answer(accountId: string, bytes: number): AnsweringShare {
     if (!this.#answering.take(accountId)) throw busy()
     if (!this.#answeringBytes.take(accountId, bytes)) {
@@ -52,10 +58,10 @@ export class Intake {
     return new AnsweringShare(shared, accountId, bytes)
   }
 
-  /** As `answer`, until a response is closed. */
+  /** Like `answer`, until a response is closed. */
   answerUntilClosed(response: ServerResponse, accountId: string, bytes: number): AnsweringShare {
     const share = this.answer(accountId, bytes)
-    // Whoever left while the body was read is told to nobody any more.
+    // If the client disconnected while the body was read, `close` does not fire again.
     if (response.destroyed) share[Symbol.dispose]()
     else response.on('close', () => share[Symbol.dispose]())
     return share
@@ -78,9 +84,12 @@ export class AnsweringShare implements HeldBytes, Disposable {
     this.#requestBytes = requestBytes
   }
 
-  /** Counts bytes of a whole answer until the share ends. @throws ServiceError `server_busy` where they are more than the account's share */
+  /**
+   * Counts bytes of a whole answer until the share ends.
+   * @throws ServiceError `server_busy` if the account's share is used up
+   */
   grow(bytes: number): void {
-    // After the end nobody gives them back.
+    // Nothing would release them after the end.
     if (!this.#isHeld) return
     if (!this.#shared.answerBytes.take(this.#accountId, bytes)) throw busy()
     this.#answerBytes += bytes
@@ -111,13 +120,13 @@ export class ReadingShare implements Disposable {
     this.#address = address
   }
 
-  /** Counts bytes that arrived. @throws ServiceError `server_busy` where they are more than the share */
+  /** Counts received bytes. @throws ServiceError `server_busy` if the share is used up */
   grow(bytes: number): void {
     if (!this.#shared.bytes.take(this.#accountId, bytes, this.#address)) throw busy()
     this.#bytes += bytes
   }
 
-  /** Counts the body as slow, once. @throws ServiceError `server_busy` where its sender has more of these than its share */
+  /** Counts the body as slow, once. @throws ServiceError `server_busy` if its sender has too many slow bodies */
   slow(): void {
     if (this.#isSlow) return
     if (!this.#shared.slow.take(this.#accountId, 1, this.#address)) throw busy()

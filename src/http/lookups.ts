@@ -10,15 +10,15 @@ import { usageHeaders } from './signals.ts'
 const defaultPageSize = 20
 const largestPageSize = 100
 
-/** What endpoints use that take nothing of the plan. */
+/** Dependencies of endpoints that take nothing from the plan. */
 export interface LookupParts {
   readonly nowMs: () => number
-  /** Counts the requests that the plan does not (contract 5.15, 6.10). */
+  /** Rate limit for requests that the plan does not count (contract 5.15, 6.10). */
   readonly uncounted: AttemptLimiter
   readonly signalsOf: (principal: Principal) => Promise<UsageSignals | undefined>
 }
 
-/** A route that takes nothing of the plan and answers with JSON. */
+/** A route that takes nothing from the plan and answers with JSON. */
 export function lookupRoute(
   { uncounted, signalsOf, nowMs }: LookupParts,
   method: Route['method'],
@@ -47,7 +47,7 @@ export function queryOf(url = ''): URLSearchParams {
   return new URLSearchParams(at < 0 ? '' : url.slice(at + 1))
 }
 
-/** Which page of a list is asked for. */
+/** The requested page of a list. */
 export interface Page {
   readonly limit: number
   readonly order: 'asc' | 'desc'
@@ -67,7 +67,7 @@ export function readPage(url: string | undefined): Page {
   return { limit, order, after: query.get('after') ?? undefined }
 }
 
-/** A list as OpenAI's clients read it. */
+/** A list in OpenAI's format. */
 export function listOf(data: readonly JsonObject[], hasMore: boolean): JsonObject {
   return {
     object: 'list',

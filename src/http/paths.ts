@@ -4,14 +4,14 @@ import { formatById } from '../formats/formats.ts'
 import type { ClientManners } from '../formats/manners.ts'
 import { openaiManners } from '../formats/openai/manners.ts'
 
-/** Where single models are found. */
+/** Path prefix of single models. */
 const modelsPrefix = '/v1/models/'
-/** `/v1`, as often as a client has put it there. */
+/** `/v1`, repeated as often as a client has added it. */
 const versions = /^(?:\/v1(?=\/))*/
 
 /**
- * How whoever asks at this path expects to be spoken to: at a format's path, below it, and where it would be but for
- * `/v1`, as that format's clients; anywhere else as the compatible API.
+ * The client conventions for a path: those of a format at its path, below it, or at its path without `/v1`; OpenAI's
+ * everywhere else.
  */
 export function mannersAt(path: string): ClientManners {
   const rest = path.replace(versions, '')
@@ -22,12 +22,12 @@ export function mannersAt(path: string): ClientManners {
   return openaiManners
 }
 
-/** The base URL that would have been right for the client that asked at this path, where nothing is served. */
+/** The base URL that a client should have used, given the unknown path that it requested. */
 export function baseUrlFor(path: string, baseUrl: string): string {
   return path.startsWith('/v1/v1/') && mannersAt(path).addVersion ? new URL(baseUrl).origin : baseUrl
 }
 
-/** The path of a request, without its query. Of an absolute target (`http://host/path`) only the path counts. */
+/** The path of a request, without its query. For an absolute target (`http://host/path`), only the path. */
 export function pathOf({ url = '' }: IncomingMessage): string {
   const from = url.startsWith('/') ? 0 : pathStart(url)
   const query = url.indexOf('?', from)
@@ -35,7 +35,10 @@ export function pathOf({ url = '' }: IncomingMessage): string {
   return path === '' && from > 0 ? '/' : path
 }
 
-/** Where the path of a target begins; its end where it is absolute and has none. A target with a password in it is no path at all (RFC 9110, 4.2.4). */
+/**
+ * Where a target's path starts; its end if it is absolute and has no path. A target with a password has no path at
+ * all (RFC 9110, 4.2.4).
+ */
 function pathStart(url: string): number {
   const [origin] = /^https?:\/\/[^/?@]*(?=[/?]|$)/i.exec(url) ?? ['']
   return origin.length
@@ -46,7 +49,7 @@ export function isModelPath(path: string): boolean {
   return path.startsWith(modelsPrefix) && path.length > modelsPrefix.length
 }
 
-/** The name behind `/v1/models/`: its slash may be encoded or not. What cannot be decoded is no name of ours. */
+/** The name after `/v1/models/`; its slash may be percent-encoded. A value that cannot be decoded is not a name. */
 export function modelNameOf(path: string): string {
   const name = path.slice(modelsPrefix.length)
   try {

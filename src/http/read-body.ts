@@ -10,14 +10,14 @@ import { decoderFor, isOverRatio, overRatio, undecodable } from './content-encod
 import { folded, miscasedMember } from '../formats/rewritten-members.ts'
 import { bodyShape, duplicateKey, JsonScan, type JsonMember } from '../formats/json-scan.ts'
 
-/** A body larger than this is read in several turns of the event loop, so that no turn takes long. */
+/** A larger body is parsed in several turns of the event loop, so that no turn takes long. */
 const largeBodyBytes = 256 * 1024
-/** A body that is not there after this time is a slow one. */
+/** A body that is incomplete after this time counts as slow. */
 const promptMs = 1_000
-/** After so long a body must have arrived at this rate on average. */
+/** After this time a body must have arrived at the minimum average rate. */
 const slowAfterMs = 10_000
 const minBytesPerSecond = 4 * 1024
-/** After `timeoutMs` a body must go on arriving at this rate, in each period of its own: a large body may need more time. */
+/** After `timeoutMs` a body must keep arriving at this rate in each period: a large body may need more time. */
 const minLateBytesPerSecond = 16 * 1024
 
 export interface JsonBody {
@@ -33,24 +33,28 @@ export interface BodyLimits {
   readonly clock: Clock
 }
 
-/** How long the longest body can take, milliseconds: one that arrives no faster than it must. */
+/** The longest time that a body can take, milliseconds: one that arrives at the minimum rate. */
 export function longestBodyMs(maxBytes: number, timeoutMs: number): number {
   return timeoutMs + Math.ceil((maxBytes / minLateBytesPerSecond) * 1000)
 }
 
-/** Who pays for a body while it is read. */
+/** What a body costs its sender while it is read. */
 export interface BodyCost {
-  /** Told of the bytes that arrived, decompressed, before they are looked at. @throws ServiceError where they are too many */
+  /**
+   * Called with the number of received bytes, decompressed, before they are processed.
+   * @throws ServiceError if they are too many
+   */
   spend(bytes: number): void
-  /** Told that the body is slow, again and again while it is. @throws ServiceError where its sender has too many of these */
+  /** Called repeatedly while the body is slow. @throws ServiceError if its sender has too many slow bodies */
   slow?(): void
 }
 
 /**
- * Reads a JSON body, compressed or not. Its shape is checked while it arrives, so that what would be slow to parse is
- * refused before. A body must arrive at no less than 4 KiB/s on average after the first 10 s, and after `timeoutMs` at
- * 16 KiB/s in each further 10 s (contract 29.4).
- * @throws ServiceError `unsupported_media_type`, `payload_too_large`, `request_timeout`, `invalid_json`, `invalid_request`; what `cost` throws
+ * Reads a JSON body, compressed or not. Its shape is checked while it arrives, so that a body that would be slow to
+ * parse is rejected first. A body must arrive at an average of at least 4 KiB/s after the first 10 s, and after
+ * `timeoutMs` at 16 KiB/s in each further 10 s (contract 29.4).
+ * @throws ServiceError `unsupported_media_type`, `payload_too_large`, `request_timeout`, `invalid_json`,
+ * `invalid_request`; errors of `cost`
  */
 export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost: BodyCost): Promise<JsonBody> {
   checkMediaType(request)
@@ -83,7 +87,7 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
       } catch (error) {
         return fail(error)
       }
-      // What a decoder writes may share its memory.
+      // A decoder's output may share its memory.
       if (decoder === undefined) gathered.add(chunk)
       else gathered.addCopy(chunk)
     }
@@ -93,7 +97,7 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
       else if (!decoder.write(chunk)) request.pause()
     }
     const ended = (): void => {
-      // All of it has arrived: what is left to wait for is our own work.
+      // The whole body has arrived: the remaining time is our own work.
       timer.cancel()
       if (decoder === undefined) complete()
       else decoder.end()
@@ -112,7 +116,7 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
       }
     }
     const cut = (): void => {
-      if (!request.complete) fail(new ServiceError('invalid_json', { words: { where: ': it ended too early' } }))
+      if (!request.complete) fail(new ServiceError('invalid_json', { words: { where: ': it ended early' } }))
     }
     const { timeoutMs } = limits
     const periodMs = Math.min(slowAfterMs, timeoutMs)
@@ -121,7 +125,7 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
     let receivedBefore = 0
     const check = (): void => {
       if (request.isPaused()) {
-        // The decoder is behind, not the sender.
+        // The decoder is slow, not the sender.
         timer = limits.clock.after(promptMs, check)
         return
       }
@@ -149,13 +153,13 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
       ?.on('data', take)
       .on('end', complete)
       .on('drain', () => request.resume())
-      // A listener stays: what is written to a decoder that failed fails too.
+      // The listener stays: writes to a failed decoder emit errors too.
       .on('error', () => fail(new ServiceError('invalid_request', { words: { problem: undecodable } })))
     request.on('data', receive).on('end', ended).on('close', cut)
   })
 }
 
-/** Reads a JSON body that is there already, within the same bounds. @throws ServiceError as above */
+/** Parses a JSON body that is already in memory, within the same limits. @throws ServiceError as above */
 export async function readJson(bytes: Buffer, maxBytes: number): Promise<JsonBody> {
   if (bytes.length > maxBytes) throw tooLarge(maxBytes)
   const scan = new JsonScan(bodyShape)
@@ -177,7 +181,7 @@ async function parseInTurns(bytes: Buffer, scan: JsonScan): Promise<JsonBody> {
   const text = textOf(bytes)
   await nextTurn()
   const body = parse(bytes, text, scan)
-  // What follows writes the body again for a backend, which takes as long as reading it.
+  // The next step writes the body again for a backend, which takes as long as parsing it.
   await nextTurn()
   return body
 }
@@ -200,9 +204,9 @@ function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
   const members = scan.members(bytes)
   const twice = duplicateKey(members)
   if (twice !== undefined) {
-    // The name is the caller's own, but it could hold anything: only a plain one is repeated.
+    // The name is the caller's and could be anything, so only a plain one is repeated.
     const name = /^\w{1,40}$/.test(twice) ? twice : undefined
-    const problem = `The field ${name ?? 'of one name'} is given twice. Give it once.`
+    const problem = `${name === undefined ? 'A field' : `The field ${name}`} appears twice. Send it once.`
     throw new ServiceError('invalid_request', { words: { problem }, ...(name === undefined ? {} : { param: name }) })
   }
   const miscased = miscasedMember(members)
@@ -211,7 +215,7 @@ function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
     const given = /^\w{1,40}$/.test(miscased) ? miscased : 'A field'
     throw invalidRequest(
       given === miscased ? given : name,
-      `${given} is not ${name}: names of fields are in lower case. Send ${name}.`,
+      `${given} is not a known field: field names are lowercase. Send ${name}.`,
     )
   }
   return { bytes, members, body }
@@ -219,10 +223,10 @@ function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
 
 function whyNot(bytes: Buffer): string {
   if (bytes.length === 0) return ': it is empty'
-  return bytes.indexOf('\ufeff') === 0 ? ': it begins with a byte order mark' : ''
+  return bytes.indexOf('\ufeff') === 0 ? ': it starts with a byte order mark' : ''
 }
 
-/** What is larger than the operator allows. */
+/** The error for a body larger than the operator allows. */
 export function tooLarge(maxBytes: number): ServiceError {
   return new ServiceError('payload_too_large', { words: { limit: `${Math.floor(maxBytes / 1024 / 1024)} MiB` } })
 }

@@ -10,18 +10,18 @@ import { reliabilityHeaders, usageHeaders, type HeaderList } from './signals.ts'
 export interface RefusalContext {
   readonly requestId: string
   readonly links: Links
-  /** How the clients of this path read a refusal. */
+  /** Conventions of the clients of this path. */
   readonly manners: ClientManners
   readonly nowMs: number
-  /** The account's counters, where it is known who asks. */
+  /** The account's counters, if the caller is known. */
   readonly signals: UsageSignals | undefined
-  /** Whether this is an answer to a model request, which always says how often it was retried. */
+  /** Whether this answers a model request, whose response always includes the retry count. */
   readonly model: boolean
-  /** Whether the connection is to be closed: unread bytes of the request may still be coming. */
+  /** Whether to close the connection: unread bytes of the request may still arrive. */
   readonly close: boolean
 }
 
-/** The body of a refusal (contract 4.1). Clients show `message` and nothing else of it. */
+/** The body of an error response (contract 4.1). Clients show only `message`. */
 export function refusalBody(
   error: ServiceError,
   { requestId, links, manners }: Pick<RefusalContext, 'requestId' | 'links' | 'manners'>,
@@ -39,7 +39,7 @@ export function refusalBody(
   return JSON.stringify(manners.writeRefusal({ message, type, param, code, source, retryable, requestId, signals }))
 }
 
-/** Writes a refusal: the one place where anything that was thrown becomes a response (contract 35.5). */
+/** Writes an error response: the only place where an exception becomes a response (contract 35.5). */
 export function writeRefusal(response: ServerResponse, error: ServiceError, context: RefusalContext): void {
   const body = Buffer.from(refusalBody(error, context))
   const headers: HeaderList = [
@@ -59,7 +59,7 @@ export function writeRefusal(response: ServerResponse, error: ServiceError, cont
   response.end(body)
 }
 
-/** What the headers of a refusal say of it and of the account, whichever way they reach the caller (contract 4.3, 5.5, 5.6). */
+/** Headers about the error and the account, however they reach the caller (contract 4.3, 5.5, 5.6). */
 export function refusalHeaders(error: ServiceError, context: Omit<RefusalContext, 'close' | 'links'>): HeaderList {
   const headers: HeaderList = ['X-Request-Id', context.requestId, 'X-Should-Retry', String(error.entry.retryable)]
   const { requestIdHeader } = context.manners
@@ -77,13 +77,16 @@ export function refusalHeaders(error: ServiceError, context: Omit<RefusalContext
   return headers
 }
 
-/** `error=` says that a credential was sent and is not good; without one it is left out (RFC 6750, contract 4.4). */
+/**
+ * `error=` says that a credential was sent and is invalid; without a credential it is omitted (RFC 6750, contract
+ * 4.4).
+ */
 function challenge({ code }: ServiceError): string {
   const realm = 'Bearer realm="svc-router"'
   return code === 'key_missing' ? realm : `${realm}, error="invalid_token"`
 }
 
-/** The fields of contract 4.4 and 4.5 that go with this kind of refusal. */
+/** The header fields of contract 4.4 and 4.5 for this kind of error. */
 function signalFields({ entry }: ServiceError, links: Links): Record<string, string> {
   if (entry.signals === 'authentication') {
     const { accountUrl, accountSetupUrl, managedAccessUrl, keyRecoveryUrl } = links

@@ -6,14 +6,14 @@ import type { EventLog } from '../domain/events.ts'
 import { FairShare } from '../domain/fair-share.ts'
 import { type RefusedHour, refusedHourMs } from '../domain/refused-requests.ts'
 
-/** Counts are written at most this often, and after failed writes at most this seldom. */
+/** Interval between writes, milliseconds; also after failed writes. */
 const flushMs = 1_000
 const longestRetryMs = 60_000
-/** Counts that wait to be written: one for each account, hour, and error. Accounts share them fairly. */
+/** Counters that wait to be written, one per account, hour, and error. Accounts share them fairly. */
 const maxWaiting = 10_000
-/** Rows of one write. */
+/** Rows per write. */
 const rowsPerWrite = 100
-/** Writes that are tried at the end. */
+/** Attempts to write at shutdown. */
 const lastTries = 2
 
 const codeNumbers: ReadonlyMap<ErrorCode, number> = new Map(errorCodes.map((code, index) => [code, index]))
@@ -27,8 +27,8 @@ export interface RefusedRequestsParts {
 type Count = { -readonly [Field in keyof RefusedHour]: RefusedHour[Field] }
 
 /**
- * Counts refused requests for the accounts that they are about (decision 47). A refusal changes one entry in memory;
- * entries are written together, at most once a second, and stay until the store has taken them.
+ * Counts rejected requests per account (decision 47). A rejection changes one entry in memory; entries are written
+ * together, at most once a second, and stay until the store has accepted them.
  */
 export class RefusedRequests {
   readonly #parts: RefusedRequestsParts
@@ -46,7 +46,7 @@ export class RefusedRequests {
     this.#share = new FairShare(max)
   }
 
-  /** Counts one. */
+  /** Counts one rejected request. */
   note(owner: KeyOwner, code: ErrorCode, requestId: string): void {
     const atMs = this.#parts.clock.nowMs()
     const hour = Math.floor(atMs / refusedHourMs)
@@ -59,7 +59,7 @@ export class RefusedRequests {
     count.lastAtMs = atMs
   }
 
-  /** Writes what waits, and logs how many refusals could not be written. Never rejects. */
+  /** Writes what is waiting, and logs how many rejections could not be written. Never rejects. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#timer?.cancel()
@@ -99,7 +99,7 @@ export class RefusedRequests {
     for (const counts of this.#waiting.values()) yield* counts.values()
   }
 
-  /** Writes what waits now. Never rejects: what could not be written waits again. */
+  /** Writes what is waiting now. Never rejects: failed writes are retried later. */
   async #write(): Promise<void> {
     const rows = [...this.#all()]
     this.#waiting = new Map()
@@ -119,7 +119,7 @@ export class RefusedRequests {
     this.#tellDropped()
   }
 
-  /** What came meanwhile is later. */
+  /** A count that arrived meanwhile is newer. */
   #putBack(count: Count): void {
     const slot = slotOf(count.hourMs / refusedHourMs, count.code as ErrorCode)
     const later = this.#waiting.get(count.accountId)?.get(slot)
@@ -135,7 +135,7 @@ export class RefusedRequests {
   }
 }
 
-/** One small number for each hour and error: a key of a map that costs no text. */
+/** One small number per hour and error, so that the map's keys need no strings. */
 function slotOf(hour: number, code: ErrorCode): number {
   return hour * codeNumbers.size + codeNumbers.get(code)!
 }

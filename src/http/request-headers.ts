@@ -5,12 +5,15 @@ import type { ModelRequest } from '../gateway/ports.ts'
 
 /** More headers than any client sends. */
 const maxHeaders = 200
-/** Headers of which a second one could mean something else than the first. */
+/** Headers that must not be repeated, because two values would be ambiguous. */
 const once = ['host', 'content-type', 'authorization', 'x-api-key', 'content-length', attachedToolsHeader]
-/** Their places by the length of their names; no two are alike. */
+/** Their indexes by the length of their names, which are all different. */
 const placeByLength = new Map(once.map((name, place) => [name.length, place]))
 
-/** Refuses headers that two readers could understand differently. @throws ServiceError `duplicate_header`, `headers_too_large`, `invalid_request` */
+/**
+ * Rejects headers that two parsers could interpret differently.
+ * @throws ServiceError `duplicate_header`, `headers_too_large`, `invalid_request`
+ */
 export function checkHeaders({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
   if (rawHeaders.length > maxHeaders * 2) throw new ServiceError('headers_too_large')
   if (headers.host === undefined && httpVersion !== '1.0') {
@@ -25,7 +28,7 @@ export function checkHeaders({ rawHeaders, headers, httpVersion }: IncomingMessa
     }
     seen |= bit
   }
-  // Node takes off the last coding and would pass over those below it.
+  // Node removes the last coding and would ignore those below it.
   const coding = headers['transfer-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
     throw invalidRequest(
@@ -35,14 +38,14 @@ export function checkHeaders({ rawHeaders, headers, httpVersion }: IncomingMessa
   }
 }
 
-/** A bit for each name of `once`, 0 for every other name. Told by length first, because it runs for every header. */
+/** The bit of a name in `once`, 0 for every other name. Compares lengths first, because it runs for every header. */
 function bitOf(name: string): number {
   const place = placeByLength.get(name.length)
   if (place === undefined || (name.charCodeAt(0) | 0x20) !== once[place]!.charCodeAt(0)) return 0
   return name.toLowerCase() === once[place] ? 1 << place : 0
 }
 
-/** What the headers of a model request say; those of these `names` are for backends of the same format. */
+/** Parses the headers of a model request; the headers in `names` are forwarded to backends of the same format. */
 export function statedIn(
   request: IncomingMessage,
   names?: readonly string[],
@@ -54,7 +57,9 @@ export function statedIn(
   }
 }
 
-/** The client's own limit on the whole request, milliseconds: whole seconds in `X-Stainless-Timeout` (contract 6.19). */
+/**
+ * The client's own limit on the whole request, milliseconds: whole seconds in `X-Stainless-Timeout` (contract 6.19).
+ */
 function statedTimeoutMs({ headers }: IncomingMessage): number | undefined {
   const value = headers['x-stainless-timeout']
   if (typeof value !== 'string' || !/^\d{1,7}$/.test(value)) return undefined
@@ -62,15 +67,17 @@ function statedTimeoutMs({ headers }: IncomingMessage): number | undefined {
   return seconds > 0 ? seconds * 1000 : undefined
 }
 
-/** How many fusions of other svc-routers the request is part of; undefined where none said so. */
+/** How many fusions of other svc-routers the request is nested in; undefined if none. */
 function statedFusionDepth({ headers }: IncomingMessage): number | undefined {
   return headers[fusionDepthHeader] === undefined ? undefined : 1
 }
 
-/** What may be sent on to a provider: names and dates in a list, no more. */
+/** Values that may be forwarded to a provider: names and dates in a list, no more. */
 const passable = /^[\w.,: -]{1,2048}$/
 
-/** The headers of these names as they may be sent on, name and value by turns; undefined where there are none. */
+/**
+ * These headers in the form in which they may be forwarded, alternating name and value; undefined if there are none.
+ */
 function passedHeaders(
   { headers }: IncomingMessage,
   names: readonly string[] | undefined,

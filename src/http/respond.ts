@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { createHash } from 'node:crypto'
 
-/** Writes a JSON body with the headers that every response has (contract 2.36, 2.38). */
+/** Writes a JSON body with the headers of every response (contract 2.36, 2.38). */
 export function sendJson(
   response: ServerResponse,
   requestId: string,
@@ -24,7 +24,7 @@ export function sendJson(
   response.end(response.req.method === 'HEAD' ? undefined : bytes)
 }
 
-/** Writes public metadata (contract 2.38): the same bytes for everybody, for caches to keep five minutes. */
+/** Writes public metadata (contract 2.38): the same for everyone, cacheable for five minutes. */
 export function sendPublic(response: ServerResponse, requestId: string, body: unknown): void {
   const etag = `"${createHash('sha256').update(JSON.stringify(body)).digest('base64url').slice(0, 22)}"`
   const headers = ['Cache-Control', 'public, max-age=300', 'ETag', etag]
@@ -36,13 +36,13 @@ export function sendPublic(response: ServerResponse, requestId: string, body: un
   sendJson(response, requestId, 200, body, headers)
 }
 
-/** Answers OPTIONS: which methods are served at the path. */
+/** Answers OPTIONS with the methods of the path. */
 export function sendAllowed(response: ServerResponse, requestId: string, allowed: string): void {
   response.writeHead(204, ['Allow', allowed, 'X-Request-Id', requestId, 'Cache-Control', 'no-store'])
   response.end()
 }
 
-/** Says that somebody is here, and nothing else. */
+/** Writes an empty response. */
 export function sendEmpty(response: ServerResponse, requestId: string): void {
   response.writeHead(200, ['Content-Length', '0', 'X-Request-Id', requestId, 'Cache-Control', 'no-store'])
   response.end()

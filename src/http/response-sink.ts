@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { AnswerHead, AnswerSink } from '../gateway/ports.ts'
 import { reliabilityHeaders, usageHeaders } from './signals.ts'
 
-/** Up to here a whole answer is joined with its headers. */
+/** Up to this size a whole answer is joined with its headers. */
 const maxJoinedBytes = 12 * 1024
 
 /** Writes an answer to a caller's connection. */
@@ -15,7 +15,7 @@ export class ResponseSink implements AnswerSink {
   #isHeld = false
   #endsOnRelease = false
 
-  /** `idHeader`: where this caller looks for the request's id besides `X-Request-Id`. */
+  /** `idHeader`: a second header for the request id, for clients that do not read `X-Request-Id`. */
   constructor(response: ServerResponse, requestId: string, nowMs: () => number, idHeader: string | undefined) {
     this.#response = response
     this.#requestId = requestId
@@ -30,9 +30,9 @@ export class ResponseSink implements AnswerSink {
 
   write(bytes: string | Uint8Array, encoding: 'latin1' | 'utf8' = 'utf8'): boolean {
     if (this.#response.destroyed) return true
-    // What is held is turned into bytes now, and not between its mark and its leaving.
+    // Buffered text is encoded now rather than between the delivery mark and the send.
     if (this.#isHeld) return this.#response.write(typeof bytes === 'string' ? Buffer.from(bytes, encoding) : bytes)
-    // Node gathers the writes of one turn and sends them after it in one system call.
+    // Node collects the writes of one turn and sends them afterwards in one system call.
     return typeof bytes === 'string' ? this.#response.write(bytes, encoding) : this.#response.write(bytes)
   }
 
@@ -41,7 +41,7 @@ export class ResponseSink implements AnswerSink {
     const last = typeof bytes === 'string' ? Buffer.from(bytes, encoding) : bytes
     if (!this.#response.headersSent && this.#head !== undefined) this.#writeHead(this.#head, last?.length ?? 0)
     if (this.#isHeld) {
-      // Node would send at the end at once.
+      // Node would send at once when the answer ends.
       if (last !== undefined && last.length > 0) this.#writeWhole(last)
       this.#endsOnRelease = true
     } else if (last === undefined || last.length === 0) this.#response.end()
@@ -77,7 +77,10 @@ export class ResponseSink implements AnswerSink {
       })
   }
 
-  /** Node sends a text in one piece with its headers, and bytes in a second one; so short a text is copied within a microsecond or two. */
+  /**
+   * Node sends text in one piece with its headers, and bytes separately. Copying so short a text takes a microsecond
+   * or two.
+   */
   #writeWhole(bytes: Uint8Array): void {
     if (bytes.length > maxJoinedBytes || !Buffer.isBuffer(bytes)) this.#response.write(bytes)
     else this.#response.write(bytes.toString('latin1'), 'latin1')
@@ -92,7 +95,7 @@ export class ResponseSink implements AnswerSink {
       this.#requestId,
       'Cache-Control',
       'no-store',
-      // Proxies in front hold streams back unless they are told not to.
+      // Proxies buffer streams unless this header disables it.
       isStream ? 'X-Accel-Buffering' : 'Content-Length',
       isStream ? 'no' : String(length),
     ]

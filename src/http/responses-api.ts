@@ -11,10 +11,10 @@ import { listOf, type LookupParts, lookupRoute, principalOf, queryOf, readPage }
 import type { Exchange, Route } from './route.ts'
 
 const root = '/v1/responses/'
-/** How the ids of stored answers look; nothing else is looked up. */
+/** The shape of stored answers' ids; nothing else is looked up. */
 const idShape = /^resp_[0-9A-Za-z]{8,64}$/
 
-/** What these endpoints use of the API that they are a part of. */
+/** Dependencies of these endpoints. */
 export interface ResponsesApiParts extends LookupParts {
   readonly gateway: Gateway
   readonly stored: StoredResponses
@@ -24,7 +24,7 @@ export interface ResponsesApiParts extends LookupParts {
   readonly sinkFor: (exchange: Exchange) => AnswerSink
 }
 
-/** Everything below `/v1/responses/`: stored answers, and what is asked about a conversation (contract 2.4). */
+/** The endpoints below `/v1/responses/`: stored answers, and operations on a conversation (contract 2.4). */
 export class ResponsesApi {
   readonly #parts: ResponsesApiParts
 
@@ -32,7 +32,7 @@ export class ResponsesApi {
     this.#parts = parts
   }
 
-  /** What is served at a path and for a method; undefined where nothing is. */
+  /** The route for a path and method; undefined if there is none. */
   routeOf(path: string, method: string | undefined): Route | undefined {
     if (!path.startsWith(root)) return undefined
     const [id = '', what, ...rest] = path.slice(root.length).split('/')
@@ -60,7 +60,7 @@ export class ResponsesApi {
     return lookupRoute(this.#parts, method, answer, allowed)
   }
 
-  /** A model summarises, so it is admitted and charged like every answer. */
+  /** A model writes the summary, so this is admitted and charged like every answer. */
   #compacting(): Route {
     const handle = async (exchange: Exchange): Promise<void> => {
       const { gateway, stored, intake, readRequest, sinkFor } = this.#parts
@@ -73,7 +73,7 @@ export class ResponsesApi {
 
   async #retrieve({ request }: Exchange, { accountId }: Principal, id: string): Promise<JsonObject> {
     if (queryOf(request.url).get('stream') === 'true') {
-      throw invalidRequest('stream', 'A stored response is not streamed again. Ask for it without stream.')
+      throw invalidRequest('stream', 'A stored response cannot be streamed. Retrieve it without stream.')
     }
     return this.#parts.stored.find(accountId, known(id), this.#parts.work.begin(accountId))
   }
@@ -87,7 +87,7 @@ export class ResponsesApi {
     await this.#parts.stored.find(accountId, known(id), this.#parts.work.begin(accountId))
     throw invalidRequest(
       'response_id',
-      'Only responses that were created with background=true can be cancelled, and none are made in the background here.',
+      'Only responses that were created with background=true can be cancelled, and background responses are not supported.',
     )
   }
 
@@ -107,7 +107,7 @@ export class ResponsesApi {
   }
 }
 
-/** @throws ServiceError `response_not_found` for what cannot be an id */
+/** @throws ServiceError `response_not_found` for a malformed id */
 function known(id: string): string {
   if (!idShape.test(id)) throw new ServiceError('response_not_found')
   return id

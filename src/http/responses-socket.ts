@@ -9,17 +9,17 @@ import { ConnectionMemory, type MemoryBudget } from './connection-memory.ts'
 import { noteEnding, type SocketTurns, type TurnOf } from './socket-turns.ts'
 import { SocketSink, type SocketEnd } from './socket-sink.ts'
 
-/** How long a connection may last, as OpenAI documents it (contract 14.9). */
+/** Maximum age of a connection, as OpenAI documents it (contract 14.9). */
 const longestMs = 60 * 60_000
-/** Without a turn for this long it is closed (contract 14.9). */
+/** A connection is closed after this long without a request (contract 14.9). */
 const idleMs = 15 * 60_000
-/** How often it is looked at and pinged (contract 14.9). */
+/** Interval of heartbeats, which check and ping the connection (contract 14.9). */
 const lookMs = 20_000
-/** A caller that has taken nothing at so many looks, one after the other, is cut. */
+/** A client that has read nothing for this many heartbeats in a row is disconnected. */
 const stuckLooks = 3
-/** Messages that wait for the turn before them (contract 14.6). */
+/** Messages that may wait for the request before them (contract 14.6). */
 const maxWaiting = 16
-/** A ping from a caller: two bytes, a mask of four, and what it says. */
+/** Size of a ping frame without its payload: two bytes and a mask of four. */
 const controlFrameBytes = 6
 
 const goingAway = 1001
@@ -27,11 +27,11 @@ const normal = 1000
 const policyViolation = 1008
 const tryAgainLater = 1013
 
-/** What connections use of the API that they are a part of. */
+/** Dependencies of a connection. */
 export interface SocketParts {
   readonly turns: SocketTurns
   readonly budget: MemoryBudget
-  /** Bytes of messages that came and whose turn has not, of all connections, by account. */
+  /** Bytes of waiting messages over all connections, by account. */
   readonly waitingBytes: FairShare
   readonly clock: Clock
   readonly limits: { readonly bodyBytes: number; readonly bodyMs: number }
@@ -40,28 +40,28 @@ export interface SocketParts {
   readonly log: EventLog
 }
 
-/** One connection: its messages are answered one after the other. */
+/** One connection: answers its messages one after the other. */
 export class ResponsesSocket {
   readonly #parts: SocketParts
   readonly #end: SocketEnd
   readonly #request: IncomingMessage
   readonly #memory: ConnectionMemory
   readonly #owner: KeyOwner
-  /** What it holds of the bytes that all connections share. */
+  /** This connection's part of the shared bytes. */
   #heldBytes = 0
   readonly #waiting: Buffer[] = []
   #waitingBytes = 0
   #turn: TurnOf | undefined
   #isLeaving = false
-  /** Why it is closed once its turn is over. */
+  /** Whether it closes after the current request. */
   #isDraining = false
   #isExpired = false
   readonly #openedMs: number
   #lastTurnMs: number
-  /** Bytes that came and did not make a whole message yet, and since when. */
+  /** Bytes of an incomplete message, and when they started to arrive. */
   #partialBytes = 0
   #partialSinceMs = 0
-  /** Bytes that had come, and that had been taken, when it was looked at last. */
+  /** Bytes read and written at the last heartbeat. */
   #readBefore = -1
   #takenBefore = -1
   #stuckLooks = 0
@@ -79,13 +79,13 @@ export class ResponsesSocket {
     this.#listen(end)
   }
 
-  /** Closes it because the server stops: at once, or when its turn is over. */
+  /** Closes the connection because the server is stopping: at once, or after the current request. */
   drain(): void {
     this.#isDraining = true
     this.#goOn()
   }
 
-  /** Cuts it. */
+  /** Closes the connection without a handshake. */
   terminate(): void {
     this.#end.socket.terminate()
   }
@@ -96,19 +96,19 @@ export class ResponsesSocket {
     for (const kind of ['ping', 'pong'] as const) {
       socket.on(kind, (data) => {
         this.#partialBytes = Math.max(0, this.#partialBytes - data.length - controlFrameBytes)
-        // One who sends pings and reads nothing must not fill our memory with answers.
+        // A client that sends pings and reads nothing must not fill our memory with pongs.
         if (kind === 'ping' && !raw.writableNeedDrain && socket.readyState === WebSocket.OPEN) socket.pong(data)
       })
     }
     raw.on('drain', () => this.#goOn())
-    // The WebSocket tells only when its connection is closed; whoever leaves is noticed at once (contract 9.10).
+    // The WebSocket reports only the closed connection; a client that disconnects is noticed at once (contract 9.10).
     raw.on('data', () => {
       if (socket.readyState !== WebSocket.OPEN) this.#leave()
     })
     raw.on('end', () => this.#leave())
     raw.on('close', () => this.#leave())
     socket.on('close', () => this.#leave())
-    // What breaks the protocol is answered by the library, with the close code that says so.
+    // The library answers protocol errors with the matching close code.
     socket.on('error', () => this.#leave())
   }
 
@@ -116,13 +116,13 @@ export class ResponsesSocket {
     if (this.#partialBytes === 0) this.#partialSinceMs = this.#parts.clock.monotonicMs()
     this.#partialBytes += bytes
     if (this.#isLeaving || this.#hold()) return
-    // Its account has its share of what all connections may hold.
+    // The account's share of all connections is used up.
     this.#say('websocket_queue_full')
     this.#close(tryAgainLater, 'websocket_queue_full')
     this.#end.raw.pause()
   }
 
-  /** Keeps the share in step with what waits here; false where that is more than the account may hold. */
+  /** Updates the shared count of waiting bytes; false if the account's share is used up. */
   #hold(): boolean {
     const { waitingBytes } = this.#parts
     const more = this.#partialBytes + this.#waitingBytes - this.#heldBytes
@@ -132,14 +132,14 @@ export class ResponsesSocket {
     return true
   }
 
-  /** Also what cannot be read waits for its turn, so that no error stands between the events of an answer. */
+  /** Even an unreadable message waits, so that no error appears between the events of an answer. */
   #take(bytes: Buffer): void {
     this.#partialBytes = 0
     if (this.#isLeaving) return
     const isBusy = this.#turn !== undefined || this.#waiting.length > 0
     const mostBytes = this.#parts.limits.bodyBytes
     if (isBusy && (this.#waiting.length >= maxWaiting || this.#waitingBytes + bytes.length > mostBytes)) {
-      // Whoever goes on sending without reading is cut.
+      // A client that keeps sending without reading is disconnected.
       if (this.#end.raw.writableNeedDrain) this.terminate()
       else this.#say('websocket_queue_full')
       return
@@ -150,10 +150,10 @@ export class ResponsesSocket {
     this.#hold()
   }
 
-  /** Begins the next turn, or closes where no further one is to come. */
+  /** Starts the next request, or closes the connection if there will be none. */
   #goOn(): void {
     if (this.#turn !== undefined || this.#isLeaving) return
-    // What is answered to one who does not read would fill our memory.
+    // Answers for a client that does not read would fill our memory.
     if (this.#end.raw.writableNeedDrain) return
     if (this.#isExpired) {
       this.#say('websocket_connection_limit_reached', { minutes: longestMs / 60_000 })
@@ -177,7 +177,7 @@ export class ResponsesSocket {
     turn.sink.finish()
     this.#turn = undefined
     this.#lastTurnMs = this.#parts.clock.monotonicMs()
-    // A key that is no good any more will not be good again on this connection.
+    // A key that is no longer valid will not become valid on this connection.
     if (refusal?.status === 401) this.#close(policyViolation, refusal.code)
     else this.#goOn()
   }
@@ -190,14 +190,14 @@ export class ResponsesSocket {
     return { bytes, requestId, request: this.#request, owner: this.#owner, memory: this.#memory, sink, ending }
   }
 
-  /** Says something that answers no turn. */
+  /** Sends an error that belongs to no request. */
   #say(code: 'websocket_queue_full' | 'websocket_connection_limit_reached' | 'request_timeout', words = {}): void {
     const { sink, ...turn } = this.#turnOf(Buffer.alloc(0))
     const refusal = new ServiceError(code, { words })
     this.#parts.turns.refuse({ sink, ...turn }, refusal).catch((error: unknown) => this.#giveUp(error))
   }
 
-  /** A refusal itself could not be written. */
+  /** Handles an error response that could not be written. */
   #giveUp(error: unknown): void {
     const { log, mintRequestId } = this.#parts
     log({ event: 'internal_error', requestId: mintRequestId(), ...describeBug(error) })
@@ -220,11 +220,12 @@ export class ResponsesSocket {
     if (!this.#isLeaving) this.#timer = clock.after(lookMs, () => this.#look())
   }
 
-  /** Whether nothing shows any more that somebody is there. */
+  /** Whether there is no sign that the client is still there. */
   #isDead(): boolean {
     const { raw } = this.#end
     const taken = raw.bytesWritten - raw.writableLength
-    // Whoever does not take what waits for it gets no ping either, and has as long as any slow reader (contract 9.12).
+    // A client that does not read its data gets no pings either, and is given as long as any slow reader (contract
+    // 9.12).
     const isStuck = raw.writableNeedDrain && taken === this.#takenBefore
     this.#stuckLooks = isStuck ? this.#stuckLooks + 1 : 0
     const isSilent = !raw.writableNeedDrain && raw.bytesRead === this.#readBefore
@@ -238,7 +239,7 @@ export class ResponsesSocket {
     this.#leave()
   }
 
-  /** Nothing more is answered: what is under way is given up, and all that was kept is let go. */
+  /** Aborts the running request and frees everything that the connection holds. */
   #leave(): void {
     if (this.#isLeaving) return
     this.#isLeaving = true

@@ -10,30 +10,33 @@ import { usageHeaders } from './signals.ts'
 import { nothingAt } from './unserved.ts'
 import { SocketTurns, type TurnsParts } from './socket-turns.ts'
 
-/** Connections of one account at once, and of all together, which accounts share fairly. */
+/** Open connections per account, and in total, shared fairly among accounts. */
 const maxOfAccount = 256
 const maxOpen = 4_000
-/** Bytes of messages that wait on all connections together: at least this many, and as many of the largest messages. */
+/** Bytes of waiting messages over all connections: at least this many, and as many of the largest messages. */
 const minWaitingBytes = 64 * 1024 * 1024
 const minWaitingMessages = 12
-/** A message may be this much larger than the largest body: its sender then reads why it is refused, and is not cut off. */
+/**
+ * A message may exceed the largest body by this much, so that its sender gets an error instead of a closed
+ * connection.
+ */
 const maxExcessBytes = 1024 * 1024
-/** A caller that does not answer our closing is cut after this. */
+/** A client that does not complete the closing handshake is disconnected after this time. */
 const closeMs = 5_000
 const socketsPath = '/v1/responses'
 const keyShape = /^[+/0-9A-Za-z]{22}==$/
 const versions = ['13', '8']
 
-/** What WebSockets use of the API that they are a part of. */
+/** Dependencies of the WebSocket endpoint. */
 export interface SocketsParts extends TurnsParts, Omit<SocketParts, 'turns' | 'budget' | 'waitingBytes' | 'limits'> {
   readonly limits: TurnsParts['limits'] & SocketParts['limits']
   readonly baseUrl: string
   readonly edgeGate: EdgeGate | undefined
-  /** Whether anything is served at a path. */
+  /** Whether a path exists. */
   readonly isServed: (path: string) => boolean
 }
 
-/** The Responses WebSocket mode (contract 14): connections that stay open for many turns. */
+/** The Responses WebSocket mode (contract 14): connections that stay open for many requests. */
 export class ResponsesSockets {
   readonly #parts: SocketsParts
   readonly #socketParts: SocketParts
@@ -46,7 +49,7 @@ export class ResponsesSockets {
     this.#parts = parts
     const waitingBytes = new FairShare(Math.max(minWaitingBytes, minWaitingMessages * parts.limits.bodyBytes))
     this.#socketParts = { ...parts, turns: new SocketTurns(parts), budget: new MemoryBudget(), waitingBytes }
-    // Its types do not know `closeTimeout` yet.
+    // The types of `ws` do not include `closeTimeout` yet.
     const options: ServerOptions & { closeTimeout: number } = {
       noServer: true,
       clientTracking: false,
@@ -59,21 +62,24 @@ export class ResponsesSockets {
     this.#server = new WebSocketServer(options)
   }
 
-  /** Answers that are under way. */
+  /** Answers in progress. */
   get answering(): number {
     return this.#socketParts.turns.answering
   }
 
-  /** Makes a connection of an upgrade. @throws ServiceError where it is refused; the response is then still to be written */
+  /**
+   * Upgrades a request to a WebSocket.
+   * @throws ServiceError if it is rejected; the response is then still to be written
+   */
   async accept(exchange: Exchange, path: string, head: Buffer): Promise<void> {
     const { request } = exchange
     const { edgeGate, authenticate, signalsOf } = this.#parts
     checkHeaders(request)
-    // Clients of WebSockets often do not say what they are (contract 2.29).
+    // WebSocket clients often do not identify themselves (contract 2.29).
     const userAgent = request.headers['user-agent']
     if (userAgent !== undefined) edgeGate?.pass(userAgent, exchange.requestId)
     if (path !== socketsPath) {
-      // Below /v1/ even what is not there asks for a key first (contract 2.20).
+      // Below /v1/ even unknown paths require a key first (contract 2.20).
       if (path.startsWith('/v1/')) exchange.principal = await authenticate(request)
       throw this.#notHere(path)
     }
@@ -88,33 +94,33 @@ export class ResponsesSockets {
     this.#upgrade(exchange, head, ['X-Request-Id', exchange.requestId, ...usage], principal)
   }
 
-  /** Closes what is idle, and everything else when its turn is over; takes nothing new. */
+  /** Closes idle connections at once and the others after their current request; accepts no new ones. */
   drain(): void {
     this.#isDraining = true
     for (const socket of this.#open) socket.drain()
   }
 
-  /** Cuts what is left. */
+  /** Closes the remaining connections without a handshake. */
   terminate(): void {
     for (const socket of this.#open) socket.terminate()
   }
 
   #notHere(path: string): ServiceError {
-    if (this.#parts.isServed(path)) return this.#useHttp(`WebSockets are served at ${socketsPath} only.`)
+    if (this.#parts.isServed(path)) return this.#useHttp(`WebSockets are supported only at ${socketsPath}.`)
     return nothingAt(path, this.#parts.baseUrl)
   }
 
   #checkRoom(accountId: string): void {
     if (this.#isDraining) throw new ServiceError('restarting', { retryAfterSeconds: 1 })
     if (this.#share.heldBy(accountId) >= maxOfAccount) {
-      throw this.#useHttp(`This account has ${maxOfAccount} WebSockets open, as many as it may have.`)
+      throw this.#useHttp(`This account has reached its limit of ${maxOfAccount} open WebSockets.`)
     }
     if (!this.#share.has(accountId)) {
-      throw this.#useHttp('This server has as many WebSockets open as it can hold, or as it can hold for one account.')
+      throw this.#useHttp('This server has reached its limit of open WebSockets, in total or for one account.')
     }
   }
 
-  /** With this status clients go on over HTTP at once (contract 14.10). */
+  /** With this status, clients fall back to HTTP at once (contract 14.10). */
   #useHttp(problem: string): ServiceError {
     return new ServiceError('upgrade_required', { words: { problem, baseUrl: this.#parts.baseUrl } })
   }
@@ -143,14 +149,15 @@ export class ResponsesSockets {
   }
 }
 
-/** @throws ServiceError `method_not_allowed`, `invalid_request` for what is no opening of a WebSocket (RFC 6455, 4.2.1) */
+/** @throws ServiceError `method_not_allowed`, `invalid_request` for an invalid WebSocket handshake (RFC 6455, 4.2.1) */
 function checkHandshake({ request, response }: Exchange): void {
   const { method, headers } = request
   if (method !== 'GET') {
     throw new ServiceError('method_not_allowed', { words: { method: 'This method', allowed: 'GET' } })
   }
-  // Where it has a body, what follows it could be read in two ways.
-  if (response.socket !== request.socket) throw invalidRequest('body', 'An upgrade has no body. Send it without one.')
+  // With a body, what follows it would be ambiguous.
+  if (response.socket !== request.socket)
+    throw invalidRequest('body', 'An upgrade request must not have a body. Send it without one.')
   if (!keyShape.test(headers['sec-websocket-key'] ?? '')) {
     throw invalidRequest('sec-websocket-key', 'The header sec-websocket-key must be 16 bytes in base64.')
   }

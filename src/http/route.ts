@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Principal } from '../gateway/ports.ts'
 
-/** What is served at a path. */
+/** A route: a method, its access rules, and its handler. */
 export interface Route {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE'
-  /** All methods of the path, where it has several: `GET, DELETE`. */
+  /** All methods of the path, if it has several: `GET, DELETE`. */
   readonly allowed?: string
-  /** Who may call it: anybody, or the holder of an active key. */
+  /** Who may call it: anyone, or only holders of an active key. */
   readonly access: 'public' | 'key'
-  /** Whether the edge gate stands before it: probes and load balancers do not say what they are. */
+  /** Whether the edge gate applies: probes and load balancers do not identify themselves. */
   readonly gated: boolean
   readonly handle: (exchange: Exchange) => void | Promise<void>
 }
@@ -21,22 +21,22 @@ export interface Exchange {
   principal: Principal | undefined
 }
 
-/** For an answer of a model: a POST, with a key. */
+/** A model endpoint: POST, with a key. */
 export function modelRoute(handle: Route['handle']): Route {
   return { method: 'POST', access: 'key', gated: true, handle }
 }
 
-/** For what is read with a key. */
+/** A resource that is read with a key. */
 export function keyRoute(handle: Route['handle']): Route {
   return { method: 'GET', access: 'key', gated: true, handle }
 }
 
-/** For what everybody may read who says what they are. */
+/** A public resource for clients that identify themselves. */
 export function publicRoute(handle: Route['handle']): Route {
   return { method: 'GET', access: 'public', gated: true, handle }
 }
 
-/** For probes and load balancers, which do not say what they are. */
+/** For probes and load balancers, which do not identify themselves. */
 export function probeRoute(handle: Route['handle']): Route {
   return { method: 'GET', access: 'public', gated: false, handle }
 }

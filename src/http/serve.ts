@@ -5,28 +5,28 @@ import { ServiceError } from '../domain/errors.ts'
 import type { Api } from './api.ts'
 import { Connections } from './connections.ts'
 
-/** Longer than load balancers keep idle connections, so that they close first and never hit a closing one. */
+/** Longer than load balancers keep idle connections, so that they close first and never use a closing one. */
 const keepAliveMs = 75_000
-/** Answers that are cut have this long to say so. */
+/** Time for aborted answers to send their error. */
 const cutMs = 1_000
-/** While draining, connections whose answers have ended are closed this often. */
+/** Interval at which idle connections are closed while draining. */
 const closeIdleMs = 50
-/** How often Node looks for connections that are too slow. */
+/** How often Node checks for slow connections. */
 const checkMs = 2_000
-/** When a caller that has closed its side is asked again whether it is there. */
+/** When to check again whether a client that closed its side is still there. */
 const askAgainMs = [20, 100, 500, 1_500]
-/** A caller that takes nothing of a complete answer for this long is given up (contract 9.12). */
+/** A client that reads nothing of a complete answer for this long is disconnected (contract 9.12). */
 const slowReaderMs = 60_000
 
 export interface ServeOptions {
   readonly host: string
   readonly port: number
   readonly headerBytes: number
-  /** Until the headers are complete. */
+  /** Time limit for the headers, milliseconds. */
   readonly headerMs: number
-  /** Until the whole request is there. */
+  /** Time limit for the whole request, milliseconds. */
   readonly requestMs: number
-  /** Open at once. */
+  /** Maximum number of open connections. */
   readonly connections: number
 }
 
@@ -34,23 +34,24 @@ export interface Listening {
   readonly port: number
   readonly api: Api
   /**
-   * Takes no new connections and at most one more request on each open one; resolves when the last one is closed and the
-   * last answer ended, or `limitMs` has passed, then cuts what is left.
+   * Accepts no new connections and at most one more request on each open one. Resolves when the last connection is
+   * closed and the last answer has ended; after `limitMs` it aborts what is left.
    */
   drain(limitMs: number): Promise<Cut>
 }
 
-/** What was cut at the limit of a drain. */
+/** What a drain aborted at its limit. */
 interface Cut {
-  /** Requests whose answers were not complete. */
+  /** Requests whose answers were incomplete. */
   readonly running: number
-  /** Complete answers that their callers had not taken. */
+  /** Complete answers that their callers had not read. */
   readonly unread: number
 }
 
 /**
- * Listens, then has the API built, because the links in its answers need the port, and serves it: in the same turn, so
- * that no caller comes in between. @throws the system's error when the address is taken or not ours; what `build` throws
+ * Listens, then builds the API (the links in its answers need the port) and serves it in the same turn of the event
+ * loop, so that no caller comes in between.
+ * @throws the system's error if the address is unavailable; errors of `build`
  */
 export async function serve(build: (port: number) => Api, options: ServeOptions): Promise<Listening> {
   const connections = new Connections(options.connections)
@@ -76,24 +77,24 @@ function createHttpServer(options: ServeOptions, connections: Connections): Serv
     keepAliveTimeout: keepAliveMs,
     keepAlive: true,
     noDelay: true,
-    // Node's own refusal says nothing; the API has one.
+    // Node's own error says nothing useful; the API has one.
     requireHostHeader: false,
-    // Whoever offers HTTP/2 in passing, as some clients do, is answered in HTTP/1.1.
+    // Clients that offer HTTP/2 in an upgrade header are answered in HTTP/1.1.
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
   })
   server.maxConnections = connections.max
-  // Node would drop further headers silently; the API refuses them.
+  // Node would drop further headers silently; the API rejects them.
   server.maxHeadersCount = 0
-  // A client that has sent its request may close its side and still read the answer.
+  // A client may close its side after sending its request and still read the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   return server
 }
 
 function attach(server: Server, api: Api, options: ServeOptions, connections: Connections): void {
-  /** The answer under way on each connection: what is no request any more must not be written into it. */
+  /** The answer in progress on each connection: errors about later bytes must not be written into it. */
   const answers = new WeakMap<Socket, ServerResponse | undefined>()
-  // Held until the next request of its connection, an answer would carry all that its request made into the old generation
-  // of the heap: that cost more than answering (decision 37).
+  // Held until its connection's next request, an answer would move everything that its request allocated into the old
+  // generation of the heap, which cost more than answering (decision 37).
   const forget = function (this: ServerResponse): void {
     const { socket, complete } = this.req
     if (this.writableFinished && complete && answers.get(socket) === this) answers.set(socket, undefined)
@@ -102,14 +103,15 @@ function attach(server: Server, api: Api, options: ServeOptions, connections: Co
     answers.set(request.socket, response)
     response.on('close', forget)
     const isForProbes = connections.isForProbes(request.socket)
-    // Without an end to its connection, a caller that asks again at once is never idle and lasts to the drain's limit.
+    // Without closing its connection, a client that sends the next request at once is never idle and lasts until the
+    // drain's limit.
     if (isForProbes || !server.listening) response.shouldKeepAlive = false
     api.handle(request, response, isForProbes ? { probesOnly: true } : undefined)
   }
   const take = (request: IncomingMessage, response: ServerResponse): void => {
     response.on('prefinish', expectReader)
-    // Requests sent one behind the other without waiting: each begins when its turn to answer has come, so that what
-    // is marked as delivered can leave at once (contract 6.14).
+    // Pipelined requests: each starts when it is its turn to answer, so that an answer marked as delivered can be
+    // sent at once (contract 6.14).
     if (response.socket !== null) begin(request, response)
     else response.once('socket', () => begin(request, response))
   }
@@ -128,24 +130,24 @@ function attach(server: Server, api: Api, options: ServeOptions, connections: Co
     else refuseGarbage(api, garbageRefusal(error.code, options.headerMs), socket)
   })
   server.on('upgrade', (request, stream, head) => {
-    // Node has given the connection away, and with it the answer that is under way on it: no client asks like that.
+    // Node has handed the connection over, and with it the answer in progress; no real client does this.
     if (answers.get(request.socket)?.socket != null) request.socket.destroy()
     else upgrade(api, request, stream, head)
   })
-  // What else is expected may be passed over (RFC 9110, 10.1.1), and Node's own answer says nothing.
+  // Other expectations may be ignored (RFC 9110, 10.1.1), and Node's own answer says nothing useful.
   server.on('checkExpectation', take)
   server.on('connect', (_request, socket) => socket.destroy())
 }
 
 /**
- * The caller has closed its side. Either it still reads (a half-closed connection), or it is gone: TCP says the same for
- * both. Interim answers tell: whoever is gone resets the connection at the first, which the next one notices, and the
- * request ends as for anybody who leaves (contract 9.11). Within an answer nothing can be put between, so there it counts
- * as leaving.
+ * The client closed its side of the connection. It may still read (half-closed), or it may have disconnected: TCP
+ * reports both alike. Interim responses show which: a disconnected client resets the connection at the first one, the
+ * next one notices, and the request ends as for any disconnect (contract 9.11). Nothing can be inserted into a
+ * started answer, so there it counts as a disconnect.
  */
 function askWhetherGone(answer: ServerResponse, socket: Socket, asked = 0): void {
   const { req } = answer
-  // An unfinished body is the parser's to refuse.
+  // An unfinished body is the parser's to reject.
   if (answer.writableFinished || socket.destroyed || !req.complete) return
   if (answer.headersSent) {
     if (asked === 0) socket.destroy()
@@ -157,7 +159,7 @@ function askWhetherGone(answer: ServerResponse, socket: Socket, asked = 0): void
   if (waitMs !== undefined) setTimeout(() => askWhetherGone(answer, socket, asked + 1), waitMs)
 }
 
-/** From the end of an answer on its reader has so long to take it. */
+/** Starts the time limit for reading a finished answer. */
 function expectReader(this: ServerResponse): void {
   this.req.socket.setTimeout(slowReaderMs)
 }
@@ -177,7 +179,7 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<Cut> {
   await new Promise<void>((resolve) => {
     let isClosed = false
     let isForced = false
-    // Answers that leave by another server's connections are waited for, too.
+    // Also waits for answers on connections of another server.
     const finish = (): void => {
       if (!isClosed || (api.openRequests > 0 && !isForced)) return
       clearInterval(sweep)
@@ -185,7 +187,7 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<Cut> {
       clearTimeout(force)
       resolve()
     }
-    // Callers keep their connections open, and would go on asking on them.
+    // Clients keep their connections open and would keep sending requests on them.
     const sweep = setInterval(() => {
       server.closeIdleConnections()
       finish()
@@ -211,10 +213,10 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<Cut> {
   return cut
 }
 
-/** `stream` is the connection, or what Node puts over it where the request has a body. */
+/** `stream` is the connection, or Node's wrapper around it if the request has a body. */
 function upgrade(api: Api, request: IncomingMessage, stream: Duplex, head: Buffer): void {
   const { socket } = request
-  // Node gives the connection away and listens to it no more: unheard, a reset would end the process.
+  // Node no longer listens on a connection that it handed over: an unhandled reset would end the process.
   for (const end of new Set([stream, socket])) end.on('error', () => socket.destroy())
   socket.setTimeout(slowReaderMs, () => socket.destroy())
   const response = new ServerResponse(request)
@@ -224,7 +226,9 @@ function upgrade(api: Api, request: IncomingMessage, stream: Duplex, head: Buffe
   api.upgrade(request, response, head)
 }
 
-/** Answers what is not HTTP, or too slow, before there is a request: in one sentence, and closes. */
+/**
+ * Answers bytes that are not HTTP, or a timeout before there is a request, with an error, and closes the connection.
+ */
 function refuseGarbage(api: Api, refusal: ServiceError, socket: Socket): void {
   const { requestId, body } = api.refusalOf(refusal)
   const head = [

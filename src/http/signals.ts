@@ -4,22 +4,23 @@ import type { UsageSignals } from '../domain/usage.ts'
 import type { LimiterState } from './attempt-limiter.ts'
 import type { BackendCount } from '../gateway/routing/count-backends.ts'
 
-/** What a header cannot have: a model's name is the operator's or an account's own text. */
+/** Characters that a header cannot contain: a model's name is free text of the operator or an account. */
 const notInHeader = /[^\x20-\x7e]/g
 const longestModel = 200
 
-/** Header names and values, one after the other: the form in which Node writes them fastest. */
+/** Header names and values, alternating: the form that Node writes fastest. */
 export type HeaderList = string[]
 
 /**
- * The only writer of the quota and rate signals (contract 5.5, 5.6). Integers; resets are Unix seconds. `limiter` is the one that
- * an uncounted request took from: the `RateLimit` fields name it too, and where nothing is left of it `X-RateLimit-*` says so.
+ * The only writer of the quota and rate signals (contract 5.5, 5.6). Integers; resets are Unix seconds. `limiter` is
+ * the limiter of an uncounted request: the `RateLimit` fields include it, and `X-RateLimit-*` reports it once it is
+ * used up.
  */
 export function usageHeaders(signals: UsageSignals, nowMs: number, limiter?: LimiterState): HeaderList {
   const { rateLimit, rateRemaining, rateReset, quotaLimit, quotaUsed, quotaRemaining, quotaReset } = signals
   const now = Math.floor(nowMs / 1000)
   const isUsedUp = limiter?.remaining === 0
-  // Both ends are rounded to seconds: without the bound a full minute would be told as 61.
+  // Both ends are rounded to seconds: without the bound a full minute would show as 61.
   const secondsTo = (time: number): number => Math.min(minuteMs / 1000, Math.max(0, time - now))
   const monthLeft = Math.max(0, quotaReset - now)
   let policy = ''
@@ -53,7 +54,7 @@ export function usageHeaders(signals: UsageSignals, nowMs: number, limiter?: Lim
   ]
 }
 
-/** How the answer came about (contract 2.32, 2.33). */
+/** How the answer was produced (contract 2.32, 2.33). */
 export function reliabilityHeaders({
   upstream,
   model,
@@ -67,7 +68,7 @@ export function reliabilityHeaders({
   return headers
 }
 
-/** What stands behind each profile: one item of a structured list each (RFC 9651), counts as parameters. */
+/** The backends of each profile as a structured list (RFC 9651): one item per profile, with counts as parameters. */
 export function backendsHeader(counts: readonly BackendCount[]): HeaderList {
   const items = counts.map(({ profile, ...numbers }) =>
     [`"${profile}"`, ...Object.entries(numbers).map(([name, count]) => `${name}=${count}`)].join(';'),
@@ -75,7 +76,7 @@ export function backendsHeader(counts: readonly BackendCount[]): HeaderList {
   return ['X-Svc-Router-Backends', items.join(', ')]
 }
 
-/** Headers as an object, for where there are none to put them in. Names in lower case. */
+/** Headers as an object with lowercase names, for messages that have no headers of their own. */
 export function headersObject(headers: HeaderList): Record<string, string> {
   const object: Record<string, string> = {}
   for (let at = 0; at + 1 < headers.length; at += 2) object[headers[at]!.toLowerCase()] = headers[at + 1]!

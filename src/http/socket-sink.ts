@@ -7,35 +7,38 @@ import { headersObject, reliabilityHeaders, usageHeaders } from './signals.ts'
 
 const done = '[DONE]'
 const textFrame = { binary: false, compress: false } as const
-/** The events that say how an answer ended. Found in the text of several events; in a JSON string the quotes differ. */
+/**
+ * The events that report how an answer ended. Searched in the text of several events; inside a JSON string the quotes
+ * would be escaped.
+ */
 const notable = /"type"\s*:\s*"(?:response\.(?:completed|incomplete)|error)"/
 const colon = 0x3a
 const space = 0x20
 
-/** A connection as answers are written to it: its WebSocket and what that stands on. */
+/** The connection of a sink: the WebSocket and its underlying socket. */
 export interface SocketEnd {
   readonly socket: WebSocket
   readonly raw: Socket
 }
 
-/** Writes one answer to a WebSocket: every event is one message of JSON (contract 14). */
+/** Writes one answer to a WebSocket: every event is one JSON message (contract 14). */
 export class SocketSink implements AnswerSink {
-  /** Whether something of the answer was sent. */
+  /** Whether any of the answer was sent. */
   isOpen = false
   readonly #end: SocketEnd
   readonly #requestId: string
   readonly #nowMs: () => number
   readonly #onEnding: (event: JsonObject) => void
-  /** Goes into every message of the answer, behind its opening brace. */
+  /** Added to every message of the answer, after its opening brace. */
   #marks = ''
-  /** Goes into the first message only: what would be its headers. */
+  /** Added to the first message only: what HTTP would send as headers. */
   #headers = ''
   #isOver = false
   readonly #over = Promise.withResolvers<void>()
   #gone: (() => void) | undefined
   #drained: (() => void) | undefined
 
-  /** `onEnding` gets the events that say how the answer ended, before they are sent. */
+  /** `onEnding` gets the events that report how the answer ended, before they are sent. */
   constructor(end: SocketEnd, requestId: string, nowMs: () => number, onEnding: (event: JsonObject) => void) {
     this.#end = end
     this.#requestId = requestId
@@ -95,21 +98,21 @@ export class SocketSink implements AnswerSink {
     else run()
   }
 
-  /** Says that the caller has left. */
+  /** Reports that the client disconnected. */
   leave(): void {
     const gone = this.#gone
     this.finish()
     gone?.()
   }
 
-  /** Sends the one message that says why there is no answer. */
+  /** Sends the single message that says why there is no answer. */
   refuse(message: JsonObject): void {
     if (this.#isOver) return
     this.#sendOne(JSON.stringify(message), 'utf8')
     this.finish()
   }
 
-  /** Lets go of the connection: the answer is over, whatever came of it. */
+  /** Releases the connection: the answer is over, whatever its outcome. */
   finish(): void {
     this.#isOver = true
     this.#over.resolve()
@@ -141,12 +144,12 @@ export class SocketSink implements AnswerSink {
     const extra = this.#marks + this.#headers
     this.#headers = ''
     const text = extra === '' ? data : `{${extra}${data.slice(1)}`
-    // As bytes, so that nothing is left to prepare when what was held leaves.
+    // Encoded now, so that nothing is left to prepare when buffered messages are sent.
     socket.send(Buffer.from(text, encoding), textFrame)
   }
 }
 
-/** The data of one server-sent event, empty where it has none (a comment, an empty line). */
+/** The data of one server-sent event; empty if it has none (a comment, an empty line). */
 function dataOf(block: string): string {
   if (block.charCodeAt(0) === colon) return ''
   const at = block.startsWith('data:') ? 0 : block.indexOf('\ndata:') + 1

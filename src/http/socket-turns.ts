@@ -24,10 +24,10 @@ import { headersObject } from './signals.ts'
 import type { SocketSink } from './socket-sink.ts'
 
 const format = 'openai-responses'
-/** Nothing was asked of a model. */
+/** No model was called. */
 const noUsage: Usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0, source: 'counted' }
 
-/** What turns use of the API that they are a part of. */
+/** Dependencies of WebSocket requests. */
 export interface TurnsParts {
   readonly gateway: Gateway
   readonly stored: StoredResponses
@@ -35,37 +35,40 @@ export interface TurnsParts {
   readonly limits: { readonly bodyBytes: number }
   readonly nowMs: () => number
   readonly log: EventLog
-  /** Counts the requests that the plan does not (contract 5.15, 6.10). */
+  /** Rate limit for requests that the plan does not count (contract 5.15, 6.10). */
   readonly uncounted: AttemptLimiter
   readonly authenticate: (request: IncomingMessage) => Principal | Promise<Principal>
   readonly signalsOf: (principal: Principal) => Promise<UsageSignals | undefined>
   readonly intake: Intake
   readonly work: UnadmittedWork
-  /** Counts refusals for the accounts that they are about. */
+  /** Counts rejected requests per account. */
   readonly refused: Pick<RefusedRequests, 'note'>
 }
 
-/** One message, what it came on, and where its answer goes. */
+/** One message, its connection, and the sink for its answer. */
 export interface TurnOf {
   readonly bytes: Buffer
   readonly requestId: string
-  /** The request that opened the connection: its key is checked again for every turn. */
+  /** The request that opened the connection: its key is checked again for every message. */
   readonly request: IncomingMessage
-  /** Whose key opened the connection. */
+  /** The key that opened the connection. */
   readonly owner: KeyOwner
   readonly memory: ConnectionMemory
   readonly sink: SocketSink
-  /** What the answer said of how it ended. */
+  /** How the answer ended. */
   readonly ending: Ending
 }
 
-/** How an answer ended: its terminal event's response, or whether what broke it is worth trying again. */
+/** How an answer ended: the response of its terminal event, and whether its error is not worth a retry. */
 export interface Ending {
   response: JsonObject | undefined
   isFinal: boolean
 }
 
-/** Answers the messages of connections: each is a request of its own, admitted, recorded and charged like one over HTTP. */
+/**
+ * Answers the messages of WebSocket connections: each is a request of its own, admitted, recorded, and charged like
+ * one over HTTP.
+ */
 export class SocketTurns {
   readonly #parts: TurnsParts
   #answering = 0
@@ -74,12 +77,12 @@ export class SocketTurns {
     this.#parts = parts
   }
 
-  /** Answers that are under way. */
+  /** Answers in progress. */
   get answering(): number {
     return this.#answering
   }
 
-  /** Answers one message. Gives the refusal where there was one. Never throws. */
+  /** Answers one message; returns the error if it was rejected. Never throws. */
   async run(turn: TurnOf): Promise<ServiceError | undefined> {
     let principal: Principal | undefined
     let message: CreateMessage | undefined
@@ -95,14 +98,14 @@ export class SocketTurns {
       return undefined
     } catch (thrown) {
       const error = thrown instanceof ServiceError ? thrown : new ServiceError('internal_error', { cause: thrown })
-      // What may be sent again unchanged must find again what it goes on from.
+      // A message that may be sent again unchanged must still find its previous answer.
       if (!error.entry.retryable) forgetPrevious(turn, message)
       await this.refuse(turn, error, principal)
       return error
     }
   }
 
-  /** Says why there is no answer. */
+  /** Sends the error that replaces the answer. */
   async refuse({ sink, requestId, owner }: TurnOf, error: ServiceError, principal?: Principal): Promise<void> {
     const { log, links, nowMs, signalsOf, refused } = this.#parts
     if (error.code === 'internal_error') log({ event: 'internal_error', requestId, ...describeBug(error.cause) })
@@ -131,15 +134,15 @@ export class SocketTurns {
       await Promise.race([answered, sink.over])
     }
     const { response } = ending
-    // What is stored is found where it is stored, and is told from there.
+    // A stored answer is found in the store.
     if (response === undefined || response['store'] === true || typeof response['id'] !== 'string') return
-    // What came before it stands in its conversation, and is continued from there.
+    // An answer in a conversation is continued through the conversation.
     if (isObject(response['conversation'])) return
     const text = [inputText(message.json), outputText(response)].filter((part) => part !== '').join(',')
     memory.keep(response['id'], text, { before, storedId: before === undefined ? message.previousId : undefined })
   }
 
-  /** Answers without asking a model, so that a later turn can go on from what was sent (contract 14.8). */
+  /** Answers without calling a model, so that a later message can continue from this one (contract 14.8). */
   async #prepare(
     { requestId, sink }: TurnOf,
     principal: Principal,
@@ -185,14 +188,14 @@ export class SocketTurns {
   }
 }
 
-/** What reads the events that end an answer. */
+/** Reads the events that end an answer. */
 export function noteEnding(ending: Ending, event: JsonObject): void {
   const { type, response, error } = event
   if (type === 'error') ending.isFinal = isObject(error) && error['retryable'] === false
   else if (isObject(response)) ending.response = response
 }
 
-/** An error as a message (contract 14.3): what would be its status, its body and its headers over HTTP. */
+/** An error as a message (contract 14.3): the status, body, and headers that HTTP would send. */
 function errorMessage(error: ServiceError, given: Omit<RefusalContext, 'model' | 'manners' | 'close'>): JsonObject {
   const context = { ...given, model: true, manners: openaiManners }
   const body = JSON.parse(refusalBody(error, context)) as JsonObject
@@ -200,7 +203,7 @@ function errorMessage(error: ServiceError, given: Omit<RefusalContext, 'model' |
   return { type: 'error', status: error.status, ...body, headers }
 }
 
-/** A turn that failed takes with it what it went on from, as documented: its client begins anew. */
+/** A failed request also deletes the answer that it continued, as documented: its client starts over. */
 function forgetPrevious({ memory }: TurnOf, message: CreateMessage | undefined): void {
   if (message?.previousId !== undefined) memory.forget(message.previousId)
 }

@@ -4,17 +4,17 @@ import { ServiceError } from '../domain/errors.ts'
 
 const events = 3
 const betweenMs = 100
-/** At once; each holds a connection for a fifth of a second. */
+/** Concurrent probes; each holds a connection for a fifth of a second. */
 const maxAtOnce = 100
 
-/** Whether a request to `/health` asks for a stream in place of the one word. */
+/** Whether a request to `/health` asks for a stream. */
 export function isStreamProbe({ url = '' }: IncomingMessage): boolean {
   return url.endsWith('?stream')
 }
 
 /**
- * A stream that costs nothing: three events, 100 ms apart, in the headers of a real answer. Whoever gets them all at
- * once reads through a proxy that holds streams back.
+ * A free test stream: three events, 100 ms apart, with the headers of a real answer. A client that gets them all at
+ * once is behind a proxy that buffers streams.
  */
 export class StreamProbes {
   readonly #clock: Clock

@@ -1,6 +1,6 @@
 import { ServiceError } from '../domain/errors.ts'
 
-/** Endpoints that vendors have and this service does not, by the beginning of their path below `/v1`. */
+/** Vendors' endpoints that this service does not have, by path prefix below `/v1`. */
 const endpoints: readonly (readonly [path: string, name: string])[] = [
   ['/assistants', 'Assistants'],
   ['/audio', 'Audio: speech, transcriptions, and translations'],
@@ -30,7 +30,7 @@ const endpoints: readonly (readonly [path: string, name: string])[] = [
   ['/vector_stores', 'Vector stores'],
   ['/videos', 'Videos'],
 ]
-/** Other APIs, by the beginning of their path. */
+/** Other APIs, by path prefix. */
 const elsewhere: readonly (readonly [path: string, name: string])[] = [
   ['/api/chat', 'Ollama’s own API'],
   ['/api/generate', 'Ollama’s own API'],
@@ -40,8 +40,8 @@ const elsewhere: readonly (readonly [path: string, name: string])[] = [
 ]
 
 /**
- * The refusal of a path where nothing is: what is served elsewhere and not here is named, because its caller's base URL is
- * right; everything else is told `baseUrl`, the one that would have been.
+ * The error for an unknown path. A known endpoint that this service lacks is named, because its caller's base URL is
+ * right; other callers are told the right `baseUrl`.
  */
 export function nothingAt(path: string, baseUrl: string): ServiceError {
   const rest = path.startsWith('/v1/') ? path.slice('/v1'.length) : undefined
@@ -51,8 +51,8 @@ export function nothingAt(path: string, baseUrl: string): ServiceError {
       : endpoints.find(([start]) => isBelow(rest, start))
   const problem =
     found === undefined
-      ? `Nothing is served at this path. The base URL of the API is ${baseUrl}`
-      : `${found[1]}: not served here. Chat completions, responses, messages, completions, embeddings, and models are, below ${baseUrl}`
+      ? `There is nothing at this path. The base URL of the API is ${baseUrl}`
+      : `${found[1]}: not supported. Chat completions, responses, messages, completions, embeddings, and models are available below ${baseUrl}`
   return new ServiceError('not_found', { words: { problem } })
 }
 

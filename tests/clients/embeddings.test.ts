@@ -86,7 +86,9 @@ describe.each(entrances.filter(({ embedding }) => embedding !== undefined))('$na
       (reason: unknown) => reason,
     )
     if (!ai.APICallError.isInstance(error)) throw new Error('not refused at once', { cause: error })
-    expect(error.message).toBe(`"svc-router/frontier" does not give embeddings. Profiles that do: ${model}.`)
+    expect(error.message).toBe(
+      `"svc-router/frontier" does not support embeddings. Profiles that support them: ${model}.`,
+    )
     expect(traffic.sent).toHaveLength(1)
   })
 })

@@ -54,7 +54,7 @@ describe('bodies that are no request', () => {
 
   test('a byte order mark is named, since nobody can see it', async () => {
     const answer = await readAnswer(await service.post('/responses', '\ufeff{"model":"a","input":"b"}'))
-    expect(errorOf(answer).message).toContain('it begins with a byte order mark')
+    expect(errorOf(answer).message).toContain('it starts with a byte order mark')
   })
 
   test.each([

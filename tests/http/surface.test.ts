@@ -76,8 +76,8 @@ describe('what vendors serve and this service does not', () => {
     const answer = await ask(`POST ${path} HTTP/1.1`)
     expect([answer.status, errorOf(answer).code]).toEqual([404, 'not_found'])
     expect(errorOf(answer).message).toContain(name)
-    expect(errorOf(answer).message).toContain('not served here')
-    expect(errorOf(answer).message).not.toContain('Nothing is served at this path')
+    expect(errorOf(answer).message).toContain('not supported')
+    expect(errorOf(answer).message).not.toContain('There is nothing at this path')
   })
 
   test.each(['/v1/filesystem', '/v1/v1/models', '/models', '/v1/nothing'])('%s is told the base URL', async (path) => {

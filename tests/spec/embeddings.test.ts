@@ -150,12 +150,12 @@ describe('a refusal', () => {
   })
 
   test('names the endpoint or the profile that is meant', async () => {
-    expect((await embed({ model: 'svc-router/frontier' })).text).toContain(`Profiles that do: ${model}.`)
+    expect((await embed({ model: 'svc-router/frontier' })).text).toContain(`Profiles that support them: ${model}.`)
     for (const send of [() => service.chat({ model }), () => service.responses({ model })]) {
       const answer = await readAnswer(await send())
       expect(answer.status).toBe(400)
       expect(errorOf(answer)).toMatchObject({ code: 'invalid_request', param: 'model' })
-      expect(answer.text).toContain('Send it to /v1/embeddings.')
+      expect(answer.text).toContain('Send the request to /v1/embeddings.')
     }
   })
 

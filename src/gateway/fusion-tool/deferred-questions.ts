@@ -5,21 +5,21 @@ import { conversationKey } from '../../domain/fusion-memo.ts'
 import { isUsers } from '../fusion/users-words.ts'
 import type { Questions } from './questions.ts'
 
-/** Calls of callers' tools that a question waits for, of all accounts together; the one that waited longest is forgotten first. */
+/** Caller tool calls that have a question waiting, over all accounts; the oldest is evicted first. */
 const maxCalls = 2_000
-/** Answers that come later than this find no question any more (contract 16.6). */
+/** Answers that arrive later than this find no question (contract 16.6). */
 const keptMs = 30 * 60_000
 
-/** Questions that wait, and where they are found by the calls whose answers they wait for. */
+/** A waiting question and the calls that it waits for. */
 export interface Deferred extends Questions {
   readonly keys: readonly string[]
   readonly keptUntilMs: number
 }
 
 /**
- * Questions that a model asked in the same turn in which it called tools of the caller: they wait, in this process's
- * memory, for what those tools say. Bound to the account and to what the user said, since some models count the calls of
- * every conversation from the beginning; never answered they are gone without a trace.
+ * Questions that a model asked in the same turn in which it called the caller's tools: they wait in this process's
+ * memory for the results of those tools. Bound to the account and to the user's words, because some models reuse call
+ * ids in every conversation. Unanswered questions expire silently.
  */
 export class DeferredQuestions {
   readonly #byCall = new BoundedMap<string, Deferred>(maxCalls)
@@ -29,14 +29,14 @@ export class DeferredQuestions {
     this.#clock = clock
   }
 
-  /** Keeps questions until one of these calls is answered, which the model made behind these turns. */
+  /** Stores questions until one of these calls, which the model made after these turns, is answered. */
   keep(accountId: string, turns: readonly Turn[], callIds: readonly string[], questions: Questions): void {
     const keys = keysOf(accountId, turns, callIds)
     const deferred = { ...questions, keys, keptUntilMs: this.#clock.monotonicMs() + keptMs }
     for (const key of keys) this.#byCall.setLast(key, deferred)
   }
 
-  /** What was asked beside any of the calls whose results these turns end with. */
+  /** The questions asked alongside any of the calls whose results these turns end with. */
   find(accountId: string, turns: readonly Turn[]): Deferred | undefined {
     const called = turns.findLastIndex(({ role }) => role === 'assistant')
     const answered = turns.slice(called + 1).flatMap((turn) => (turn.role === 'tool' ? [turn.callId] : []))
@@ -47,7 +47,7 @@ export class DeferredQuestions {
     return undefined
   }
 
-  /** Once what was asked is part of an answer, it is not asked again. */
+  /** Deletes a question once its findings are part of an answer. */
   forget({ keys }: Deferred): void {
     for (const key of keys) this.#byCall.delete(key)
   }

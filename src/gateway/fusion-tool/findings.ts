@@ -12,7 +12,7 @@ import type { FailureReason, RunFound } from './runs.ts'
 
 type Window = Pick<FusionMember, 'contextWindow'>
 
-/** What the tool returns to the model that called it: what was found, every foreign line of it fenced. */
+/** The tool's result for the model that called it: the findings, with every line from other models fenced. */
 export function findingsText(request: Conversation, window: Window, { deliberation }: RunFound): string {
   const notes = notesFrom(deliberation)
   if (notes === undefined) return prompts.distrustPrompt
@@ -21,7 +21,7 @@ export function findingsText(request: Conversation, window: Window, { deliberati
   return [heading, ...quoteNotes(request, window, notes)].join('\n\n')
 }
 
-/** What it returns where nothing was found. */
+/** The tool's result if there are no findings. */
 export function failureText(reason: FailureReason): string {
   return JSON.stringify(
     reason === 'limit' ? { status: 'error', error: reason } : { status: 'error', failure_reason: reason },
@@ -29,9 +29,9 @@ export function failureText(reason: FailureReason): string {
 }
 
 /**
- * The conversation with what was found before the model was asked: about the user's own words, or about a question that
- * waited for the caller's tools. Behind the user's words, in the same turn: no history of calls has to be made up, which
- * several providers refuse without the reasoning that led to them.
+ * The conversation with findings from before the calling model was called: about the user's own words, or about a
+ * question that waited for the caller's tools. They are appended to the user's turn, so that no history of calls has
+ * to be made up, which several providers reject without the reasoning that led to them.
  */
 export function withFindings(
   conversation: Conversation,
@@ -47,13 +47,16 @@ export function withFindings(
   return notes === undefined ? withCaution(conversation) : withNotes(conversation, window, notes)
 }
 
-/** The conversation with what an earlier run of the same user's turn left. */
+/** The conversation with the findings of an earlier run in the same user turn. */
 export function withMemo(conversation: Conversation, memo: FusionMemo | undefined): Conversation {
   const text = memoText(memo)
   return text === undefined ? conversation : { ...conversation, turns: appendToUser(conversation.turns, text) }
 }
 
-/** The fence of what a model was shown, for taking its marks out of what it says; undefined where it was shown nothing. */
+/**
+ * The fence of the findings that a model was shown, for removing its marks from the model's text; undefined if it was
+ * shown none.
+ */
 export function fenceOf({ deliberation }: RunFound): Fence | undefined {
   return notesFrom(deliberation) === undefined ? undefined : deliberation.fence
 }

@@ -4,25 +4,25 @@ import type { Draft } from '../../formats/fields.ts'
 import { CallIds } from '../../formats/call-ids.ts'
 import { MarkScrubber, type Fence } from '../fusion/fence.ts'
 
-/** A call of ours is kept back while it comes; longer arguments hold no question. */
+/** Our tool's calls are buffered while they arrive; longer arguments contain no question. */
 const maxArgumentsCharacters = 64_000
-/** Of calls of ours in one turn; further ones are not answered. */
+/** Calls of our tool per turn; further ones are not answered. */
 const maxCalls = 16
-/** Of what the model said, as much as it is told again. */
+/** The most of the model's text that is repeated to it. */
 const maxToldCharacters = 262_144
 
 /**
- * One turn of the model that answers, while it comes: what the caller sees of it, and the calls of our tool, which it
- * does not. Everything else is passed on at once; calls of the caller's tools get numbers without gaps.
+ * Reads one streaming reply of the calling model: separates what the caller sees from the calls of our tool, which it
+ * does not. Everything else is passed on at once; calls of the caller's tools get consecutive indexes.
  */
 export class OuterAnswer {
-  /** Calls of our own tool, in the order of their opening. */
+  /** Calls of our own tool, in order. */
   readonly ours: ToolCall[] = []
   /** The ids under which the caller sees calls of its own tools. */
   readonly callIds: string[] = []
-  /** Why it ended; absent while it has not. */
+  /** Why the reply ended; undefined until it has. */
   finish: FinishReason | undefined
-  /** Whether the caller saw something of it, and whether that was more than thoughts and calls. */
+  /** Whether the caller saw any of it, and whether that included more than reasoning and calls. */
   isSeen = false
   hasText = false
   readonly #parts: AssistantPart[] = []
@@ -35,7 +35,10 @@ export class OuterAnswer {
   readonly #thoughtScrubbers: readonly MarkScrubber[]
   readonly #keepsSeals: boolean
 
-  /** `fences` are those of what the model has been shown; `keepsSeals` says whether the caller wants sealed reasoning. */
+  /**
+   * `fences` are those of the findings that the model was shown; `keepsSeals` is whether the caller wants encrypted
+   * reasoning.
+   */
   constructor(mintId: () => string, fences: readonly Fence[], keepsSeals: boolean) {
     this.#ids = new CallIds(mintId)
     this.#scrubbers = fences.map((fence) => new MarkScrubber(fence))
@@ -43,18 +46,18 @@ export class OuterAnswer {
     this.#keepsSeals = keepsSeals
   }
 
-  /** What the model said, as it is told to it again. */
+  /** The model's reply, in the form in which it is repeated to the model. */
   get parts(): readonly AssistantPart[] {
     this.#closeText()
     return [...this.#parts, ...this.ours]
   }
 
-  /** What of these events the caller sees. */
+  /** Returns the part of these events that the caller sees. */
   take(events: readonly AnswerEvent[]): AnswerEvent[] {
     return this.#noteSeen(events.flatMap((event) => this.#pass(event)))
   }
 
-  /** What was kept back because it could have been a mark. */
+  /** Text that was held back because it could have been a mark. */
   rest(): AnswerEvent[] {
     let text = ''
     for (const scrubber of this.#scrubbers) text = scrubber.push(text) + scrubber.end()
@@ -131,7 +134,7 @@ export class OuterAnswer {
       call.arguments = (call.arguments + event.text).slice(0, maxArgumentsCharacters)
       return []
     }
-    // Numbers of calls that were never opened are passed on: the writer knows best what they mean.
+    // Indexes of calls that were never opened are passed on unchanged: the writer handles them.
     return [{ ...event, index: this.#numbers.get(event.index) ?? event.index }]
   }
 

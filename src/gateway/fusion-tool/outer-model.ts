@@ -10,20 +10,20 @@ import { OuterAnswer } from './outer-answer.ts'
 import { OuterTurn } from './outer-turn.ts'
 import type { Telling } from './telling.ts'
 
-/** One turn of the model, and what broke it if anything did. */
+/** One reply of the model, and the error that broke it, if any. */
 export interface Heard {
   readonly heard: OuterAnswer
   readonly error?: ServiceError | UpstreamError
 }
 
-/** The model that the caller asked: whichever of its backends answers, turn by turn. */
+/** The calling model: any of the requested profile's backends, call by call. */
 export class OuterModel {
   /** Whether it can call tools at all. */
   readonly knowsTools: boolean
   readonly #surface: FusedSurface
   readonly #book: Book
   readonly #telling: Telling
-  /** Whoever answered last first: its own reasoning means nothing to others. */
+  /** The backend that answered last is first: its own reasoning means nothing to others. */
   #backends: readonly Backend[]
 
   constructor(surface: FusedSurface, backends: readonly Backend[], book: Book, telling: Telling) {
@@ -35,24 +35,24 @@ export class OuterModel {
     this.#backends = able.length > 0 ? able : backends
   }
 
-  /** Who answered last, or would be asked first, by id. */
+  /** Id of the backend that answered last, or that would be tried first. */
   get writer(): string {
     return this.#backends[0]!.id
   }
 
-  /** The smallest window that is known of any. */
+  /** The smallest known context window. */
   get window(): Pick<Backend, 'contextWindow'> {
     const windows = this.#backends.flatMap(({ contextWindow }) => contextWindow ?? [])
     return windows.length === 0 ? {} : { contextWindow: Math.min(...windows) }
   }
 
-  /** Whoever answered last is asked last from now on. */
+  /** Moves the backend that answered last to the end. */
   passOver(): void {
     const [last, ...others] = this.#backends
     this.#backends = [...others, last!]
   }
 
-  /** Asks for one turn, which is passed on as it comes. Rejects only with a bug. */
+  /** Calls the model once and passes its reply on as it arrives. Rejects only on a bug. */
   async hear(request: Conversation, fences: readonly Fence[]): Promise<Heard> {
     const { context } = this.#surface
     const keepsSeals = context.conversation.hints.sealedReasoning === true
@@ -77,7 +77,7 @@ export class OuterModel {
     }
   }
 
-  /** Keeps back what a turn of the dearest of them can cost; undefined where that is too much. */
+  /** Reserves the worst-case cost of a reply from the most expensive backend; undefined if that is too much. */
   #reserve(request: Conversation): Reservation | undefined {
     const book = this.#book
     const [first, ...others] = membersOf(this.#backends)

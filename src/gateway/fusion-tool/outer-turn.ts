@@ -10,7 +10,7 @@ import type { FusedSurface } from '../fused-answer.ts'
 import { preferCapable } from '../routing/capable-backends.ts'
 import type { Backend } from '../ports.ts'
 
-/** One turn of the model that answers, asked of one backend after the other until one begins (contract 7). */
+/** One call of the calling model: tries one backend after another until one starts to answer (contract 7). */
 export class OuterTurn implements Disposable {
   readonly #surface: FusedSurface
   readonly #conversation: Conversation
@@ -26,13 +26,16 @@ export class OuterTurn implements Disposable {
     const cancelled = new UpstreamError('cancelled')
     current?.stop(cancelled)
     this.#record()
-    // At once, so that the record of a caller that left has it.
+    // At once, so that the record of a request whose client disconnected includes it.
     if (isWaiting && attempts.length === this.#recorded)
       this.#surface.record(attemptOf(current, this.#nowMs, cancelled))
     this.#recorded = Number.POSITIVE_INFINITY
   }
 
-  /** `isBehindRun`: it is shown what a fusion has found, so a second router behind a backend may not fuse again. */
+  /**
+   * `isBehindRun`: the model is shown a fusion's findings, so a second router at the backend must not start another
+   * fusion.
+   */
   constructor(surface: FusedSurface, conversation: Conversation, backends: readonly Backend[], isBehindRun: boolean) {
     const { parts, request, context, accountId, port } = surface
     this.#surface = surface
@@ -44,7 +47,7 @@ export class OuterTurn implements Disposable {
     const able = preferCapable(backends, conversation, parts.learned)
     const asked = { request: sent, accountId, conversation, backends: able, written: undefined }
     this.#failover = new Failover({ ...parts, relays: translatedOnly }, asked, (backend) => {
-      // What a backend said before it failed is not part of the next one's answer.
+      // Events of a failed backend are not part of the next one's answer.
       this.#events = new AnswerEvents(port.clock)
       return this.#events.laneOf({
         context: { ...context, conversation },
@@ -59,18 +62,21 @@ export class OuterTurn implements Disposable {
     return this.#failover.retryCount
   }
 
-  /** Milliseconds since it was asked. */
+  /** Milliseconds since the call started. */
   get ms(): number {
     return Math.round(this.#nowMs - this.#startedMs)
   }
 
-  /** What it took, estimated where nobody counted. */
+  /** The usage of the reply, estimated if the backend reported none. */
   get usage(): Usage | undefined {
     if (this.#usage !== undefined || this.#run === undefined) return this.#usage
     return this.#run.lane.usage ?? estimateUsage(this.#conversation, this.#run.lane.roughTokens)
   }
 
-  /** Resolves with who answers when the first content is there. @throws ServiceError where nobody does, UpstreamError `cancelled` */
+  /**
+   * Resolves with the answering backend when the first content has arrived.
+   * @throws ServiceError if none answers, UpstreamError `cancelled`
+   */
   async open(): Promise<Backend> {
     const { signal } = this.#surface
     if (signal.aborted) throw new UpstreamError('cancelled')
@@ -86,7 +92,10 @@ export class OuterTurn implements Disposable {
     }
   }
 
-  /** What arrived together next; undefined behind the last. @throws UpstreamError, `timeout` after a silence (contract 9.5) */
+  /**
+   * The next events that arrived together; undefined at the end.
+   * @throws UpstreamError, `timeout` after a silence (contract 9.5)
+   */
   async next(): Promise<readonly AnswerEvent[] | undefined> {
     const events = await this.#events.next()
     for (const event of events ?? []) if (event.type === 'usage') this.#usage = event.usage

@@ -4,23 +4,23 @@ import type { Draft } from '../../formats/fields.ts'
 import { toolPrompt } from '../fusion/prompts.ts'
 import { writerRequest } from '../fusion/synthesis-request.ts'
 
-/** `declared`: there, because it was called before, but not to be called again. */
+/** `declared`: present because it was called before, but not callable again. */
 export type Presence = 'offered' | 'declared' | 'absent'
 
 export interface OuterOf {
-  /** The caller's conversation, with what was found put into it, and what was said since. */
+  /** The caller's conversation, including findings. */
   readonly conversation: Conversation
   readonly since: readonly Turn[]
   readonly presence: Presence
   readonly maxRuns: number
-  /** Whether it must have a longest answer, so that its worst case is known. */
+  /** Whether the answer needs a maximum length, so that its worst-case cost is known. */
   readonly isBounded: boolean
 }
 
-/** What the model that answers is asked: the caller's own request, with our tool as a function where it may use it. */
+/** The request for the calling model: the caller's own request, with our tool as a function if the model may use it. */
 export function outerRequest({ conversation, since, presence, maxRuns, isBounded }: OuterOf): Conversation {
   const { toolChoice, parallelToolCalls, ...asked } = writerRequest(conversation, conversation.stream, isBounded)
-  // Where only our tool is left, no tool may be called: a history with calls is refused without any.
+  // If only our tool is left, it is declared but not callable: providers reject a history of calls without any tools.
   const isShown = presence === 'offered' || (presence === 'declared' && asked.tools.length === 0)
   const tools = isShown ? [...asked.tools, fusionFunction(maxRuns)] : asked.tools
   const request: Draft<Conversation> = { ...asked, turns: [...asked.turns, ...since], tools }
@@ -28,11 +28,11 @@ export function outerRequest({ conversation, since, presence, maxRuns, isBounded
   const choice =
     presence === 'declared' && isShown
       ? { type: 'none' as const }
-      : // A call of our tool is a call; what was convened without one says nothing of the caller's own tools.
+      : // A call of our tool satisfies the tool choice; a run that was not called leaves the choice to the caller's own tools.
         choiceFor(toolChoice, isShown, since.length > 0 || asked.tools.length === 0)
   if (choice !== undefined) request.toolChoice = choice
   if (parallelToolCalls !== undefined) request.parallelToolCalls = parallelToolCalls
-  // So that its own reasoning goes back to it with the call; models without any refuse to be asked.
+  // So that the model's own reasoning goes back to it with the call. Models without reasoning would reject this.
   if (asked.reasoning !== undefined) request.hints = { ...request.hints, sealedReasoning: true }
   return request
 }
@@ -43,7 +43,7 @@ function choiceFor(choice: ToolChoice | undefined, isShown: boolean, isRelaxed: 
   if (choice?.type !== 'allowed') return choice
   const names = isShown ? choice.names : choice.names.filter((name) => name !== fusionFunctionName)
   if (names.length === 0) return { type: 'none' }
-  // What leaves only ours to call was met before the model was asked.
+  // A tool choice that allows only our tool was satisfied before the model was called.
   const isMet = isRelaxed || names.every((name) => name === fusionFunctionName)
   return { ...choice, names, mode: isMet ? 'auto' : choice.mode }
 }

@@ -5,16 +5,18 @@ import { isArray } from '../../formats/fields.ts'
 const maxQuestionCharacters = 8_000
 const maxFocus = 8
 const maxFocusCharacters = 400
-/** Questions that one run answers together; more calls in one turn are not answered. */
+/** Questions that one run answers together; further calls in one turn are not answered. */
 export const maxQuestions = 3
 
-/** What a run is about. */
+/** The questions of a run. */
 export interface Questions {
   readonly questions: readonly string[]
   readonly focus: readonly string[]
 }
 
-/** The arguments of one call as they are meant: a text alone is a question. Undefined where there is no question in them. */
+/**
+ * Leniently parses the arguments of one call: plain text counts as a question. Undefined if they contain no question.
+ */
 export function readCall(text: string): Questions | undefined {
   const value = parse(text)
   const given = isObject(value) ? value : { question: value }
@@ -30,13 +32,13 @@ export function readCall(text: string): Questions | undefined {
   }
 }
 
-/** The calls of one turn as one run: each question once. */
+/** Combines the calls of one turn into one run, without duplicate questions. */
 export function joinCalls(calls: readonly Questions[]): Questions {
   const focus = [...new Set(calls.flatMap((call) => call.focus))].slice(0, maxFocus)
   return { questions: [...new Set(calls.flatMap(({ questions }) => questions))].slice(0, maxQuestions), focus }
 }
 
-/** The same for runs that ask the same, however it is spaced. */
+/** A key that is equal for runs with the same questions, ignoring whitespace. */
 export function keyOf({ questions, focus }: Questions): string {
   return JSON.stringify([questions, focus])
     .replace(/(?:\s|\\n)+/g, ' ')
@@ -47,7 +49,7 @@ function parse(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json
   } catch {
-    // A model that wrote no JSON: its call has no question.
+    // The model wrote no JSON: its call has no question.
     return undefined
   }
 }

@@ -5,18 +5,18 @@ import { fusionFunctionName, fusionToolType } from '../../domain/profiles.ts'
 import { readFusionParameters } from '../fusion/read-parameters.ts'
 import type { FusionSettings } from '../fusion/settings.ts'
 
-/** The tool as a caller attached it. */
+/** The fusion tool as the caller attached it. */
 export interface FusionTool {
   readonly settings: FusionSettings
-  /** Whether the caller's `tool_choice` leaves nothing else to call. */
+  /** Whether the caller's `tool_choice` allows nothing else. */
   readonly isForced: boolean
   /** Whether the model may call it at all. */
   readonly isAllowed: boolean
 }
 
 /**
- * What the caller attached; undefined where it attached nothing. `usual` gives the settings where it says nothing.
- * @throws ServiceError `reserved_tool_name`, `invalid_request` where it cannot be what was meant
+ * Parses the attached tool; undefined if there is none. `usual` returns the default settings.
+ * @throws ServiceError `reserved_tool_name`, `invalid_request` if the tool is not valid
  */
 export function readFusionTool(
   conversation: Conversation,

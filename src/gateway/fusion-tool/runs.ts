@@ -14,23 +14,23 @@ import { appendToUser } from '../fusion/transcript.ts'
 import { isUsers } from '../fusion/users-words.ts'
 import { keyOf, type Questions } from './questions.ts'
 
-/** Of what is left of the time, the part that the reply behind a run needs, and the most of it. */
+/** Share of the remaining time, and its maximum, that the reply after a run needs. */
 const replyShare = 0.3
 const longestReplyMs = 15_000
-/** A run that had less time than this would find nothing. */
+/** A run with less time than this would find nothing. */
 const leastRunMs = 2_000
-/** As often as this one question is answered from memory; whoever asks it again is not offered the tool any more. */
+/** How often a repeated question is answered from memory before the tool is withdrawn from the model. */
 const maxRepeats = 1
 
-/** Why a run found nothing, as the model and the caller are told. */
+/** Why a run has no findings, as reported to the model and the caller. */
 export type FailureReason = 'all_panels_failed' | 'rate_limited' | 'deadline' | 'cost_cap' | 'limit' | 'no_question'
 
-/** What a run found. */
+/** The findings of a run. */
 export interface RunFound {
   readonly deliberation: Deliberation
   /** What the caller may see of it. */
   readonly report: JsonObject
-  /** The best answer that could be sent as it is; absent where none is trusted. */
+  /** The best answer that could be sent unchanged; absent if none is trusted. */
   readonly best?: string
 }
 
@@ -42,18 +42,18 @@ export interface RunsOf {
   readonly port: FusionPort
   readonly signal: AbortSignal
   readonly book: Book
-  /** Those who can be asked just now. */
+  /** The members that are available now. */
   readonly members: () => readonly FusionMember[]
   readonly listener: DeliberationListener & { onBegin(asked: number): void }
-  /** Takes one of the deliberations that an account may have under way. @throws ServiceError where there are too many */
+  /** Takes one of the account's concurrent fusions. @throws ServiceError if there are too many */
   readonly takeSlot: () => Disposable
-  /** Told the trail of each run. */
+  /** Called with the record of each run. */
   readonly onRecord: (record: FusionRecord) => void
-  /** Milliseconds that are left for the whole answer. */
+  /** Milliseconds left for the whole answer. */
   readonly remainingMs: () => number
 }
 
-/** The runs of the fusion tool in one answer: at most so many, in time, and the same question once. */
+/** The fusion tool's runs in one answer: limited in number and time, and run once per question. */
 export class Runs {
   readonly #of: RunsOf
   readonly #known = new Map<string, RunFound>()
@@ -64,7 +64,7 @@ export class Runs {
     this.#of = of
   }
 
-  /** How many have begun; one that was refused has not. */
+  /** Number of runs that started; a rejected one has not. */
   get count(): number {
     return this.#begun
   }
@@ -73,12 +73,12 @@ export class Runs {
     return this.#begun >= this.#of.settings.maxRuns
   }
 
-  /** Whether the model keeps on asking what it was told. */
+  /** Whether the model keeps asking questions that were answered. */
   get isRepeating(): boolean {
     return this.#repeats > maxRepeats
   }
 
-  /** Deliberates about these questions, or about the conversation itself where there are none. */
+  /** Deliberates on these questions, or on the conversation itself if there are none. */
   async ask(questions: Questions | undefined): Promise<RunResult> {
     const key = questions === undefined ? '' : keyOf(questions)
     const known = this.#known.get(key)
@@ -100,7 +100,7 @@ export class Runs {
     return result
   }
 
-  /** Undefined where the account has as many under way as it may. */
+  /** Undefined if the account has too many concurrent fusions. */
   #takeSlot(): Disposable | undefined {
     try {
       return this.#of.takeSlot()
@@ -127,14 +127,14 @@ export class Runs {
   }
 }
 
-/** What the panel is asked: the conversation with the question behind it, or the question alone. */
+/** The panel's input: the conversation followed by the question, or the question alone. */
 function panelConversation(
   conversation: Conversation,
   questions: Questions | undefined,
   { context }: FusionSettings,
 ): Conversation {
   const { fusionTool: _, outputFormat, ...rest } = conversation
-  // The form of the reply is for who writes it; a panel that stands for the reply itself has it too.
+  // The output format is for the model that writes the reply; a panel that stands in for the reply gets it too.
   const asked = questions === undefined && outputFormat !== undefined ? { ...rest, outputFormat } : rest
   const isAlone = context === 'question'
   const { instructions: __, ...hints } = conversation.hints
@@ -150,7 +150,7 @@ function panelConversation(
   return { ...bare, turns }
 }
 
-/** The trail of one run: of the book that all share, its own calls. */
+/** The record of one run: its own calls from the shared cost tracker. */
 function recordOf(run: FusionRun, deliberation: Deliberation, before: number): FusionRecord {
   const { costUsd: _, ...record } = outcomeOf(run, {}, deliberation).record
   const calls = record.calls.slice(before)

@@ -8,10 +8,12 @@ import type { FusionSettings } from '../fusion/settings.ts'
 import type { Questions } from './questions.ts'
 import type { FailureReason, RunResult } from './runs.ts'
 
-/** Why something was deliberated about before the model was asked, or by whom it was asked for. */
+/** Why the tool ran: called by the model, or a reason to run before the model was called. */
 export type RunReason = 'called' | 'always' | 'forced' | 'deferred' | 'no_tool_support'
 
-/** All that the caller is told of an answer for which the tool is there: the reply, how far it is, and how it came about. */
+/**
+ * Writes everything that the caller sees of an answer with the fusion tool: the reply, its progress, and the report.
+ */
 export class Telling {
   readonly #surface: FusedSurface
   readonly #settings: FusionSettings
@@ -21,7 +23,7 @@ export class Telling {
   #last: RunResult | undefined
   #isWaiting = false
   #refused: FailureReason | undefined
-  /** Whether the last turn ended within a line of text that the next one would go on. */
+  /** Whether the last reply ended within a line that the next one would continue. */
   #isWithinText = false
   #isNewTurn = false
 
@@ -45,11 +47,11 @@ export class Telling {
     this.#outlet.close()
   }
 
-  /** How far a run is. */
+  /** Reports the progress of a run. */
   get listener(): DeliberationListener & { onBegin(asked: number): void } {
     const tell = (text: string): void => {
       this.#outlet.tell(text)
-      // A thought of its own ends the text before it, but on chat, which has one text for all of an answer.
+      // A reasoning item of its own ends the text before it, except in chat, which has one text for the whole answer.
       if (this.#surface.request.format !== 'openai-chat') this.#isWithinText = false
     }
     return {
@@ -59,23 +61,23 @@ export class Telling {
     }
   }
 
-  /** A turn of the model begins. */
+  /** Marks the start of another reply of the model. */
   turn(): void {
     this.#isNewTurn = true
   }
 
-  /** Passes on what the model says. The promise, where there is one, ends when the reader has caught up. */
+  /** Passes on the model's events. The promise, if any, resolves when the reader has caught up. */
   say(events: readonly AnswerEvent[]): Promise<void> | undefined {
     return this.#outlet.say(events.map((event) => (event.type === 'text' ? this.#apart(event) : event)))
   }
 
-  /** Says a whole text that no turn of the model gave. */
+  /** Writes a whole text that did not come from a reply of the model. */
   sayAll(text: string): Promise<void> {
     this.#isNewTurn = true
     return this.#outlet.sayAll(this.#isWithinText ? `\n\n${text}` : text)
   }
 
-  /** Notes a run that has ended, and shows it where the caller's format has items for it. */
+  /** Records a finished run, and shows it if the caller's format has items for it. */
   ran(reason: RunReason, questions: Questions | undefined, result: RunResult): void {
     this.#reason ??= reason
     this.#runs += 1
@@ -91,27 +93,27 @@ export class Telling {
         : { result: { status: 'ok', ...result.report }, error: undefined }
     this.#isWithinText = false
     const item = [publicCall(shape, { arguments: asked, ...outcome })]
-    // What was found is content; that nothing was found is no answer yet, and costs nothing (contract 16.12).
+    // Findings are content; a run without findings is not an answer yet, and costs nothing (contract 16.12).
     if ('failure' in result) this.#outlet.note(item)
     else void this.#outlet.say(item)
   }
 
-  /** Notes that nothing could be run at all. */
+  /** Records that no run was possible. */
   refuse(reason: FailureReason): void {
     this.#refused ??= reason
   }
 
-  /** Puts into the reply's reasoning what the caller is to send back sealed. */
+  /** Adds the encrypted value that the caller is to send back to the reply's reasoning. */
   seal(sealed: string | undefined): void {
     this.#outlet.seal(sealed)
   }
 
-  /** Notes that a question waits for the caller's tools. */
+  /** Records that a question waits for the caller's tools. */
   defer(): void {
     this.#isWaiting = true
   }
 
-  /** Ends an answer that is complete. */
+  /** Ends a complete answer. */
   end(usage: Usage, reason: FinishReason): void {
     this.#outlet.end(usage, reason, { fusion: this.#report() })
   }

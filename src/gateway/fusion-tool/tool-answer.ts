@@ -20,29 +20,29 @@ import type { FusionTool } from './read-tool.ts'
 import { Runs, type RunFound, type RunResult } from './runs.ts'
 import { Telling, type RunReason } from './telling.ts'
 
-/** Turns of the model in one answer; in the last one it has no tool of ours. */
+/** Calls of the calling model in one answer; the last one is without our tool. */
 const maxTurns = 4
-/** Of the time for the whole request, the part in which runs may be begun. */
+/** Share of the request's time in which runs may start. */
 const shareOfTime = 0.9
 
 export interface ToolAnswerOf {
   readonly tool: FusionTool
-  /** Those that the caller asked, in their order: one of them gives the answer. */
+  /** The backends of the requested profile, in order: one of them gives the answer. */
   readonly backends: readonly Backend[]
-  /** Those that deliberate. */
+  /** The backends that deliberate. */
   readonly members: readonly Backend[]
   readonly accountId: string
   readonly deferred: DeferredQuestions
-  /** Whether the user spoke last: what has to be deliberated about is so once for what a user says. */
+  /** Whether the last message is the user's: forced deliberation happens once per user message. */
   readonly isUsersTurn: boolean
-  /** What a run of the same user's turn left, for a turn in which tools have answered. */
+  /** The findings of an earlier run in the same user turn, for a request in which tools have answered. */
   readonly memo: FusionMemo | undefined
   readonly takeSlot: () => Disposable
 }
 
 /**
- * Answers a request to which the caller attached the fusion tool: the model that was asked decides whether several are
- * to be asked, and goes on in the same answer with what they found. A run that fails is a result like any other.
+ * Answers a request with the fusion tool attached: the calling model decides whether to ask several models, and
+ * continues the same answer with their findings. A failed run is returned as an ordinary tool result.
  */
 export async function answerWithTool(surface: FusedSurface, of: ToolAnswerOf): Promise<FusedEnd> {
   const answer = new ToolAnswer(surface, of)
@@ -61,15 +61,15 @@ class ToolAnswer {
   readonly #telling: Telling
   readonly #model: OuterModel
   readonly #startedMs: number
-  /** The caller's conversation, and what was found before the model was asked. */
+  /** The caller's conversation, with the findings from before the model was called. */
   #conversation: Conversation
-  /** What the model said since, with the results of its calls. */
+  /** The model's replies since then, with the results of its calls. */
   readonly #since: Turn[] = []
   readonly #fences: Fence[] = []
   #isWithdrawn = false
   #best: string | undefined
   #mayRetry = true
-  /** What was asked beside tools of the caller and is answered here. */
+  /** A question that was asked alongside the caller's tools and is answered here. */
   #waiting: Deferred | undefined
 
   constructor(surface: FusedSurface, of: ToolAnswerOf) {
@@ -134,7 +134,7 @@ class ToolAnswer {
     }
   }
 
-  /** What is deliberated about before the model is asked at all. */
+  /** Runs the deliberation that comes before the first call of the model. */
   async #runFirst(): Promise<void> {
     const { deferred, accountId } = this.#of
     const waiting = deferred.find(accountId, this.#surface.context.conversation.turns)
@@ -175,13 +175,13 @@ class ToolAnswer {
     return this.#model.hear(request, this.#fences)
   }
 
-  /** Gives the model the result of each of its calls: of all together one run. */
+  /** Answers each of the model's calls; all calls of one reply share one run. */
   async #answerCalls(heard: OuterAnswer, presence: Presence): Promise<void> {
     const calls = heard.ours.map((call) => readCall(call.arguments))
     const asked = calls.filter((call) => call !== undefined).slice(0, maxQuestions)
     let result: RunResult
     if (asked.length === 0) result = { failure: 'no_question' }
-    // A model may call by itself what it was not offered: that asks nobody.
+    // A model may call the tool without being offered it: that starts no run.
     else if (presence !== 'offered') result = { failure: 'limit' }
     else result = await this.#ask('called', joinCalls(asked))
     this.#since.push({ role: 'assistant', parts: heard.parts })
@@ -217,7 +217,10 @@ class ToolAnswer {
     if (fence !== undefined && !this.#fences.includes(fence)) this.#fences.push(fence)
   }
 
-  /** Where the caller's tools are attached their results come next: whoever writes now is asked again then, with the findings. */
+  /**
+   * With the caller's own tools attached, a later request will bring their results: the same writer gets it, with the
+   * findings.
+   */
   #remember({ deliberation }: RunFound): void {
     const { port, context } = this.#surface
     if (context.conversation.tools.length === 0) return
@@ -225,7 +228,7 @@ class ToolAnswer {
     if (memo.notes !== undefined) this.#telling.seal(port.remember?.(memo))
   }
 
-  /** The caller's own tools first: what was asked beside them waits for what they say. */
+  /** The caller's tools go first: a question asked alongside them waits for their results. */
   #defer(heard: OuterAnswer, presence: Presence): FusedEnd {
     const { tool, deferred, accountId } = this.#of
     const asked = heard.ours.flatMap((call) => readCall(call.arguments) ?? []).slice(0, maxQuestions)
@@ -236,13 +239,13 @@ class ToolAnswer {
     return this.#end('tool_calls')
   }
 
-  /** A model that has called our tool, or read the others, and then says nothing of its own accord has failed. */
+  /** A model that called our tool, or was shown findings, and then returns nothing has failed. */
   #isSilent({ hasText, callIds, finish }: OuterAnswer): boolean {
     if (hasText || callIds.length > 0 || (finish !== 'stop' && finish !== 'tool_calls')) return false
     return this.#since.length > 0 || this.#runs.count > 0
   }
 
-  /** The model fails: the best answer of those that were asked is a reply too, where there is one in the form that is wanted. */
+  /** The model failed: the panel's best answer replaces its reply, if there is one in the requested format. */
   async #standIn(error: unknown): Promise<FusedEnd> {
     if (this.#best === undefined || !this.#canStandIn) return this.#ended(error)
     await this.#telling.sayAll(this.#best)
@@ -255,7 +258,7 @@ class ToolAnswer {
   }
 
   #end(reason: FinishReason): FusedEnd {
-    // Only an answer that is complete has used the question up: a caller that sends its results again asks it again.
+    // Only a complete answer uses up the question: a caller that sends its results again asks it again.
     if (this.#waiting !== undefined) this.#of.deferred.forget(this.#waiting)
     this.#telling.end(this.#book.usageInParts(this.#modelOf), reason)
     return this.#ended()
@@ -266,7 +269,7 @@ class ToolAnswer {
     return error instanceof Error ? { error, usage } : { usage }
   }
 
-  /** Which model a call went to, where the operator lets callers know. */
+  /** The model of each call, if the operator discloses it to callers. */
   get #modelOf(): ((id: string) => string | undefined) | undefined {
     const { tool, members, backends } = this.#of
     if (!tool.settings.namesModels) return undefined

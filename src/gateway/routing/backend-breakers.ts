@@ -3,15 +3,15 @@ import type { AttemptObserver } from '../attempt.ts'
 import type { CircuitBreaker, Ticket } from './circuit-breaker.ts'
 import type { ContentKind } from './content-kind.ts'
 
-/** Who sends a request, and what kind of content it carries. */
+/** The caller and the kind of content that select a circuit breaker. */
 export interface Asker {
   readonly accountId: string
-  /** Called only where a backend has answered some kind of content with an error of its own. */
+  /** Called only if the backend has answered some kind of content with an error of its own. */
   readonly contentKind: () => ContentKind
 }
 
 export interface BackendBreakersParts {
-  /** A reading of the monotonic clock, milliseconds. */
+  /** Monotonic clock, milliseconds. */
   readonly nowMs: () => number
   /** Epoch milliseconds. */
   readonly wallMs: () => number
@@ -19,8 +19,8 @@ export interface BackendBreakersParts {
 }
 
 /**
- * The breakers of one backend: one for the backend as a whole, and one for each kind of content that it answered with a
- * server error. A server without vision that fails on images goes on to get text (contract 8.3).
+ * The circuit breakers of one backend: one for the whole backend, and one for each kind of content that it answered
+ * with a server error. A server without vision that fails on images still gets text (contract 8.3).
  */
 export class BackendBreakers {
   readonly whole: CircuitBreaker
@@ -33,12 +33,12 @@ export class BackendBreakers {
     this.whole = parts.newBreaker('plain')
   }
 
-  /** Whether nothing keeps any request away. */
+  /** Whether no breaker holds back any request. */
   get isClosed(): boolean {
     return this.whole.reason === undefined && this.#byKind.size === 0
   }
 
-  /** The breaker that applies besides the whole backend's; undefined where that kind never failed. */
+  /** The breaker that applies besides the whole backend's; undefined if that kind of content never failed. */
   breakerFor({ contentKind }: Asker): CircuitBreaker | undefined {
     return this.#byKind.size === 0 ? undefined : this.#byKind.get(contentKind())
   }
@@ -47,7 +47,7 @@ export class BackendBreakers {
     return new ObservedAttempt(this, this.#parts, asker)
   }
 
-  /** The breaker of the request's kind, made where there is none; undefined for plain text. */
+  /** The breaker for the request's kind of content, created on demand; undefined for plain text. */
   makeBreakerFor({ contentKind }: Asker): CircuitBreaker | undefined {
     const kind = contentKind()
     if (kind === 'plain') return undefined
@@ -57,7 +57,7 @@ export class BackendBreakers {
   }
 }
 
-/** Tells the breakers of one backend how one attempt goes. Whatever happens, its probe is given back when it ends. */
+/** Reports one attempt to the breakers of one backend. Its probe is always released when it ends. */
 class ObservedAttempt implements AttemptObserver {
   readonly #breakers: BackendBreakers
   readonly #parts: BackendBreakersParts
@@ -106,7 +106,7 @@ class ObservedAttempt implements AttemptObserver {
       this.#ofKind?.breaker.release(this.#ofKind.ticket)
       this.#breakers.whole.failed(this.#whole, accountId, error, nowMs)
     } else {
-      // Made by this very failure, it has no ticket of the attempt's beginning.
+      // A breaker that this failure created has no ticket from the start of the attempt.
       const ticket = this.#ofKind?.ticket ?? breaker.begin(nowMs)
       this.#breakers.whole.release(this.#whole)
       breaker.failed(ticket, accountId, error, nowMs)
@@ -119,7 +119,7 @@ class ObservedAttempt implements AttemptObserver {
   }
 }
 
-/** A server error that is no gateway's or proxy's: the server read the request and failed on it. */
+/** Whether the server itself, not a gateway or proxy, read the request and failed on it. */
 function mayFollowContent({ outcome, status }: UpstreamError): boolean {
   return outcome === 'server_error' && (status === undefined || status <= 501)
 }

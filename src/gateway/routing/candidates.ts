@@ -3,27 +3,30 @@ import type { Backend } from '../ports.ts'
 import type { Asker } from './backend-breakers.ts'
 import type { CircuitBreakers } from './circuit-breakers.ts'
 
-/** Each backend once, at most this many of them (contract 7.5). */
+/** Each backend is tried once, and at most this many in total (contract 7.5). */
 export const maxAttempts = 3
 
-/** Why no backend was left, for the error that says so. */
+/** Why no backend was left, for the error message. */
 export interface Exhausted {
-  /** When one of them will be asked again, epoch milliseconds: `Infinity` where operators keep all of them out; undefined where that is at once. */
+  /**
+   * When the first of them can be tried again, epoch milliseconds: `Infinity` if operators hold all of them,
+   * undefined if that is now.
+   */
   readonly soonestMs: number | undefined
-  /** The backends that were not asked, and why. */
+  /** The backends that were skipped, and why. */
   readonly passedBy: readonly PassedBy[]
 }
 
 /**
- * Chooses the backends of one request, each at most once: in the configured order, those whose breaker is closed; after a
- * failure first those of other failure domains; and when no such backend is left, once, the least bad of the others
- * (contract 7.5, 7.7). A learned order would take this class's place.
+ * Chooses the backends of one request, each at most once: in the configured order, those with a closed breaker; after
+ * a failure, other failure domains first; if none is left, once, the least bad of the others (contract 7.5, 7.7). A
+ * learned order would replace this class.
  */
 export class Candidates {
   readonly #left: Backend[]
   readonly #breakers: CircuitBreakers
   readonly #asker: Asker
-  /** Made with the first failure: most requests have none. */
+  /** Created on the first failure: most requests have none. */
   #failedDomains: Set<string> | undefined
   #askedLastResort = false
 
@@ -33,7 +36,7 @@ export class Candidates {
     this.#asker = asker
   }
 
-  /** The next backend to ask, or undefined when none is left. `mayAsk` is called for each that could be, and decides. */
+  /** The next backend to try, or undefined if none is left. `mayAsk` is called for each candidate and can reject it. */
   next(mayAsk: (backend: Backend) => boolean = () => true): Backend | undefined {
     const chosen = this.#findUsable(mayAsk) ?? this.#takeLastResort(mayAsk)
     if (chosen !== undefined) this.#left.splice(this.#left.indexOf(chosen), 1)
@@ -50,14 +53,14 @@ export class Candidates {
     this.#failedDomains.add(backend.failureDomain)
   }
 
-  /** Leaves only backends whose context window may be larger than that many tokens; where that is unknown, all of them. */
+  /** Removes backends whose context window is known to be at most this many tokens. */
   keepLargerThan(tokens: number | undefined): void {
     if (tokens === undefined) return
     const larger = this.#left.filter(({ contextWindow }) => contextWindow === undefined || contextWindow > tokens)
     this.#left.splice(0, this.#left.length, ...larger)
   }
 
-  /** Why the request cannot go on. */
+  /** Why the request cannot continue. */
   exhausted(backends: readonly Backend[]): Exhausted {
     let soonestMs: number | undefined
     let isAtOnce = this.hasUsable
@@ -80,7 +83,7 @@ export class Candidates {
     return elsewhere ?? this.#left.find(mayBe)
   }
 
-  /** The one whose breaker lets requests through soonest. */
+  /** The backend whose breaker lets requests through soonest. */
   #takeLastResort(mayAsk: (backend: Backend) => boolean): Backend | undefined {
     if (this.#askedLastResort) return undefined
     let leastBad: Backend | undefined

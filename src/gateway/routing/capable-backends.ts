@@ -7,7 +7,7 @@ import type { Backend } from '../ports.ts'
 import { notCapable } from '../refusal-errors.ts'
 import type { LearnedLimits } from './learned-limits.ts'
 
-/** In which words a configuration declares them. */
+/** The configured capability that corresponds to each need. */
 const declaredAs: Readonly<Partial<Record<Need, CapabilityId>>> = {
   images: 'image_input',
   files: 'file_input',
@@ -17,15 +17,15 @@ const declaredAs: Readonly<Partial<Record<Need, CapabilityId>>> = {
 const partNeeds: Readonly<Partial<Record<InputPart['type'], Need>>> = { image: 'images', audio: 'audio', file: 'files' }
 
 interface CapableBackends {
-  /** Those that can be asked: first those of which nothing speaks against it, each group in the configured order. */
+  /** The backends to try, in two groups: first those with no known obstacle. Each group is in the configured order. */
   readonly capable: readonly Backend[]
-  /** What the first of the others lacks; undefined where there is no other. */
+  /** What the first excluded backend lacks; undefined if none was excluded. */
   readonly lacking: Need | undefined
 }
 
 /**
- * The backends that can do what a request needs. A declared lack leaves a backend out. What was learned, and a window
- * that is too small by an estimate, only moves it behind the others: both may be wrong.
+ * The backends that can do what a request needs. A declared lack excludes a backend. A learned lack, or a window that
+ * an estimate says is too small, only moves it to the end, because both may be wrong.
  */
 function capableBackends(
   backends: readonly Backend[],
@@ -52,7 +52,10 @@ function capableBackends(
   return { capable: last.length === 0 ? first : [...first, ...last], lacking }
 }
 
-/** The same, for a request. @throws ServiceError `unsupported_parameter` that names what no backend can do */
+/**
+ * The capable backends for a request.
+ * @throws ServiceError `unsupported_parameter` that names what no backend can do
+ */
 export function assertCapable(
   backends: readonly Backend[],
   conversation: Conversation,
@@ -65,7 +68,10 @@ export function assertCapable(
   return capable
 }
 
-/** The same where a refusal would come too late: all backends where none can do it, for them to say so. */
+/**
+ * The capable backends, where it is too late to reject the request: all backends if none is capable, so that their
+ * own errors are returned.
+ */
 export function preferCapable(
   backends: readonly Backend[],
   conversation: Conversation,
@@ -76,7 +82,7 @@ export function preferCapable(
   return capable.length === 0 ? backends : capable
 }
 
-/** Whether anything is known that a backend cannot do: of most nothing is, and requests need not be looked through. */
+/** Whether any limit of a backend is known. For most there is none, and requests need not be inspected. */
 function isLimited(backend: Backend, learned: LearnedLimits): boolean {
   return backend.capabilities !== undefined || backend.contextWindow !== undefined || learned.hasLessonsOf(backend)
 }

@@ -2,17 +2,23 @@ import type { OpenReason } from '../../domain/backend-condition.ts'
 import type { UpstreamError } from '../../domain/upstream.ts'
 import { OutcomeWindow } from './outcome-window.ts'
 
-/** A breaker opens when more than half of the outcomes in its window are failures, and at least this many (contract 8.2). */
+/**
+ * A breaker opens if more than half of the outcomes in its window are failures, and at least this many (contract
+ * 8.2).
+ */
 const failuresToOpen = 5
-/** After it closed on the first sign of an answer, until one answer is complete: fewer failures open it again (contract 8.8). */
+/**
+ * After it closed on the first sign of an answer, and until an answer is complete, this many failures reopen it
+ * (contract 8.8).
+ */
 const failuresToReopen = 2
 const rateToOpen = 0.5
-/** Above this error rate a backend is in trouble, and retries that go to it need a budget. */
+/** Above this error rate a backend is troubled, and retries that go to it need a budget. */
 const rateOfTrouble = 0.2
 
 /**
- * How long it stays open for failures: this share of the time it has been down, within these bounds, give or take a
- * fifth. After an outage of 60 s a probe is at most 18 s away; after a long one 30 s (contract 8.5).
+ * How long it stays open after failures: this share of its downtime so far, within these bounds, with 20 % jitter.
+ * After an outage of 60 s the next probe is at most 18 s away; after a long one, 30 s (contract 8.5).
  */
 const shareOfDowntime = 0.25
 const shortestOpenMs = 1_000
@@ -21,32 +27,41 @@ const jitter = 0.2
 
 /** For a 429 without `Retry-After`. */
 const defaultRetryAfterMs = 5_000
-/** An upstream's `Retry-After` is taken within these bounds: callers are told at most 60 s, and are asked for then (contract 8.6). */
+/**
+ * Bounds for an upstream's `Retry-After`: callers are told to wait at most 60 s, and the backend is tried again by
+ * then (contract 8.6).
+ */
 const shortestRetryAfterMs = 1_000
 const longestRetryAfterMs = 60_000
-/** How long it stays open for rejected credentials where another backend can answer (contract 7.17). */
+/** How long it stays open after rejected credentials if another backend can answer (contract 7.17). */
 const rejectedCredentialsMs = 25_000
-/** Between two attempts with them where no other backend is left: more of them are what providers ban clients for. */
+/**
+ * Minimum interval between attempts with rejected credentials if no other backend is left: providers ban clients for
+ * more.
+ */
 const betweenRejectedMs = 5_000
-/** How long one probe keeps other probes away. Later another may go, whatever became of the first (contract 8.7). */
+/**
+ * How long one probe blocks other probes. After that another one may start, whatever became of the first (contract
+ * 8.7).
+ */
 const probeLeaseMs = 5_000
 
-/** `half_open`: the open interval has ended, and one probe at a time is let through. */
+/** `half_open`: the open interval has ended, and one probe at a time is allowed. */
 export type BreakerState = 'closed' | 'open' | 'half_open'
 
-/** One attempt as its breaker sees it. Attempts that began before the last change of state say nothing about it. */
+/** A breaker's view of one attempt. Attempts that started before the last state change are ignored. */
 export interface Ticket {
   epoch: number
 }
 
 export interface CircuitBreakerOptions {
-  /** From 0 to 1; spreads the ends of open intervals. */
+  /** Between 0 and 1; adds jitter to open intervals. */
   readonly random: () => number
-  /** Told when it opens first, and when a complete answer proves that the outage is over. */
+  /** Called when the breaker first opens, and when a complete answer proves that the outage is over. */
   readonly onChange: (change: 'opened' | 'recovered', reason: OpenReason, downMs: number) => void
 }
 
-/** The circuit breaker of one backend (contract 8). All times are readings of one monotonic clock, milliseconds. */
+/** The circuit breaker of one backend (contract 8). All times are milliseconds of one monotonic clock. */
 export class CircuitBreaker {
   readonly #options: CircuitBreakerOptions
   readonly #window = new OutcomeWindow()
@@ -55,7 +70,7 @@ export class CircuitBreaker {
   #reason: OpenReason | undefined
   #untilMs = 0
   #openedMs = 0
-  /** When it opened first, until an answer is complete again. */
+  /** When it first opened; cleared by the next complete answer. */
   #downSinceMs: number | undefined
   #downReason: OpenReason = 'failing'
   #failuresInARow = 0
@@ -83,19 +98,22 @@ export class CircuitBreaker {
     return nowMs < this.#untilMs ? 'open' : 'half_open'
   }
 
-  /** Whether a request may go there as to any healthy backend, or as the probe. */
+  /** Whether a request may go there, as to any healthy backend or as the probe. */
   isUsable(nowMs: number): boolean {
     if (this.#reason === undefined) return true
     return nowMs >= this.#untilMs && !this.#isProbeOut(nowMs)
   }
 
-  /** Whether a request that has no usable backend may ask it: not while the provider named a time, and rejected credentials only now and then. */
+  /**
+   * Whether a request without a usable backend may try it: not while the provider's `Retry-After` lasts, and only
+   * occasionally with rejected credentials.
+   */
   isLastResort(nowMs: number): boolean {
     if (this.#reason === 'failing' || nowMs >= this.#untilMs) return true
     return this.#mayRetryCredentials(nowMs)
   }
 
-  /** Whether it fails often enough for retries that go there to multiply the load (contract 7.8). */
+  /** Whether it fails often enough that retries there would multiply the load (contract 7.8). */
   isTroubled(nowMs: number): boolean {
     if (this.#reason !== undefined) return true
     const { failures, rate } = this.#window.read(nowMs)
@@ -107,7 +125,7 @@ export class CircuitBreaker {
     return this.#failuresInARow
   }
 
-  /** An attempt begins. Where one probe at a time is let through and none is out, it is the probe. */
+  /** Starts an attempt. It becomes the probe if the breaker is half-open and no probe is running. */
   begin(nowMs: number): Ticket {
     const ticket = { epoch: this.#epoch }
     if (this.#reason !== undefined && (this.isUsable(nowMs) || this.#mayRetryCredentials(nowMs))) {
@@ -117,12 +135,12 @@ export class CircuitBreaker {
     return ticket
   }
 
-  /** The attempt ended without saying anything about the backend. */
+  /** The attempt ended without a verdict on the backend. */
   release(ticket: Ticket): void {
     if (this.#probe === ticket) this.#probe = undefined
   }
 
-  /** The first sign of an answer: closes it. */
+  /** The first sign of an answer: closes the breaker. */
   sawAnswer(ticket: Ticket): void {
     if (ticket.epoch !== this.#epoch || this.#reason === undefined) return
     this.#reason = undefined
@@ -143,7 +161,7 @@ export class CircuitBreaker {
     this.#downSinceMs = undefined
   }
 
-  /** The attempt failed, before its first content or after, and the backend is to blame. */
+  /** The attempt failed, before or after its first content, and the backend is to blame. */
   failed(ticket: Ticket, account: string, error: UpstreamError, nowMs: number): void {
     this.release(ticket)
     this.#failuresInARow += 1
@@ -173,7 +191,7 @@ export class CircuitBreaker {
 
   #open(reason: OpenReason, forMs: number, nowMs: number): void {
     const untilMs = nowMs + forMs
-    // Of two reasons the one that lasts longer stands.
+    // Of two reasons, the one that lasts longer applies.
     if (this.#reason !== undefined && this.#untilMs > untilMs) return
     this.#reason = reason
     this.#untilMs = untilMs
@@ -196,12 +214,17 @@ export class CircuitBreaker {
   }
 }
 
-/** Whether the error speaks for the whole backend and says, or implies, when to come back: too many requests, or overload. */
+/**
+ * Whether the error applies to the whole backend and states or implies when to retry: too many requests, or overload.
+ */
 function namesTime({ outcome, status, retryAfterMs }: UpstreamError): boolean {
   return outcome === 'rate_limited' || (retryAfterMs !== undefined && (status === 503 || status === 529))
 }
 
-/** Vendors also answer 402 and 403 to a prompt that is flagged, or one that costs more than is left: others are served. */
+/**
+ * Some providers also return 402 and 403 for a flagged prompt, or for one that costs more than the remaining credit;
+ * other requests still succeed.
+ */
 function mayFollowContent({ status }: UpstreamError): boolean {
   return status === 402 || status === 403
 }

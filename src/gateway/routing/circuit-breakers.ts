@@ -7,17 +7,17 @@ import type { AttemptObserver } from '../attempt.ts'
 import { BackendBreakers, type Asker } from './backend-breakers.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
 
-/** Backends remembered; the one asked first is forgotten first. */
+/** Maximum number of backends; the oldest entry is evicted first. */
 const maxBackends = 10_000
 
-/** Whether a backend may be asked now. `untilMs` is epoch milliseconds, `Infinity` where only an operator ends it. */
+/** Whether a backend may be tried now. `untilMs` is epoch milliseconds, `Infinity` if only an operator can end it. */
 export type Availability =
   | { readonly usable: true }
   | {
       readonly usable: false
       readonly reason: PassedByReason
       readonly untilMs: number
-      /** Whether a request that finds no usable backend may ask it all the same (contract 7.7). */
+      /** Whether a request without a usable backend may try it anyway (contract 7.7). */
       readonly isLastResort: boolean
     }
 
@@ -25,26 +25,26 @@ const usable: Availability = { usable: true }
 
 export interface CircuitBreakersParts {
   readonly clock: Clock
-  /** From 0 to 1. */
+  /** Between 0 and 1. */
   readonly random: () => number
   readonly log: EventLog
 }
 
 /**
- * Which backends are asked: circuit breakers by backend and credential, and the holds of operators (contract 7.5, 8).
- * A backend that belongs to one account has an id of its own, so its failures touch nobody else (contract 29.1).
+ * Decides which backends may be tried: circuit breakers by backend and credential, and operators' holds (contract
+ * 7.5, 8). An account's own backend has its own id, so its failures affect nobody else (contract 29.1).
  */
 export class CircuitBreakers {
   readonly #parts: CircuitBreakersParts
   readonly #byBackend = new BoundedMap<string, BackendBreakers>(maxBackends)
-  /** Kept apart: what an operator decided is never forgotten to make room. */
+  /** Separate, because an operator's decision is never evicted to make room. */
   #holds: ReadonlyMap<string, Hold> = new Map()
 
   constructor(parts: CircuitBreakersParts) {
     this.#parts = parts
   }
 
-  /** Without an asker: whether it may be asked for text. */
+  /** Without an asker: whether it may be tried for plain text. */
   availability(backendId: string, asker?: Asker): Availability {
     const hold = this.#holds.size === 0 ? undefined : this.#holds.get(backendId)
     if (hold !== undefined)
@@ -63,19 +63,19 @@ export class CircuitBreakers {
     }
   }
 
-  /** Whether the backend is down or often fails, so that retries that go there need a budget (contract 7.8). */
+  /** Whether the backend is down or fails often, so that retries there need a budget (contract 7.8). */
   isTroubled(backendId: string): boolean {
     return this.#byBackend.get(backendId)?.whole.isTroubled(this.#nowMs()) ?? false
   }
 
-  /** How often in a row it has failed, as a whole and for requests of the asker's kind of content: the larger count. */
+  /** Consecutive failures: the larger count of the whole backend and of the asker's kind of content. */
   failuresInARow(backendId: string, asker: Asker): number {
     const breakers = this.#byBackend.get(backendId)
     if (breakers === undefined) return 0
     return Math.max(breakers.whole.failuresInARow, breakers.breakerFor(asker)?.failuresInARow ?? 0)
   }
 
-  /** A request goes to this backend. The observer is told how the attempt goes, and of its end. */
+  /** Starts an attempt at this backend; the observer takes its events and its end. */
   begin(backendId: string, asker: Asker): AttemptObserver {
     let breakers = this.#byBackend.get(backendId)
     if (breakers === undefined) {
@@ -89,12 +89,12 @@ export class CircuitBreakers {
     return breakers.begin(asker)
   }
 
-  /** Takes exactly these backends out of use. Requests under way there are not touched. */
+  /** Replaces the set of held backends, which get no requests. Running requests are not affected. */
   hold(holds: ReadonlyMap<string, Hold>): void {
     this.#holds = holds
   }
 
-  /** Closes the backend's breakers and forgets its failures; an operator's hold stays. */
+  /** Closes the backend's breakers and clears its failures; an operator's hold stays. */
   forgive(backendId: string): void {
     this.#byBackend.delete(backendId)
   }
@@ -131,7 +131,7 @@ export class CircuitBreakers {
     return this.#parts.clock.monotonicMs()
   }
 
-  /** The wall time at a reading of the monotonic clock. */
+  /** Converts a monotonic time to wall time. */
   #wallMs(monotonicMs: number): number {
     return this.#parts.clock.nowMs() + monotonicMs - this.#nowMs()
   }

@@ -1,9 +1,9 @@
 import type { Conversation } from '../../domain/conversation.ts'
 
-/** What a request carries that not every server handles, rarest first; `plain` is text alone. */
+/** What a request contains that not every server handles, rarest first; `plain` is text alone. */
 export type ContentKind = 'file' | 'image' | 'schema' | 'tools' | 'plain'
 
-/** The rarest thing in the request: a server error is counted against this kind only (contract 8.3). */
+/** The rarest kind of content in the request: a server error counts against this kind only (contract 8.3). */
 export function contentKindOf({ turns, tools, outputFormat }: Conversation): ContentKind {
   let hasImage = false
   for (const { parts } of turns) {

@@ -2,21 +2,21 @@ import type { BackendCondition } from '../../domain/backend-condition.ts'
 import type { Backend } from '../ports.ts'
 import type { CircuitBreakers } from './circuit-breakers.ts'
 
-/** What stands behind one profile for one account just now. Every count but `connected` is a part of it. */
+/** The current backends of one profile for one account. Every other count is a subset of `connected`. */
 export interface BackendCount {
   readonly profile: string
   readonly connected: number
-  /** Would be asked now: neither an open circuit breaker nor an operator keeps requests away. */
+  /** Can be tried now: neither an open circuit breaker nor an operator's hold. */
   readonly usable: number
-  /** Not asked because the provider rejected the credential (contract 7.17). */
+  /** Skipped because the provider rejected the credential (contract 7.17). */
   readonly rejected: number
-  /** Only pretend to be models. */
+  /** Only simulate models. */
   readonly simulated: number
-  /** Would be asked, and failed the last request that reached them, or often. */
+  /** Can be tried, but failed its last request or fails often. */
   readonly failing: number
 }
 
-/** Counts without asking any backend: what is known already. */
+/** Counts from known state, without calling a backend. */
 export function countBackends(profile: string, backends: readonly Backend[], breakers: CircuitBreakers): BackendCount {
   const known = backends.map(({ id }) => breakers.availability(id))
   return {
@@ -29,7 +29,7 @@ export function countBackends(profile: string, backends: readonly Backend[], bre
   }
 }
 
-/** It failed the last request, or often. */
+/** It failed its last request, or fails often. */
 function isFailing({ failures, isTroubled }: BackendCondition): boolean {
   return failures > 0 || isTroubled
 }

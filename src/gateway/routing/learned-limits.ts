@@ -5,13 +5,16 @@ import type { Dialect } from '../../formats/format.ts'
 import { withRefused } from '../../formats/refusals/optional-fields.ts'
 import type { Backend } from '../ports.ts'
 
-/** What was learned holds for this long, then the backend is asked in full again: servers are updated (contract 7.15). */
+/**
+ * How long a learned limit applies; then the backend is tried without it, because servers are updated (contract
+ * 7.15).
+ */
 const holdsForMs = 15 * 60_000
-/** Backends and endpoints remembered at once; the one that was learned about longest ago is forgotten first. */
+/** Maximum number of backends and endpoints; the one updated longest ago is evicted first. */
 const maxRemembered = 10_000
 
 interface EndpointLesson {
-  /** The endpoint's own dialect with the fields that it refused. */
+  /** The endpoint's own dialect, extended by the fields that it rejected. */
   readonly dialect?: Dialect
   readonly isMissing?: boolean
 }
@@ -22,11 +25,11 @@ interface BackendLesson {
 }
 
 /**
- * What backends' refusals have taught: which optional fields they do not take, what they cannot do, how long a
- * conversation may be, and which of their endpoints are not there (contract 7.15).
+ * Limits learned from backends' rejections: optional fields that they do not accept, missing capabilities, context
+ * windows, and missing endpoints (contract 7.15).
  *
- * Fields and missing endpoints are left out at once. What a backend cannot do only moves it behind the others: a refusal
- * may repeat what a caller wrote, and no caller may take a backend away from others.
+ * Rejected fields and missing endpoints are left out at once. A missing capability only moves a backend to the end: a
+ * rejection may repeat what a caller wrote, and no caller may take a backend away from others.
  */
 export class LearnedLimits {
   readonly #endpoints: Lessons<EndpointLesson>
@@ -37,7 +40,7 @@ export class LearnedLimits {
     this.#backends = new Lessons(clock)
   }
 
-  /** How the endpoint wants to be asked now. */
+  /** The endpoint's current dialect. */
   dialectOf(endpoint: Backend): Dialect {
     return this.#endpoints.isEmpty
       ? endpoint.dialect
@@ -48,7 +51,7 @@ export class LearnedLimits {
     return !this.#endpoints.isEmpty && this.#endpoints.get(keyOf(endpoint))?.isMissing === true
   }
 
-  /** Whether anything was learned that says which requests the backend cannot answer. */
+  /** Whether anything was learned about which requests the backend cannot answer. */
   hasLessonsOf({ id }: Backend): boolean {
     return !this.#backends.isEmpty && this.#backends.get(id) !== undefined
   }
@@ -57,7 +60,7 @@ export class LearnedLimits {
     return this.#backends.get(id)?.lacks?.has(need) === true
   }
 
-  /** The context window in tokens: what is declared, or what a refusal told. */
+  /** The context window in tokens, declared or learned from a rejection. */
   windowOf({ id, contextWindow }: Backend): number | undefined {
     return contextWindow ?? this.#backends.get(id)?.windowTokens
   }
@@ -79,7 +82,7 @@ export class LearnedLimits {
   }
 }
 
-/** Lessons by key; those about one key end together, `holdsForMs` after the last of them. */
+/** Learned values by key; all values of one key expire together, `holdsForMs` after the last update. */
 class Lessons<Lesson extends object> {
   readonly #clock: Clock
   readonly #byKey = new BoundedMap<string, { readonly lesson: Lesson; readonly untilMs: number }>(maxRemembered)

@@ -1,28 +1,28 @@
 import { BoundedMap } from '../../domain/bounded-map.ts'
 
-/** Outcomes remembered for one account: its newest (contract 8.2). */
+/** Outcomes stored per account, the newest ones (contract 8.2). */
 const outcomesPerAccount = 16
-/** Outcomes of an account that sent nothing for this long no longer count. */
+/** An account's outcomes are dropped after this long without a request from it. */
 const windowMs = 30_000
-/** Accounts remembered for one backend; the one recorded longest ago is dropped first. */
+/** Accounts stored per backend; the one updated longest ago is evicted first. */
 const maxAccounts = 256
 
 interface Recent {
-  /** One bit for each outcome, the newest lowest; 1 is a failure. */
+  /** One bit per outcome, the newest lowest; 1 is a failure. */
   bits: number
   count: number
   atMs: number
 }
 
-/** What a window shows: the number of failures, and the error rate from 0 to 1. */
+/** The state of a window: the number of failures, and the error rate from 0 to 1. */
 export interface WindowReading {
   readonly failures: number
   readonly rate: number
 }
 
 /**
- * A sliding window over the newest outcomes of one backend. The error rate is the mean of the accounts' rates, so that
- * one account's failures, however many, never outvote the accounts that are served well (contract 8.2, 29.1).
+ * A sliding window over the newest outcomes of one backend. The error rate is the mean of the accounts' rates, so
+ * that one account's failures, however many, never outvote accounts whose requests succeed (contract 8.2, 29.1).
  */
 export class OutcomeWindow {
   readonly #byAccount = new BoundedMap<string, Recent>(maxAccounts)

@@ -5,20 +5,23 @@ import { Candidates, maxAttempts } from './candidates.ts'
 import type { Asker } from './backend-breakers.ts'
 import type { CircuitBreakers } from './circuit-breakers.ts'
 
-/** What a dry run knows of the request, about one backend. */
+/** The input of a dry run. */
 export interface OrderOf {
   readonly backends: readonly Backend[]
   readonly breakers: CircuitBreakers
   readonly asker: Asker
-  /** The endpoint that the backend would be asked at. @throws ServiceError where none of its formats can say it */
+  /**
+   * The endpoint of a backend that would get the request.
+   * @throws ServiceError if none of its formats can express it
+   */
   readonly write: (backend: Backend) => Backend
   readonly laneOf: (endpoint: Backend) => PlannedBackend['lane']
   readonly doubtsOf: (backend: Backend) => readonly RouteDoubt[]
 }
 
 /**
- * In which order backends would be asked if each one failed, and why others are left out. It walks the same candidates as
- * a request does (`Failover`), asks nobody and changes nothing.
+ * The order in which backends would be tried if each one failed, and why others are left out. Uses the same
+ * candidates as a request does (`Failover`), but calls no backend and changes nothing.
  */
 export function planOrder(of: OrderOf): { asked: readonly PlannedBackend[]; leftOut: readonly LeftOut[] } {
   const { backends, breakers, asker, write, laneOf, doubtsOf } = of
@@ -49,7 +52,7 @@ export function planOrder(of: OrderOf): { asked: readonly PlannedBackend[]; left
   return { asked, leftOut }
 }
 
-/** Those that were never a candidate: not usable, or with too small a window behind one that was too small. */
+/** Why a backend was never a candidate: not usable, or its window is no larger than one that was too small. */
 function passedBy(backend: string, { breakers, asker }: OrderOf): LeftOut {
   const found = breakers.availability(backend, asker)
   if (found.usable) return { backend, reason: 'window_small' }

@@ -1,6 +1,6 @@
-/** Retries under way may be at most this share of the requests under way (contract 7.8). */
+/** Concurrent retries may be at most this share of concurrent requests (contract 7.8). */
 const share = 0.2
-/** So many retries are always allowed: a share of few requests would keep a small service from failing over. */
+/** This many retries are always allowed: a share of few requests would stop a small service from failing over. */
 const leastOfBackend = 64
 const leastOfAccount = 16
 
@@ -10,8 +10,8 @@ interface OfAccount {
 }
 
 /**
- * Keeps failover from multiplying the load on backends that are in trouble already. A budget for each account and one for
- * each backend that retries go to: an account whose own backends hang takes nothing from others (contract 29.1).
+ * Prevents failover from multiplying the load on troubled backends. One budget per account and one per backend that
+ * retries go to, so an account whose own backends hang takes nothing from others (contract 29.1).
  */
 export class RetryBudget {
   #active = 0
@@ -25,7 +25,7 @@ export class RetryBudget {
     else found.active += 1
   }
 
-  /** Every retry of the request has been given back before. */
+  /** Call after every retry of the request has been released. */
   requestEnded(accountId: string): void {
     this.#active -= 1
     const found = this.#byAccount.get(accountId)
@@ -34,7 +34,7 @@ export class RetryBudget {
     if (found.active <= 0) this.#byAccount.delete(accountId)
   }
 
-  /** Takes one retry of this account to this backend; false where too many are under way. */
+  /** Takes one retry of this account to this backend; false if too many are running. */
   take(accountId: string, backendId: string): boolean {
     const account = this.#byAccount.get(accountId)
     const atBackend = this.#byBackend.get(backendId) ?? 0

@@ -6,13 +6,13 @@ import type { ModelRequest } from '../ports.ts'
 
 /** About one token. */
 const filler = 'word'
-/** One grey pixel. */
+/** One gray pixel. */
 const picture = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=='
 const pictureUrl = `data:image/png;base64,${picture}`
 const parameters = { type: 'object', properties: { name: { type: 'string' } } }
 const messagesMaxTokens = 1_024
 
-/** How each format says a request of those properties. */
+/** Writes the sample request in each format. */
 const bodies: Readonly<Record<ClientFormatId, (of: RouteQuestion, text: string) => JsonObject>> = {
   'openai-chat': ({ profile, stream, images, tools }, text) => ({
     model: profile,
@@ -55,7 +55,7 @@ const bodies: Readonly<Record<ClientFormatId, (of: RouteQuestion, text: string) 
   'openai-embeddings': ({ profile }, text) => ({ model: profile, input: text }),
 }
 
-/** A request of those properties as a client would have sent it. Its text is a filler. */
+/** A request with these properties, as a client would send it. Its text is filler. */
 export function sampleRequest(question: RouteQuestion): ModelRequest {
   const tokens = Math.min(maxQuestionTokens, Math.max(1, Math.floor(question.tokens)))
   const body = bodies[question.format](question, filler.repeat(tokens))

@@ -16,7 +16,7 @@ export const requestHelp = {
       'Look at the place that the message names: often a quote of the shell, a comma too many, or a body that was cut.',
       'Let your language write the JSON instead of putting it together as text.',
     ],
-    example: { words: { where: ': it ended too early' } },
+    example: { words: { where: ': it ended early' } },
   },
   invalid_request: {
     why: 'A field is missing, or has a type or a value that this endpoint does not take. `error.param` names it. Fields that we do not know are no fault.',
@@ -145,7 +145,7 @@ export const requestHelp = {
     at: { path: '/connect', name: 'Connect a client' },
     example: {
       words: {
-        problem: 'Nothing is served at this path. The base URL of the API is https://api.example.com/v1',
+        problem: 'There is nothing at this path. The base URL of the API is https://api.example.com/v1',
       },
     },
   },
