@@ -15,7 +15,7 @@ import {
   windowTold,
 } from './refusals/refusal-words.ts'
 
-/** What providers call these faults in an error's `code` or `type`. */
+/** The outcome for each error `code` or `type` that providers use. */
 const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>([
   ['context_length_exceeded', 'context_too_long'],
   ['context_window_exceeded', 'context_too_long'],
@@ -29,20 +29,23 @@ const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>(
   ['rate_limit_error', 'rate_limited'],
   ['rate_limited', 'rate_limited'],
   ['too_many_requests', 'rate_limited'],
-  // A used-up account of ours at the provider does not come back in seconds: it is as good as a bad credential.
+  // An exhausted balance at the provider does not recover in seconds: treat it like a bad credential.
   ['insufficient_quota', 'rejected_credentials'],
   [429, 'rate_limited'],
   ['429', 'rate_limited'],
 ])
 
-/** The data of one event, or a whole answer. @throws UpstreamError `broken` for what is not a JSON object, and for JSON nested too deep */
+/**
+ * Parses the data of one event, or a whole answer. @throws UpstreamError `broken` if it is not a JSON object, or is
+ * nested too deep
+ */
 export function parseAnswer(text: string): JsonObject {
   const answer = nestsDeeper(text, maxAnswerDepth) ? undefined : parseObject(text)
   if (answer === undefined) throw new UpstreamError('broken')
   return answer
 }
 
-/** What a piece of an answer says; empty where it is absent or null. @throws UpstreamError `broken` for what is no text */
+/** The text of a field; empty if absent or null. @throws UpstreamError `broken` if it is not a string */
 export function saidText(text: Json | undefined): string {
   if (typeof text === 'string') return text
   if (text === undefined || text === null) return ''
@@ -50,10 +53,10 @@ export function saidText(text: Json | undefined): string {
 }
 
 const usedUp = /credit balance is too low/i
-/** Longer messages are not looked through. */
+/** Longer messages are not searched. */
 const maxWordsChars = 600
 
-/** The fault that only an error's message tells, from its first 600 characters; undefined for all others. */
+/** The error class that only the message reveals, from its first 600 characters; undefined for all others. */
 export function toldByMessage(error: JsonObject): 'context_too_long' | 'rejected_credentials' | undefined {
   const { type, message } = error
   if (type !== 'invalid_request_error' || typeof message !== 'string') return undefined
@@ -62,7 +65,7 @@ export function toldByMessage(error: JsonObject): 'context_too_long' | 'rejected
   return usedUp.test(words) ? 'rejected_credentials' : undefined
 }
 
-/** The category of an error that came inside an answer; its text is left behind (contract 35.5). */
+/** Classifies an error inside an answer; its message is dropped (contract 35.5). */
 export function answerFault(error: Json | undefined): UpstreamError {
   const google = isObject(error) ? googleFault(error) : undefined
   if (google !== undefined) return new UpstreamError(google.outcome, { retryAfterMs: google.retryAfterMs })
@@ -73,23 +76,23 @@ export function answerFault(error: Json | undefined): UpstreamError {
   return new UpstreamError(outcomes.get(read.code) ?? outcomes.get(read.type) ?? 'server_error')
 }
 
-/** Statuses with which a provider says that the content is at fault: passed on, no failover (contract 7.13). */
+/** Statuses that blame the request's content: returned to the client, no failover (contract 7.13). */
 const contentStatuses = new Set([400, 413, 422])
-/** Statuses of servers that do not tell the caller's mistakes from their own. */
+/** Statuses that some servers also use for the caller's mistakes. */
 const serverStatuses = new Set([500, 501])
 const credentialStatuses = new Set([401, 402, 403])
-/** Names of request fields only: `messages[0].content`, `temperature`. */
+/** Matches names of request fields only: `messages[0].content`, `temperature`. */
 const paramShape = /^[A-Za-z_][\w.[\]-]{0,63}$/
 
-/** Status and, where the provider said one, `Retry-After` in milliseconds, not yet clamped. */
+/** The status and, if the provider sent one, `Retry-After` in milliseconds, not yet clamped. */
 interface RefusalHead {
   readonly status: number
   readonly retryAfterMs?: number | undefined
 }
 
 /**
- * What a provider's refusal means, from its status and its body. The body is read for its codes and for sentences that
- * servers are known to use; it is never passed on.
+ * Classifies a provider's rejection by its status and body. The body is searched for error codes and for known
+ * sentences; it is never passed on.
  */
 export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string): UpstreamError {
   const read = readRefusal(body)
@@ -101,7 +104,7 @@ export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string
   if (status === 429) return rateFault(told, read, retryAfterMs)
   if (read !== undefined && toldByMessage(read.error) === 'rejected_credentials')
     return new UpstreamError('rejected_credentials', { status })
-  // A request that is larger than all that a minute allows will never be let in there.
+  // A request larger than the whole per-minute limit can never succeed there.
   if (status === 413 && told === 'rate_limited') return new UpstreamError('context_too_long', { status })
   const refused = read === undefined ? undefined : requestFault(read, status)
   if (refused !== undefined) return refused
@@ -112,7 +115,7 @@ export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string
   return new UpstreamError('server_error', { status, retryAfterMs })
 }
 
-/** What a 429 means: also that nothing is left to pay with, or that this request alone is more than a minute allows. */
+/** Classifies a 429, which can also mean an exhausted balance, or a single request larger than the per-minute limit. */
 function rateFault(
   told: UpstreamError['outcome'] | undefined,
   read: RefusalBody | undefined,
@@ -123,7 +126,7 @@ function rateFault(
   return new UpstreamError('rate_limited', { status: 429, retryAfterMs })
 }
 
-/** The request's or the configuration's fault that a refusal tells; undefined where it tells none. */
+/** The error of the request or the configuration that a rejection reports; undefined if it reports none. */
 function requestFault(read: RefusalBody, status: number | undefined): UpstreamError | undefined {
   const { code, type, message } = read
   const told = outcomes.get(code) ?? outcomes.get(type)
@@ -136,7 +139,7 @@ function requestFault(read: RefusalBody, status: number | undefined): UpstreamEr
   if (lacks.length > 0) return new UpstreamError('not_capable', { status, refusal: { lacks } })
   if (isRefused && saysUnknownModel(message)) return new UpstreamError('not_found', { status })
   const refusal = describeRefusal(read)
-  // Above 499 a server blames itself: only what it says in known words is the request's fault.
+  // A 5xx blames the server: only a known sentence makes it the request's error.
   if (refusal.rule === undefined && refusal.fields === undefined) return undefined
   if (status !== undefined && !contentStatuses.has(status) && refusal.rule === undefined) return undefined
   return new UpstreamError('rejected_content', { status, param: paramOf(read), refusal })
@@ -150,7 +153,10 @@ function windowFault({ windowTokens, message }: RefusalBody, status: number | un
   })
 }
 
-/** Codes with which OpenAI, and those that speak as it does, refuse a field; whether for every value. */
+/**
+ * Error codes with which OpenAI and compatible servers reject a field; the value says whether they reject it for every
+ * value.
+ */
 const fieldCodes = new Map<Json | undefined, boolean>([
   ['unsupported_parameter', true],
   ['unknown_parameter', true],
@@ -164,7 +170,7 @@ function describeRefusal(read: RefusalBody): Refusal {
   const isGeneral = fieldCodes.get(code)
   const field = param?.split(/[.[]/)[0]
   const named = isGeneral !== undefined && field !== undefined ? [field] : fieldsDenied(message)
-  // A refused value of the length limit says nothing against its name.
+  // A rejected value of the length limit says nothing about the field's name.
   const fields = withCompanions([...unknownFields, ...named]).filter((one) => isGeneral !== false || !isLimitName(one))
   const rule = brokenRule(message) ?? fieldRule(isGeneral, unknownFields)
   return {

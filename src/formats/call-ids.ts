@@ -1,7 +1,7 @@
-/** The longest id of a call that clients and providers take. */
+/** The longest call id that clients and providers accept. */
 const maxIdCharacters = 64
 
-/** Keeps the ids of one answer's calls usable: never empty, never too long, never twice the same (contract 11.10). */
+/** Makes the call ids of one answer valid: never empty, never too long, never used twice (contract 11.10). */
 export class CallIds {
   readonly #mintId: () => string
   readonly #used = new Set<string>()
@@ -10,7 +10,7 @@ export class CallIds {
     this.#mintId = mintId
   }
 
-  /** The backend's own id where it can stay, a new one otherwise. */
+  /** The backend's own id if it is valid and unused, otherwise a new one. */
   unique(id: string): string {
     const isUsable = id !== '' && id.length <= maxIdCharacters && !this.#used.has(id)
     const kept = isUsable ? id : `call_${this.#mintId()}`

@@ -1,7 +1,7 @@
 import type { JsonObject, Tool } from '../domain/conversation.ts'
 import { parseObject } from '../domain/json.ts'
 
-/** A custom tool, whose input is free text, as a function with that text as its only argument (contract 11.7). */
+/** A custom tool, whose input is free text, as a function whose only argument is that text (contract 11.7). */
 export function customAsFunction(tool: Extract<Tool, { readonly type: 'custom' }>): {
   readonly description: string
   readonly parameters: JsonObject
@@ -27,7 +27,7 @@ export function wrapInput(input: string): string {
   return JSON.stringify({ input })
 }
 
-/** The input in such arguments; arguments of another shape are what the model meant as the input itself. */
+/** The input in such arguments; arguments of another shape are taken as the input itself. */
 export function unwrapInput(text: string): string {
   const input = parseObject(text)?.['input']
   return typeof input === 'string' ? input : text

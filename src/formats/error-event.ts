@@ -5,7 +5,7 @@ import { answerFault } from './answer-faults.ts'
 import type { AnswerReader } from './format.ts'
 import type { SseEvent } from './sse.ts'
 
-/** Gives an event to its reader. @throws UpstreamError as `readEvent` does, and for an event that is malformed */
+/** Passes an event to its reader. @throws UpstreamError as `readEvent` does, and for a malformed event */
 export function readSse(reader: AnswerReader, { data, event, malformed }: SseEvent): readonly AnswerEvent[] {
   if (malformed === true) throw new UpstreamError('broken')
   return reader.readEvent(data, event)
@@ -13,12 +13,14 @@ export function readSse(reader: AnswerReader, { data, event, malformed }: SseEve
 
 type Fault = (error: Json | undefined) => UpstreamError
 
-/** Throws for an event that is named `error`, whatever its data is: `{"error": …}`, `{"message": …}`, text. @throws UpstreamError */
+/**
+ * Throws for an event named `error`, whatever its data: `{"error": …}`, `{"message": …}`, text. @throws UpstreamError
+ */
 export function refuseNamedError(name: string | undefined, data: string, fault: Fault = answerFault): void {
   if (name === 'error') throw fault(errorIn(parseObject(data)))
 }
 
-/** Throws for an object that has an error as a member, or is one. @throws UpstreamError */
+/** Throws for an object that is or contains an error. @throws UpstreamError */
 export function refuseError(object: JsonObject, fault: Fault = answerFault): void {
   const { error, object: kind, type } = object
   if ((error !== undefined && error !== null && error !== '') || kind === 'error' || type === 'error')
@@ -27,15 +29,14 @@ export function refuseError(object: JsonObject, fault: Fault = answerFault): voi
 
 const keepAliveNames = new Set(['ping', 'keepalive', 'keep-alive', 'heartbeat'])
 const faultWord = /err|fail|fault|exception|abort|cancel/i
-/** Members of an object that reports a fault in any convention. */
+/** Members of an error object in any convention. */
 const faultMembers = ['error', 'errors', 'message', 'msg', 'detail', 'details', 'status', 'code', 'title', 'reason']
-/** Members that answers have. */
+/** Members of an answer. */
 const answerMembers = ['choices', 'candidates', 'response']
 
 /**
  * Whether an event of a format without event types is neither part of an answer nor an error, such as a ping or a
- * vendor's own event: it says what it is, in its name or its `object` or `type`, and has no member of an error or of an
- * answer.
+ * vendor's own event: its name, `object`, or `type` identifies it, and it has no member of an error or an answer.
  */
 export function isForeign(name: string | undefined, event: JsonObject): boolean {
   const has = (member: string): boolean => Object.hasOwn(event, member)
@@ -45,7 +46,7 @@ export function isForeign(name: string | undefined, event: JsonObject): boolean 
   return typeof kind === 'string' && kind !== '' && !faultWord.test(kind)
 }
 
-/** The error itself: the member `error` where it is an object, else the whole. */
+/** The error itself: the member `error` if it is an object, otherwise the whole object. */
 function errorIn(object: JsonObject | undefined): Json | undefined {
   const error = object?.['error']
   return isObject(error) ? error : object

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../domain/conversation.ts'
 import type { StreamFailure } from './format.ts'
 
-/** The error object that ends a stream: what the body of a refusal has, as far as it is known there (contract 4.1). */
+/** The error object that ends a stream: the fields of an error body that are known at that point (contract 4.1). */
 export function errorFields({ message, type, param, code, source, retryable, requestId }: StreamFailure): JsonObject {
   return { message, type, param, code, source, retryable, request_id: requestId }
 }

@@ -2,22 +2,25 @@ import type { Json, JsonObject } from '../domain/conversation.ts'
 import { invalidRequest, type ServiceError } from '../domain/errors.ts'
 import { isObject } from '../domain/json.ts'
 
-/** A readonly shape while it is put together, field by field, so that what the caller did not say stays absent. */
+/** A readonly shape under construction, field by field, so that fields the caller did not send stay absent. */
 export type Draft<Shape> = { -readonly [Name in keyof Shape]: Shape[Name] }
 
-/** The name of a field on the wire and the name that we have for it. */
+/** A field's name on the wire and its name in a conversation. */
 export type FieldNames<Name extends string> = readonly (readonly [wire: string, ours: Name])[]
 
 export function isArray(value: Json | undefined): value is readonly Json[] {
   return Array.isArray(value)
 }
 
-/** The refusal of a field of the wrong type; `param` is a path of our own making, such as `messages[2].role`. */
+/** The error for a field of the wrong type; `param` is a path such as `messages[2].role`. */
 export function wrongType(param: string, expected: string): ServiceError {
   return invalidRequest(param, `${param} must be ${expected}.`)
 }
 
-/** A string, or undefined where it is absent or null. `path` is what stands before the name: `messages[2].`. @throws ServiceError `invalid_request` */
+/**
+ * A string, or undefined if absent or null. `path` is the prefix of the name: `messages[2].`. @throws ServiceError
+ * `invalid_request`
+ */
 export function stringField(body: JsonObject, name: string, path = ''): string | undefined {
   const value = body[name]
   if (typeof value === 'string') return value
@@ -25,14 +28,14 @@ export function stringField(body: JsonObject, name: string, path = ''): string |
   throw wrongType(path + name, 'a string')
 }
 
-/** As `stringField`, for what must be there. @throws ServiceError `invalid_request` */
+/** As `stringField`, for a required field. @throws ServiceError `invalid_request` */
 export function requiredString(body: JsonObject, name: string, path = ''): string {
   const value = body[name]
   if (typeof value === 'string') return value
   throw wrongType(path + name, 'a string')
 }
 
-/** As `stringField`, for true or false. @throws ServiceError `invalid_request` */
+/** As `stringField`, for booleans. @throws ServiceError `invalid_request` */
 export function booleanField(body: JsonObject, name: string, path = ''): boolean | undefined {
   const value = body[name]
   if (typeof value === 'boolean') return value
@@ -64,7 +67,7 @@ export function arrayField(body: JsonObject, name: string, path = ''): readonly 
   throw wrongType(path + name, 'an array')
 }
 
-/** Reads all of these strings under our names. @throws ServiceError `invalid_request` */
+/** Reads these string fields under their conversation names. @throws ServiceError `invalid_request` */
 export function stringFields<Name extends string>(body: JsonObject, names: FieldNames<Name>): { [N in Name]?: string } {
   const found: { [N in Name]?: string } = {}
   for (const [wire, ours] of names) {
@@ -74,7 +77,7 @@ export function stringFields<Name extends string>(body: JsonObject, names: Field
   return found
 }
 
-/** Reads all of these numbers under our names. @throws ServiceError `invalid_request` */
+/** Reads these number fields under their conversation names. @throws ServiceError `invalid_request` */
 export function numberFields<Name extends string>(body: JsonObject, names: FieldNames<Name>): { [N in Name]?: number } {
   const found: { [N in Name]?: number } = {}
   for (const [wire, ours] of names) {
@@ -84,7 +87,7 @@ export function numberFields<Name extends string>(body: JsonObject, names: Field
   return found
 }
 
-/** Writes under their wire names those of our fields that are there. */
+/** Writes the fields that are present under their wire names. */
 export function writeFields<Name extends string>(
   body: Draft<JsonObject>,
   names: FieldNames<Name>,

@@ -12,14 +12,14 @@ import { openaiResponses } from './openai-responses/openai-responses.ts'
 import { openaiResponsesRelay } from './openai-responses/relay.ts'
 import type { RelayRules } from './relay.ts'
 
-/** Every format in which clients converse: one entry each (contract 35.4). */
+/** Every client format: one entry each (contract 35.4). */
 export const clientFormats: Readonly<Record<ConversationFormatId, Format>> = {
   'openai-chat': openaiChat,
   'openai-responses': openaiResponses,
   'anthropic-messages': anthropicMessages,
 }
 
-/** Every format that providers speak: one entry each. */
+/** Every provider format: one entry each. */
 const formats: Readonly<Record<FormatId, ProviderFormat>> = {
   ...clientFormats,
   gemini,
@@ -42,7 +42,7 @@ const relays: Readonly<Record<ClientFormatId, RelayRules>> = {
   'openai-embeddings': openaiEmbeddingsRelay,
 }
 
-/** How that format is passed on where both sides speak it (contract 35.3). */
+/** The relay rules of that format, for when client and provider both use it (contract 35.3). */
 export function relayById(id: ClientFormatId): RelayRules {
   return relays[id]
 }

@@ -3,8 +3,8 @@ import { invalidRequest } from '../domain/errors.ts'
 import { fusionToolType } from '../domain/profiles.ts'
 
 /**
- * Takes note of our own server tool (contract 16.1), which stands at `place` of the request. Of two of them one would go
- * unheard. @throws ServiceError `invalid_request` for a second one, also where it says the same
+ * Records our own server tool (contract 16.1), found at `place` in the request. A second one would be ignored. @throws
+ * ServiceError `invalid_request` for a second one, even if identical
  */
 export function addFusionTool(declared: { fusionTool?: JsonObject }, tool: JsonObject, place: string): void {
   if (declared.fusionTool !== undefined)

@@ -67,7 +67,7 @@ describe('buying', () => {
     expect(world.events).toContainEqual({ event: 'subscription_changed_plan', accountId: account.id, planId: 'pro' })
   })
 
-  test('a card that is refused and a checkout that is left buy nothing', async () => {
+  test('a declined card and an abandoned checkout buy nothing', async () => {
     const { url } = await openCheckout(world.plane, account.id, 'max', pages)
     expect(await (await post(`${url}/pay-refused`)).text()).toContain('The card was declined')
     expect((await post(`${url}/cancel`)).headers.get('location')).toBe(pages.cancelUrl)

@@ -47,11 +47,11 @@ suite('from plan to plan, by way of the simulated Stripe', () => {
     await journey.page.getByRole('heading', { name: 'Your subscription (simulated)' }).waitFor()
   }
 
-  test('left or with a card that is refused nothing is bought, and the page says so', async () => {
+  test('an abandoned checkout and a declined card buy nothing, and the page says so', async () => {
     expect(await limits()).toEqual(['500', '20'])
     await journey.page.goto(`${service.config.appUrl}/billing/upgrade`)
     await journey.pressButton('Change to Pro')
-    await journey.pressButton('Pay with a card that is refused')
+    await journey.pressButton('Pay with a card that is declined')
     await journey.page.getByText('The card was declined.').waitFor()
     await journey.pressButton('Cancel')
     await journey.page.getByText('Nothing was bought.').waitFor()

@@ -4,23 +4,23 @@ import { frame } from './frames.ts'
 import { signatureFor } from './seal.ts'
 import { writeInput } from './write-parts.ts'
 
-/** One content block of an answer while it is written. Until it is opened it gathers what it has to say. */
+/** One content block of an answer while it is written. Until it is opened it buffers its content. */
 export abstract class AnswerBlock {
-  /** What was said in all. */
+  /** The whole text so far. */
   protected said = ''
   #waiting = ''
   #index = -1
   #head = ''
 
-  /** Whether nothing can be added to it any more. */
+  /** Whether nothing more can be added to it. */
   abstract readonly isEnded: boolean
-  /** Whether it may be ended, now that another one waits behind it. */
+  /** Whether it may be closed, now that another block is waiting. */
   abstract readonly canEnd: boolean
-  /** The block as it is when it begins. */
+  /** The block in its start event. */
   protected abstract readonly opening: JsonObject
   /** The block of a whole answer. */
   abstract readonly whole: JsonObject
-  /** The type of its deltas and their field. */
+  /** The type of its deltas and the name of their text field. */
   protected abstract readonly deltaNames: readonly [type: string, field: string]
 
   add(text: string): void {
@@ -35,7 +35,7 @@ export abstract class AnswerBlock {
     return frame('content_block_start', { index, content_block: this.opening })
   }
 
-  /** The event that says what has been added since the last time; empty where nothing was. */
+  /** The event for everything added since the last flush; empty if nothing was. */
   flush(): string {
     if (this.#waiting === '') return ''
     const text = this.#waiting
@@ -47,7 +47,7 @@ export abstract class AnswerBlock {
     return frame('content_block_stop', { index: this.#index })
   }
 
-  /** Hot: of a delta nothing but the text is turned into JSON. */
+  /** Hot path: only the text of a delta is serialized as JSON. */
   protected write(text: string): string {
     return `${this.#head}${JSON.stringify(text)}}}\n\n`
   }
@@ -70,7 +70,7 @@ export class TextBlock extends AnswerBlock {
     return this.#citations.length === 0 ? block : { ...block, citations: this.#citations }
   }
 
-  /** Adds a citation of another format; kinds without an address say nothing. */
+  /** Adds a citation from another format; kinds without a URL are ignored. */
   cite({ type, url, title }: JsonObject): void {
     if (type !== 'url_citation' || typeof url !== 'string') return
     const named: Json = typeof title === 'string' ? title : null
@@ -104,7 +104,7 @@ export class ThinkingBlock extends AnswerBlock {
     return { type: 'thinking', thinking: this.said, signature: signatureFor(this.#sealed) }
   }
 
-  /** Ends the thought; `sealed` is its encrypted form. */
+  /** Ends the thinking block; `sealed` is the encrypted reasoning. */
   seal(sealed: string | undefined): void {
     this.#sealed = sealed
     this.isEnded = true
@@ -115,13 +115,13 @@ export class ThinkingBlock extends AnswerBlock {
   }
 }
 
-/** Sealed reasoning that only its provider can read. */
+/** Encrypted reasoning that only its provider can read. */
 export class RedactedBlock extends AnswerBlock {
   readonly isEnded = true
   readonly canEnd = true
   readonly whole: JsonObject
   protected readonly opening: JsonObject
-  /** It has no deltas: all is said when it begins. */
+  /** It has no deltas: its start event is complete. */
   protected readonly deltaNames = ['', ''] as const
 
   constructor(data: string) {
@@ -134,7 +134,7 @@ export class ToolUseBlock extends AnswerBlock {
   readonly isEnded = false
   protected readonly opening: JsonObject
   protected readonly deltaNames = ['input_json_delta', 'partial_json'] as const
-  /** Whether what is said is free text, which here must stand in an object. */
+  /** Whether the input is free text, which this format must wrap in an object. */
   readonly #isText: boolean
 
   constructor(id: string, name: string, isText: boolean) {
@@ -143,7 +143,10 @@ export class ToolUseBlock extends AnswerBlock {
     this.#isText = isText
   }
 
-  /** Whether the arguments are a whole JSON object, so that nothing can follow. Free text is never known to be. */
+  /**
+   * Whether the arguments are a complete JSON object, so that nothing can follow. Free text is never known to be
+   * complete.
+   */
   get canEnd(): boolean {
     if (this.#isText || !this.said.trimEnd().endsWith('}')) return false
     try {
@@ -164,7 +167,7 @@ export class ToolUseBlock extends AnswerBlock {
 
   override close(): string {
     if (this.#isText) return this.write(wrapInput(this.said)) + super.close()
-    // Clients parse the arguments, and an empty text is not JSON.
+    // Clients parse the arguments, and an empty string is not JSON.
     return (this.said === '' ? this.write('{}') : '') + super.close()
   }
 }

@@ -5,7 +5,7 @@ import { readRequest } from './read-request.ts'
 import { MessagesWriter } from './write-answer.ts'
 import { writeRequest } from './write-request.ts'
 
-/** Messages, as Anthropic defined them and Claude Code speaks them. */
+/** The Messages format, as defined by Anthropic and used by Claude Code. */
 export const anthropicMessages: Format = {
   id: 'anthropic-messages',
   path: '/messages',

@@ -5,21 +5,21 @@ import { saidText } from '../answer-faults.ts'
 import { isArray } from '../fields.ts'
 import { sealOfRedacted, sealOfThinking } from './seal.ts'
 
-/** One content block that has begun. */
+/** An open content block. */
 interface OpenBlock {
   readonly type: Json | undefined
-  /** For calls: the number of the call. */
+  /** For calls: the index of the call. */
   readonly callIndex: number
-  /** For calls: what was said at once instead of piece by piece. */
+  /** For calls: input that was sent whole instead of in deltas. */
   readonly input: Json | undefined
   heard: boolean
   signature: string
   readonly citations: JsonObject[]
-  /** Where its text begins in that of the whole answer, in characters. */
+  /** The offset of its text in the text of the whole answer, in characters. */
   readonly from: number
 }
 
-/** Follows the content blocks of one answer and tells what they say. */
+/** Reads the content blocks of one answer into events. */
 export class BlockReader {
   callCount = 0
   readonly #open = new Map<Json | undefined, OpenBlock>()
@@ -56,14 +56,14 @@ export class BlockReader {
       const { data } = block
       if (typeof data === 'string') events.push({ type: 'reasoning_end', sealed: sealOfRedacted(data) })
     } else {
-      // Thoughts that are not shown, and tools that run at the provider, may go on for minutes without a word: the
-      // answer has begun all the same.
+      // Hidden thinking and tools that run at the provider may take minutes without output: the answer has started all
+      // the same.
       events.push({ type: 'reasoning_end' })
       if (type === 'thinking') think(block['thinking'], events)
     }
   }
 
-  /** Hot: most events of an answer come here. */
+  /** Hot path: most events of an answer are deltas. */
   delta(index: Json | undefined, delta: Json | undefined, events: AnswerEvent[]): void {
     if (!isObject(delta)) throw new UpstreamError('broken')
     switch (delta['type']) {
@@ -98,7 +98,7 @@ export class BlockReader {
       const sealed = sealOfThinking(open.signature)
       events.push(sealed === undefined ? { type: 'reasoning_end' } : { type: 'reasoning_end', sealed })
     } else if (open.type === 'tool_use') {
-      // Some servers say the whole input at once.
+      // Some servers send the whole input at once.
       const isEmpty = !isObject(open.input) || Object.keys(open.input).length === 0
       if (!open.heard && !isEmpty) this.#sayInput(open, events)
     }
@@ -116,7 +116,7 @@ export class BlockReader {
     this.stop(index, events)
   }
 
-  /** Ends the blocks that nobody ended. */
+  /** Ends the blocks that were left open. */
   stopAll(events: AnswerEvent[]): void {
     for (const index of this.#open.keys()) this.stop(index, events)
   }
@@ -152,8 +152,8 @@ function addCitation(open: OpenBlock, citation: Json | undefined): void {
 }
 
 /**
- * A citation as the other formats have it; undefined for those of a document of the request, which have no address.
- * Here it supports the whole block of text that it came with, from `from` to `to`.
+ * A citation in the common form; undefined for citations of a document in the request, which have no URL. Here a
+ * citation supports the whole text block that it came with, from `from` to `to`.
  */
 function readCitation(citation: JsonObject, from: number, to: number): JsonObject | undefined {
   const { type, url, source, title } = citation

@@ -22,7 +22,7 @@ const files: JsonObject = {
   insert_text: text,
 }
 
-/** A tool that the caller runs and Anthropic's models know without being told: its description and arguments. */
+/** A tool that the caller runs and Anthropic's models know without a declaration: its description and arguments. */
 interface ClientTool {
   readonly description: string
   readonly parameters: JsonObject
@@ -92,7 +92,7 @@ const clientTools: Readonly<Record<string, ClientTool>> = {
 
 const dated = /^(bash|text_editor|memory|computer)_\d{8}$/
 
-/** What other models must be told of a tool such as `bash_20250124`; undefined for tools that Anthropic itself runs. */
+/** How to declare a tool such as `bash_20250124` to other models; undefined for tools that Anthropic itself runs. */
 export function clientTool(type: string): ClientTool | undefined {
   const name = dated.exec(type)?.[1]
   return name === undefined ? undefined : clientTools[name]

@@ -4,7 +4,7 @@ import { answerFault, toldByMessage } from '../answer-faults.ts'
 import { isObject } from '../../domain/json.ts'
 import type { StreamFailure } from '../format.ts'
 
-/** What this format calls its faults; those that it shares with others are in `answer-faults`. */
+/** The outcome for each of this format's own error types; those shared with other formats are in `answer-faults`. */
 const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>([
   ['invalid_request_error', 'rejected_content'],
   ['request_too_large', 'rejected_content'],
@@ -14,13 +14,13 @@ const outcomes = new Map<Json | undefined, Exclude<AttemptOutcome, 'answered'>>(
   ['timeout_error', 'timeout'],
 ])
 
-/** The category of an error event; its text is looked at and left behind (contract 35.5). */
+/** Classifies an error event; its message is read and dropped (contract 35.5). */
 export function messagesFault(error: Json | undefined): UpstreamError {
   const outcome = isObject(error) ? (toldByMessage(error) ?? outcomes.get(error['type'])) : undefined
   return outcome === undefined ? answerFault(error) : new UpstreamError(outcome)
 }
 
-/** What the catalogue's types and codes are called in this format; all others are `api_error`. */
+/** This format's error types for the catalog's types and codes; all others are `api_error`. */
 const errorTypes = new Map([
   ['invalid_request_error', 'invalid_request_error'],
   ['authentication_error', 'authentication_error'],
@@ -38,7 +38,7 @@ const errorTypes = new Map([
   ['upstream_timeout', 'timeout_error'],
 ])
 
-/** `error.type` in this format for an error of our catalogue: its code decides, then its type. */
+/** `error.type` in this format for a catalog error, chosen by its code, then by its type. */
 export function errorTypeOf({ code, type }: Pick<StreamFailure, 'code' | 'type'>): string {
   return errorTypes.get(code) ?? errorTypes.get(type) ?? 'api_error'
 }

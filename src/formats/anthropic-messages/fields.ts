@@ -1,4 +1,4 @@
-/** Numbers of a messages request that are ours by another name, for reading and for writing. */
+/** Number fields of a messages request that have another name in a conversation, for reading and writing. */
 export const samplingNames = [
   ['temperature', 'temperature'],
   ['top_p', 'topP'],

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../domain/conversation.ts'
 import type { StreamFailure } from '../format.ts'
 import { errorBody } from './error-body.ts'
 
-/** What keeps a stream alive: clients pass it over wherever it stands. */
+/** Keeps a stream alive: clients ignore it at any position. */
 export const pingFrame = 'event: ping\ndata: {"type":"ping"}\n\n'
 
 /** One event of a stream; `fields` follow its `type`. */
@@ -10,7 +10,7 @@ export function frame(type: string, fields: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
 }
 
-/** Ends a stream that broke: nothing that looks like success may follow it (contract 10.4). */
+/** Ends a failed stream: nothing that looks like success may follow it (contract 10.4). */
 export function failureFrame(failure: StreamFailure): string {
   return frame('error', errorBody(failure))
 }

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 
-/** Limits that an answer's schema may not have here: the model is told of them in words instead. */
+/** Keywords that this format rejects in an answer's schema: descriptions state them instead. */
 const limits = new Set([
   'minimum',
   'maximum',
@@ -19,14 +19,14 @@ const limits = new Set([
   'maxProperties',
 ])
 const formats = new Set(['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'])
-/** Keywords that hold schemas by name, and those that hold a list of them. */
+/** Keywords whose values are maps of schemas, and those whose values are lists of schemas. */
 const named = new Set(['properties', '$defs', 'definitions'])
 const listed = new Set(['anyOf', 'allOf', 'prefixItems'])
 const combining = new Set(['anyOf', 'oneOf', 'allOf'])
 
 /**
- * The schema of an answer in the part of JSON Schema that an answer can be held to: objects are closed, limits are said
- * in descriptions.
+ * An answer's schema, reduced to the part of JSON Schema that the provider can enforce: objects are closed, and limits
+ * move into descriptions.
  */
 export function closedSchema(schema: JsonObject): JsonObject {
   const closed: [string, Json][] = []
@@ -45,7 +45,7 @@ export function closedSchema(schema: JsonObject): JsonObject {
     const description = typeof schema['description'] === 'string' ? `${schema['description']}\n` : ''
     closed.push(['description', `${description}${said.join('; ')}`])
   }
-  // Not by assignment, for a property may be called `__proto__`.
+  // Not by assignment, because a property may be called `__proto__`.
   return Object.fromEntries(closed)
 }
 
@@ -57,14 +57,14 @@ function mapValues(schemas: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(schemas).map(([name, value]) => [name, closeInner(value ?? null)]))
 }
 
-/** The arguments of a tool: an object, which here may not be a choice between several at its top. */
+/** The schema of a tool's arguments: an object, whose top level may not be a union here. */
 export function inputSchema(parameters: JsonObject | undefined): JsonObject {
   if (parameters === undefined) return { type: 'object', properties: {} }
   const plain = Object.entries(parameters).filter(([key]) => !combining.has(key))
   return { ...Object.fromEntries(plain), type: 'object' }
 }
 
-/** What of a tool's arguments cannot stand in `inputSchema` and is said in its description instead. */
+/** The part of a tool's schema that `inputSchema` cannot express, as a sentence for the tool's description. */
 export function unsaidChoices(parameters: JsonObject | undefined): string | undefined {
   const choices = Object.entries(parameters ?? {}).filter(([key]) => combining.has(key))
   if (choices.length === 0) return undefined

@@ -1,7 +1,7 @@
 import type { ClientManners } from '../manners.ts'
 import { errorBody } from './error-body.ts'
 
-/** As Anthropic's own API behaves towards its SDKs and Claude Code (contract 2.42). */
+/** How Anthropic's own API behaves toward its SDKs and Claude Code (contract 2.42). */
 export const anthropicManners: ClientManners = {
   writeRefusal: (refusal) => errorBody(refusal, refusal.signals),
   requestIdHeader: 'request-id',

@@ -1,29 +1,29 @@
 /**
- * What a model takes of this format, which differs between the generations of Claude: each was the cause of a 400 that
- * the caller could not have avoided, for the caller does not know which model answers.
+ * What a model accepts in this format, which differs between generations of Claude. Each trait prevents a 400 that the
+ * caller could not avoid, since the caller does not know which model answers.
  */
 export interface ModelTraits {
-  /** What `max_tokens` is where the caller named none, for here it must be named. */
+  /** The `max_tokens` to send if the caller set none, because this format requires one. */
   readonly maxTokens: number
-  /** Whether `temperature`, `top_p` and `top_k` are taken: not since Claude Opus 4.7. */
+  /** Whether `temperature`, `top_p` and `top_k` are accepted: not since Claude Opus 4.7. */
   readonly samples: boolean
-  /** How it is told to think: by effort since 4.6, before by a budget of tokens; not at all before 3.7. */
+  /** How thinking is requested: by effort since 4.6, by a token budget before that, and not at all before 3.7. */
   readonly thinking: 'adaptive' | 'budget' | 'never'
-  /** Whether `xhigh` and `max` are efforts. */
+  /** Whether `xhigh` and `max` are valid efforts. */
   readonly highestEfforts: boolean
-  /** Whether an answer can be held to a JSON schema. */
+  /** Whether an answer can be constrained to a JSON schema. */
   readonly structured: boolean
-  /** Whether it can be made to call a tool: not since 5.1, but for the small ones. */
+  /** Whether a tool call can be forced: not since 5.1, except on small models. */
   readonly forcedTools: boolean
-  /** Whether `system` messages may stand between the others. Where that is not known they are moved to the top. */
+  /** Whether `system` messages may appear between other messages. If unknown, they are moved to the top. */
   readonly systemTurns: boolean
 }
 
-/** Every Claude since 4 writes as much; Claude Code asks for as much. */
+/** Every Claude since 4 can write this much, and Claude Code requests this much. */
 const usualMaxTokens = 32_000
 const olderMaxTokens = 4_096
 
-/** Models of other makers who speak this format, as most of them do it. */
+/** Traits of most other vendors' models that use this format. */
 const others: ModelTraits = {
   maxTokens: usualMaxTokens,
   samples: true,
@@ -34,10 +34,13 @@ const others: ModelTraits = {
   systemTurns: false,
 }
 
-/** `claude-opus-4-8`, `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-3-5-haiku`: family before the number, or behind it. */
+/**
+ * `claude-opus-4-8`, `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-3-5-haiku`: the family is before the
+ * number or after it.
+ */
 const claudeName = /claude-(?:([a-z]+)-)?(\d+)(?:[-.](\d{1,2})(?!\d))?/
 
-/** The traits of a model by its name at the provider. A Claude whose name has no number is taken for a current one. */
+/** The traits of a model by its name at the provider. A Claude without a number in its name counts as a current one. */
 export function traitsOf(model: string): ModelTraits {
   const name = model.toLowerCase()
   if (!name.includes('claude')) return others

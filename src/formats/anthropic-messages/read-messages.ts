@@ -5,9 +5,12 @@ import { isArray, requiredString, wrongType } from '../fields.ts'
 import { readPart, readParts } from './read-parts.ts'
 import { sealOfRedacted, sealOfThinking } from './seal.ts'
 
-/** Claude Code tells Anthropic about itself in this block: it is no instruction, and for other providers only noise. */
+/**
+ * Claude Code reports about itself to Anthropic in this block: it is not an instruction, and only noise for other
+ * providers.
+ */
 const billingHeader = 'x-anthropic-billing-header:'
-/** Stands for a tool result that says nothing but that it failed: other formats cannot say so otherwise. */
+/** Replaces a tool result that only says it failed: other formats have no flag for that. */
 const failed = 'The tool failed.'
 
 /** The turns of `system` and `messages`. @throws ServiceError `invalid_request` */
@@ -31,7 +34,7 @@ export function readMessages(system: Json | undefined, messages: readonly Json[]
   return turns
 }
 
-/** One message of a user may hold the results of several tools, and words behind them. */
+/** A user message may contain the results of several tools, followed by text. */
 function readUser(content: Json | undefined, path: string, turns: Turn[]): void {
   if (!isArray(content)) {
     turns.push({ role: 'user', parts: readParts(content, path) })
@@ -97,7 +100,7 @@ function readAssistantBlock(block: JsonObject, path: string): AssistantPart | un
         arguments: JSON.stringify(block['input'] ?? {}),
       }
     default:
-      // What Anthropic ran itself is in the words that follow it.
+      // Results of tools that Anthropic ran are reflected in the text that follows.
       return undefined
   }
 }

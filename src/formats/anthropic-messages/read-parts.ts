@@ -3,8 +3,9 @@ import { isObject } from '../../domain/json.ts'
 import { type Draft, isArray, objectField, requiredString, stringField, wrongType } from '../fields.ts'
 
 /**
- * Reads what a user, a system or a tool said, as a string or as blocks. Blocks of unknown types, among them those of
- * tools that Anthropic ran itself, are passed over; `path` is the content's own. @throws ServiceError `invalid_request`
+ * Reads the content of a user, a system message, or a tool result, as a string or as blocks. Blocks of unknown types,
+ * and those of tools that Anthropic ran itself, are skipped; `path` is the content's own. @throws ServiceError
+ * `invalid_request`
  */
 export function readParts(content: Json | undefined, path: string): InputPart[] {
   const parts: InputPart[] = []
@@ -23,7 +24,7 @@ export function readParts(content: Json | undefined, path: string): InputPart[] 
   return parts
 }
 
-/** Reads one block of input and adds what it says to `parts`. @throws ServiceError `invalid_request` */
+/** Reads one input block and adds its content to `parts`. @throws ServiceError `invalid_request` */
 export function readPart(block: JsonObject, path: string, parts: InputPart[]): void {
   switch (block['type']) {
     case 'text':
@@ -107,7 +108,7 @@ function dataUrl(source: JsonObject, place: string): string {
   return `data:${requiredString(source, 'media_type', place)};base64,${requiredString(source, 'data', place)}`
 }
 
-/** Other formats have no titles: the model still needs to know which document it reads. */
+/** Other formats have no titles, but the model needs to know which document it reads. */
 function entitle(title: string | undefined, text: string): string {
   return title === undefined || title === '' ? text : `${title}\n\n${text}`
 }

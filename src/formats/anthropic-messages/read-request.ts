@@ -18,17 +18,20 @@ import { readMessages } from './read-messages.ts'
 import { readTools, readToolChoice } from './read-tools.ts'
 import { refuseThread } from './threads.ts'
 
-/** Other vendors take no longer names of users; what is longer here is no name but a client's notes about itself. */
+/** Other vendors accept no longer user names; a longer value here is not a name but a client's metadata. */
 const maxUserCharacters = 64
-/** OpenAI asks for a schema's name, which this format does not have. */
+/** OpenAI requires a schema name, which this format does not have. */
 const unnamed = 'response'
-/** Budgets of thinking up to these many tokens are the efforts of these names; all above are `high`. */
+/** Thinking budgets up to these token counts map to these efforts; all above are `high`. */
 const budgets = [
   [2_048, 'low'],
   [12_000, 'medium'],
 ] as const
 
-/** Reads the body of a messages request. @throws ServiceError `invalid_request` and, for threads, `unsupported_parameter`, with `param` */
+/**
+ * Parses the body of a messages request. @throws ServiceError `invalid_request` and, for threads,
+ * `unsupported_parameter`, with `param`
+ */
 export function readRequest(body: JsonObject): Conversation {
   refuseThread(body)
   const profile = requiredString(body, 'model')
@@ -48,7 +51,7 @@ export function readRequest(body: JsonObject): Conversation {
   if (fusionTool !== undefined) conversation.fusionTool = fusionTool
   if (objectField(body, 'tool_choice')?.['type'] === fusionToolType) conversation.isFusionForced = true
   const config = objectField(body, 'output_config')
-  // `output_format` is what it was called before.
+  // `output_format` is its former name.
   const outputFormat = readOutputFormat(config?.['format'] ?? body['output_format'])
   if (outputFormat !== undefined) conversation.outputFormat = outputFormat
   const reasoning = readReasoning(objectField(body, 'thinking'), config)
@@ -59,7 +62,7 @@ export function readRequest(body: JsonObject): Conversation {
 function readSampling(body: JsonObject): Sampling {
   const sampling: Draft<Sampling> = numberFields(body, samplingNames)
   const maxTokens = numberField(body, 'max_tokens')
-  // 0 only fills Anthropic's cache; elsewhere it is refused.
+  // 0 only fills Anthropic's cache; other providers reject it.
   if (maxTokens !== undefined) sampling.maxOutputTokens = Math.max(1, maxTokens)
   const stop = arrayField(body, 'stop_sequences')
   if (stop !== undefined && stop.length > 0) sampling.stop = stop.map(readStop)
@@ -81,7 +84,7 @@ function readReasoning(thinking: JsonObject | undefined, config: JsonObject | un
   const type = thinking?.['type']
   const budget = type === 'enabled' ? thinking?.['budget_tokens'] : undefined
   const meant = effort ?? (typeof budget === 'number' ? effortOf(budget) : undefined)
-  // Adaptive thinking alone asks for nothing: many models elsewhere refuse to be asked.
+  // Adaptive thinking alone requests nothing: many other models reject a request for reasoning.
   if (meant === undefined) return undefined
   const shown = (type === 'enabled' || type === 'adaptive') && thinking?.['display'] !== 'omitted'
   return shown ? { effort: meant, summary: 'auto' } : { effort: meant }

@@ -5,15 +5,15 @@ import { addFusionTool } from '../fusion-tool.ts'
 import { booleanField, type Draft, objectField, requiredString, stringField, wrongType } from '../fields.ts'
 import { clientTool } from './client-tools.ts'
 
-/** What `tools` declares; `fusionTool` is the one `svc-router:fusion` (contract 16.1). */
+/** The tools declared in `tools`; `fusionTool` is our `svc-router:fusion` (contract 16.1). */
 interface ReadTools {
   readonly tools: Tool[]
   fusionTool?: JsonObject
 }
 
 /**
- * Reads `tools`. Those that the caller runs become functions, Anthropic's own included; what only Anthropic can run is
- * kept as a hosted tool. @throws ServiceError `invalid_request`
+ * Reads `tools`. Tools that the caller runs become functions, Anthropic's own included; tools that only Anthropic can
+ * run become hosted tools. @throws ServiceError `invalid_request`
  */
 export function readTools(list: readonly Json[]): ReadTools {
   const read: ReadTools = { tools: [] }
@@ -45,11 +45,12 @@ function readFunction(tool: JsonObject, path: string): Tool {
   const parameters = objectField(tool, 'input_schema', `${path}.`)
   if (description !== undefined) read.description = description
   if (parameters !== undefined) read.parameters = parameters
-  // `strict` stays behind: what a schema must be like for it differs from vendor to vendor, and is refused otherwise.
+  // `strict` is dropped: its requirements on the schema differ between vendors, which reject schemas that do not meet
+  // them.
   return read
 }
 
-/** Reads `tool_choice`; one that we do not know is left to the model. @throws ServiceError `invalid_request` */
+/** Reads `tool_choice`; an unknown value leaves the choice to the model. @throws ServiceError `invalid_request` */
 export function readToolChoice(choice: JsonObject | undefined): Pick<Conversation, 'toolChoice' | 'parallelToolCalls'> {
   if (choice === undefined) return {}
   const serial = booleanField(choice, 'disable_parallel_tool_use', 'tool_choice.')

@@ -1,15 +1,15 @@
 import type { AssistantPart, JsonObject } from '../../domain/conversation.ts'
 
-/** How sealed reasoning of this format is known again after it has travelled through another one. */
+/** Prefix that identifies this format's encrypted thinking after it passed through another format. */
 const thinkingSeal = 'anthropic.thinking.'
 const redactedSeal = 'anthropic.redacted.'
 /**
- * How the signature begins under which callers are given reasoning that is not this format's own. No issuer's mark stands
- * first, so a request that is relayed goes on without it (`unsealMember`).
+ * Prefix of the signature under which callers get reasoning from other formats. It does not start with an issuer's
+ * mark, so a relayed request drops it (`unsealMember`).
  */
 const foreignMark = 'svc-router.'
 
-/** `sealed` for a block's signature; absent where it was not signed. */
+/** `sealed` for a block's signature; absent if the block was not signed. */
 export function sealOfThinking(signature: string): string | undefined {
   if (signature === '') return undefined
   if (!signature.startsWith(foreignMark)) return thinkingSeal + signature
@@ -21,22 +21,24 @@ export function sealOfRedacted(data: string): string {
   return redactedSeal + data
 }
 
-/** What stands in `sealed`: a signature, the data of a redacted block, or undefined for what another vendor sealed. */
+/** The content of `sealed`: a signature, the data of a redacted block, or undefined if another vendor encrypted it. */
 export function openSeal(sealed: string): { readonly signature: string } | { readonly data: string } | undefined {
   if (sealed.startsWith(thinkingSeal)) return { signature: sealed.slice(thinkingSeal.length) }
   if (sealed.startsWith(redactedSeal)) return { data: sealed.slice(redactedSeal.length) }
   return undefined
 }
 
-/** The signature of a thinking block for a caller: the real one, or one that says that the reasoning is not Anthropic's. */
+/**
+ * The signature of a thinking block for a caller: the original, or one that says that the reasoning is not Anthropic's.
+ */
 export function signatureFor(sealed: string | undefined): string {
   const opened = sealed === undefined ? undefined : openSeal(sealed)
   return opened !== undefined && 'signature' in opened ? opened.signature : `${foreignMark}${sealed ?? ''}`
 }
 
 /**
- * Reasoning as a block for a provider: with its seal where it is this format's own, without one only for servers that
- * want earlier reasoning back. Undefined where it may not be sent.
+ * Reasoning as a block for a provider: with its signature if it is from this format, without one only for servers that
+ * want earlier reasoning back. Undefined if it may not be sent.
  */
 export function writeReasoning(
   { text, sealed }: Extract<AssistantPart, { readonly type: 'reasoning' }>,

@@ -17,8 +17,8 @@ const read = new Map<string, FinishReason>([
 ])
 
 /**
- * Why an answer ended, from `stop_reason`; `calls` is how many tools it called. Some servers give no reason.
- * @throws UpstreamError for one that is no known success (contract 11.18)
+ * The finish reason for `stop_reason`; `calls` is the number of tool calls. Some servers give no reason. @throws
+ * UpstreamError for a reason that is not a known success (contract 11.18)
  */
 export function readStopReason(reason: Json | undefined, calls: number): FinishReason {
   const known = typeof reason === 'string' ? read.get(reason) : 'stop'
@@ -26,7 +26,7 @@ export function readStopReason(reason: Json | undefined, calls: number): FinishR
   return known === 'stop' && calls > 0 ? 'tool_calls' : known
 }
 
-/** `stop_reason`; a call that is announced and not made would make clients wait for nothing. */
+/** `stop_reason`. Announcing a call that was not made would make clients wait forever. */
 export function writeStopReason(reason: FinishReason, calls: number): string {
   return reason === 'tool_calls' && calls === 0 ? written.stop : written[reason]
 }

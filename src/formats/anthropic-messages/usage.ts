@@ -5,11 +5,11 @@ import { usageFrom } from '../token-count.ts'
 const countNames = ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens', 'output_tokens'] as const
 
 /**
- * Follows the usage of one answer: a stream tells the input at its start and the output at its end, each count being the
- * total so far. What was read from the cache or written to it is not part of `input_tokens` here, but is of ours.
+ * Tracks the usage of one answer: a stream reports the input at its start and the output at its end, each count being
+ * the total so far. Tokens read from or written to the cache are not part of `input_tokens` here, but are part of ours.
  */
 export class UsageReader {
-  /** The last word on each count; absent or null means no news. */
+  /** The last value of each count; absent or null means no change. */
   readonly #given: Record<string, Json> = {}
 
   read(usage: Json | undefined): void {
@@ -18,7 +18,7 @@ export class UsageReader {
     this.#note('thinking_tokens', objectOf(usage['output_tokens_details'])['thinking_tokens'])
   }
 
-  /** Undefined where there is none to believe. @see usageFrom */
+  /** Undefined if there is no plausible usage. @see usageFrom */
   get usage(): Usage | undefined {
     const given = this.#given
     return usageFrom({
@@ -34,7 +34,7 @@ export class UsageReader {
   }
 }
 
-/** Usage as an answer says it; zeros where nothing was counted, because clients expect numbers. */
+/** Usage for the client; zeros if nothing was counted, because clients expect numbers. */
 export function writeUsage(usage: Usage | undefined): JsonObject {
   const cached = usage?.cachedTokens ?? 0
   return {

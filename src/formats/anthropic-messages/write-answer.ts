@@ -10,15 +10,15 @@ import { writeStopReason } from './stop-reason.ts'
 import { writeUsage } from './usage.ts'
 
 /**
- * Writes one answer as messages: content blocks one after the other, each opened, filled and closed. Where several are
- * told at once, as parallel calls whose arguments are mixed, the later ones wait until the open one has ended.
+ * Writes one answer as messages: content blocks in sequence, each opened, filled, and closed. If several arrive
+ * interleaved, such as parallel calls with mixed arguments, the later ones wait until the open one has ended.
  */
 export class MessagesWriter implements AnswerWriter {
   readonly #context: AnswerContext
   readonly #id: string
   readonly #callIds: CallIds
   #names: ToolNames | undefined
-  /** The blocks from the open one on; those behind it wait. */
+  /** The open block, followed by the waiting ones. */
   readonly #blocks: AnswerBlock[] = []
   #isOpen = false
   #nextIndex = 0
@@ -51,7 +51,7 @@ export class MessagesWriter implements AnswerWriter {
     return pingFrame
   }
 
-  /** Usage may come behind the end of the answer, and goes before it here. */
+  /** Usage may arrive after the end of the answer, but must be written before it. */
   writeEnd(): string {
     const opening = this.#begun ? '' : this.#begin()
     const delta = { stop_reason: writeStopReason(this.#reason, this.#calls.size), stop_sequence: null }
@@ -95,7 +95,7 @@ export class MessagesWriter implements AnswerWriter {
     return this.#report === undefined ? {} : { svc_router: this.#report }
   }
 
-  /** Puts what the event says into its block. */
+  /** Adds the event's content to its block. */
   #take(event: AnswerEvent): void {
     switch (event.type) {
       case 'text':
@@ -162,7 +162,7 @@ export class MessagesWriter implements AnswerWriter {
     this.#blocks.push(block)
   }
 
-  /** Writes what the open block has to say, and opens the next ones where it has ended. */
+  /** Flushes the open block, and opens the next ones if it has ended. */
   #flush(isLast: boolean): string {
     let out = ''
     for (;;) {
@@ -180,7 +180,7 @@ export class MessagesWriter implements AnswerWriter {
   }
 }
 
-/** The block for reasoning that came sealed and without a word. */
+/** A block for reasoning that arrived encrypted and without text. */
 function silentThought(sealed: string): AnswerBlock {
   const opened = openSeal(sealed)
   if (opened !== undefined && 'data' in opened) return new RedactedBlock(opened.data)

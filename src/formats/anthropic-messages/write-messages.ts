@@ -8,9 +8,9 @@ import { writeReasoning } from './seal.ts'
 import { ToolUseIds } from './tool-use-ids.ts'
 import { isSayable, writeInput, writeParts } from './write-parts.ts'
 
-/** Stands where a call was never answered: a call without its result is refused. */
+/** Result of a call that was never answered: providers reject a call without a result. */
 const missingResult = 'aborted'
-/** What the user says where nobody has said anything: a conversation must begin with the user. */
+/** First message if the user has not said anything: a conversation must begin with the user. */
 const opener = 'Begin.'
 
 type Role = 'user' | 'assistant' | 'system'
@@ -19,13 +19,13 @@ type Message = JsonObject & { readonly role: Role; readonly content: JsonObject[
 export interface WrittenMessages {
   readonly system: JsonObject[]
   readonly messages: readonly Message[]
-  /** The names of all tools that were called, as they are known to the backend. */
+  /** The backend's names of all tools that were called. */
   readonly called: ReadonlySet<string>
 }
 
 /**
- * Writes the turns as this format wants them: the user first, both sides by turns, each result at the head of the turn
- * behind its call, nothing empty. @throws ServiceError where messages cannot say what was asked
+ * Writes the turns in this format's order: the user first, alternating roles, each result at the start of the turn
+ * after its call, no empty content. @throws ServiceError if messages cannot express the request
  */
 export function writeMessages(
   conversation: Conversation,
@@ -115,7 +115,10 @@ class MessageList {
     }
   }
 
-  /** Instructions stay in their place where the model takes them there, which keeps the cache; else they go to the top. */
+  /**
+   * Instructions stay in place if the model accepts them there, which preserves the cache; otherwise they move to the
+   * top.
+   */
   #writeInstruction(parts: readonly InputPart[]): void {
     const last = this.#messages.at(-1)?.role
     const isPlaced = this.#traits.systemTurns && (last === 'user' || last === 'system')
@@ -125,14 +128,14 @@ class MessageList {
 
   #say(role: Role, blocks: readonly JsonObject[]): void {
     if (blocks.length === 0) return
-    // Instructions may stand between the user and the answer only.
+    // Instructions may only stand between the user and the answer.
     if (role === 'user' && this.#messages.at(-1)?.role === 'system') this.#system.push(...this.#messages.pop()!.content)
     const last = this.#messages.at(-1)
     if (last?.role !== role) this.#messages.push({ role, content: [...blocks] })
     else for (const block of blocks) last.content.push(block)
   }
 
-  /** An answer that is to be gone on with may not end in space. */
+  /** An answer to be continued may not end in whitespace. */
   #trimLast(): void {
     const last = this.#messages.at(-1)
     const block = last?.content.at(-1)

@@ -4,18 +4,21 @@ import { isObject } from '../../domain/json.ts'
 import { type Draft } from '../fields.ts'
 import { unsupported } from '../translatable.ts'
 
-/** Kinds of images that models take. */
+/** Image types that models accept. */
 const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 const pdf = 'application/pdf'
-/** What the data of a file without a type is taken for: nothing else is sent as bare base64. */
+/** The assumed type of a file without one: nothing else is sent as bare base64. */
 const untyped = pdf
 
-/** Whether the text may be sent: blocks of nothing but space are refused. */
+/** Whether the text may be sent: providers reject blocks of whitespace. */
 export function isSayable(text: string): boolean {
   return /\S/.test(text)
 }
 
-/** Writes what a user or a tool said as blocks. @throws ServiceError `unsupported_parameter` for audio, ids of files, and files of other kinds */
+/**
+ * Writes the content of a user or a tool as blocks. @throws ServiceError `unsupported_parameter` for audio, file ids,
+ * and unsupported file types
+ */
 export function writeParts(parts: readonly InputPart[]): JsonObject[] {
   const blocks: JsonObject[] = []
   for (const part of parts) {
@@ -58,7 +61,7 @@ function writeFile(file: Extract<InputPart, { readonly type: 'file' }>): JsonObj
   return block
 }
 
-/** The source of a document, or a whole image block where the file is one. */
+/** The source of a document, or a whole image block if the file is an image. */
 function fileSource(file: Extract<InputPart, { readonly type: 'file' }>): JsonObject {
   if (file.data === undefined) {
     if (file.url !== undefined) return { type: 'url', url: file.url }
@@ -93,12 +96,12 @@ function decodeUri(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    // Not encoded after all: it says what it says.
+    // Not percent-encoded after all: use it as it is.
     return text
   }
 }
 
-/** The arguments of a call as the object that they must be here; what is none becomes its `input`. */
+/** A call's arguments as the object that this format requires; anything else becomes its `input`. */
 export function writeInput(text: string): JsonObject {
   if (text === '') return {}
   try {

@@ -10,10 +10,10 @@ import { isSayable } from './write-parts.ts'
 import { writeThinking } from './write-thinking.ts'
 import { writeTools } from './write-tools.ts'
 
-/** Longer names of users are refused. */
+/** Providers reject longer user names. */
 const maxUserCharacters = 256
 
-/** The body for a provider of messages. @throws ServiceError where messages cannot say what was asked */
+/** The request body for a provider of messages. @throws ServiceError if messages cannot express the request */
 export function writeRequest(conversation: Conversation, target: WriteTarget): JsonObject {
   assertTranslatable(conversation)
   const { sampling } = conversation
@@ -49,15 +49,15 @@ function writeHints(body: Draft<JsonObject>, { user, safetyIdentifier, serviceTi
   else if (serviceTier === 'default') body['service_tier'] = 'standard_only'
 }
 
-/** Models that think take none of these; of temperature and top_p newer ones take only one. */
+/** Thinking models accept none of these; newer models accept only one of temperature and top_p. */
 function writeSampling(body: Draft<JsonObject>, { temperature, topP, topK }: Sampling): void {
-  // Elsewhere it goes up to 2.
+  // Other formats allow up to 2.
   if (temperature !== undefined) body['temperature'] = Math.min(1, Math.max(0, temperature))
   else if (topP !== undefined) body['top_p'] = topP
   if (topK !== undefined) body['top_k'] = topK
 }
 
-/** Adds the format of the answer; gives the words that ask for it where there is no field that does. */
+/** Adds the output format; returns an instruction for the model if no field can express it. */
 function writeOutputFormat(
   body: Draft<JsonObject>,
   format: OutputFormat | undefined,

@@ -4,7 +4,7 @@ import type { ModelTraits } from './model-traits.ts'
 import { openSeal } from './seal.ts'
 import { isForced } from './write-tools.ts'
 
-/** Tokens of thinking for each effort, for models that are told so. */
+/** Thinking budget in tokens for each effort, for models that take a budget. */
 const budgets: Readonly<Record<string, number>> = {
   minimal: 1_024,
   low: 2_048,
@@ -13,11 +13,11 @@ const budgets: Readonly<Record<string, number>> = {
   xhigh: 24_576,
   max: 24_576,
 }
-/** The smallest budget that is taken, and how much of the answer must be left for words. */
+/** The smallest accepted budget, and how much of the answer must be left for text. */
 const leastBudget = 1_024
 const shareOfThinking = 0.8
 
-/** Adds how much the model is to think; gives whether it is to. `maxTokens` limits thoughts and words together. */
+/** Adds the thinking settings; returns whether the model will think. `maxTokens` limits thinking and text together. */
 export function writeThinking(
   body: Draft<JsonObject>,
   conversation: Conversation,
@@ -25,11 +25,11 @@ export function writeThinking(
   maxTokens: number,
 ): boolean {
   const effort = conversation.reasoning?.effort
-  // To be made to call a tool and to think exclude each other.
+  // A forced tool call and thinking exclude each other.
   if (effort === undefined || effort === 'none' || (traits.forcedTools && isForced(conversation.toolChoice)))
     return false
   if (traits.thinking === 'adaptive') {
-    // Newer models keep their thoughts to themselves unless asked.
+    // Newer models hide their thinking unless asked.
     body['thinking'] = traits.highestEfforts ? { type: 'adaptive', display: 'summarized' } : { type: 'adaptive' }
     body['output_config'] = { ...(body['output_config'] as JsonObject | undefined), effort: effortFor(effort, traits) }
     return true
@@ -47,7 +47,10 @@ function effortFor(effort: string, traits: ModelTraits): string {
   return 'medium'
 }
 
-/** Whether the model is in the midst of calling tools and its thoughts are not at hand: it would refuse to think now. */
+/**
+ * Whether the model is in the middle of tool calls whose thinking blocks are not available: it would reject thinking
+ * now.
+ */
 function lacksThoughts(turns: readonly Turn[]): boolean {
   for (let position = turns.length - 1; position >= 0; position--) {
     const turn = turns[position]!

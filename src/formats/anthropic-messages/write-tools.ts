@@ -6,8 +6,8 @@ import { inputSchema, unsaidChoices } from './json-schema.ts'
 import type { ModelTraits } from './model-traits.ts'
 
 /**
- * Adds `tools` and `tool_choice`. A conversation in which tools were called must declare some, so where the caller
- * declares none those that were `called` are declared and not to be used.
+ * Adds `tools` and `tool_choice`. A conversation with tool calls must declare tools, so if the caller declares none,
+ * the tools in `called` are declared but disabled.
  */
 export function writeTools(
   body: Draft<JsonObject>,
@@ -33,7 +33,7 @@ export function writeTools(
   }
 }
 
-/** Whether the caller wants a tool to be called, whatever the model thinks. */
+/** Whether the caller forces a tool call. */
 export function isForced(choice: ToolChoice | undefined): boolean {
   return (
     choice?.type === 'required' || choice?.type === 'tool' || (choice?.type === 'allowed' && choice.mode === 'required')
