@@ -3,19 +3,19 @@ import type { AttemptOutcome } from '../domain/upstream.ts'
 import { isObject } from '../domain/json.ts'
 import { isArray } from './fields.ts'
 
-/** What an error in Google's form means. */
+/** The meaning of an error in Google's form. */
 export interface GoogleFault {
   readonly outcome: Exclude<AttemptOutcome, 'answered'>
-  /** What `RetryInfo` asks for, not yet clamped. */
+  /** The delay from `RetryInfo`, not yet clamped. */
   readonly retryAfterMs?: number
 }
 
-/** The canonical codes of `google.rpc.Status` that say more than the HTTP status does. */
+/** The canonical codes of `google.rpc.Status` that are more precise than the HTTP status. */
 const outcomes: Readonly<Record<string, GoogleFault['outcome']>> = {
   RESOURCE_EXHAUSTED: 'rate_limited',
   UNAUTHENTICATED: 'rejected_credentials',
   PERMISSION_DENIED: 'rejected_credentials',
-  // Billing is off, or the region is not served: nothing that the caller's content could mend.
+  // Billing is disabled, or the region is not served: the caller's content cannot fix it.
   FAILED_PRECONDITION: 'rejected_credentials',
   DEADLINE_EXCEEDED: 'timeout',
   UNAVAILABLE: 'server_error',
@@ -24,18 +24,21 @@ const outcomes: Readonly<Record<string, GoogleFault['outcome']>> = {
   UNKNOWN: 'server_error',
 }
 const keyReasons = /^API_KEY_|^ACCESS_TOKEN_|^CREDENTIALS_|^SERVICE_DISABLED$|^CONSUMER_(?:INVALID|SUSPENDED)$/
-/** Google has no code for a signature that it does not take: only its sentence says it. */
+/** Google has no code for a rejected signature: only its message says it. */
 const badSignature = /thought[ _]?signature/i
 /** Longer messages repeat the request. */
 const maxMessageChars = 600
 const duration = /^(\d{1,40}(?:\.\d{1,9})?)s$/
 
-/** Reads an error of Google's APIs, `{code, message, status, details}`; undefined where it is none or its HTTP status says it all. */
+/**
+ * Classifies an error of Google's APIs, `{code, message, status, details}`; undefined if it is not one or the HTTP
+ * status says it all.
+ */
 export function googleFault(error: JsonObject): GoogleFault | undefined {
   const { status, message, details } = error
   if (typeof status !== 'string') return undefined
   const entries = isArray(details) ? details.filter(isObject) : []
-  // A wrong API key is told as an invalid argument.
+  // Google reports a wrong API key as an invalid argument.
   if (entries.some(({ reason }) => typeof reason === 'string' && keyReasons.test(reason))) {
     return { outcome: 'rejected_credentials' }
   }

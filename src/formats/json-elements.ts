@@ -1,6 +1,6 @@
 /**
- * The texts of a JSON array's elements, in order and as they were written, so that some of them can be left out without
- * touching the others. `json` must be valid; undefined where it is not an array.
+ * The JSON text of each array element, in order and exactly as written, so that some can be left out without changing
+ * the others. `json` must be valid; undefined if it is not an array.
  */
 export function elementsOf(json: string): string[] | undefined {
   const open = json.search(/\S/)
@@ -21,7 +21,7 @@ export function elementsOf(json: string): string[] | undefined {
   return elements
 }
 
-/** The place of the quote that ends the string which begins at `start`. */
+/** The offset of the quote that ends the string starting at `start`. */
 export function endOfString(json: string, start: number): number {
   for (let at = json.indexOf('"', start + 1); at >= 0; at = json.indexOf('"', at + 1)) {
     let slashes = 0

@@ -1,23 +1,23 @@
 import { ServiceError } from '../domain/errors.ts'
 
-/** One member of the outermost object: where its key (quotes included) and its value lie, as byte offsets. */
+/** One member of the top-level object: the byte offsets of its key (including quotes) and its value. */
 export interface JsonMember {
   readonly key: string
   readonly keyStart: number
   readonly valueStart: number
-  /** Behind the last byte of the value and of the space after it: the offset of the `,` or `}`. */
+  /** The offset of the `,` or `}` after the value and its trailing whitespace. */
   readonly valueEnd: number
 }
 
 export interface JsonLimits {
   readonly maxDepth: number
-  /** Bound on commas, colons and opening brackets together: what `JSON.parse` spends its time on. */
+  /** Limit on commas, colons, and opening brackets together, which determine the time of `JSON.parse`. */
   readonly maxTokens: number
-  /** Bound on the members of all objects together: names that differ are the slowest that `JSON.parse` can be given. */
+  /** Limit on the members of all objects together: distinct names are the slowest input for `JSON.parse`. */
   readonly maxMembers: number
 }
 
-/** Bounds on the shape of a request: a conversation nests a few levels, a tool's schema a dozen (decision 07). */
+/** Limits on the shape of a request: a conversation nests a few levels, a tool's schema a dozen (decision 07). */
 export const bodyShape: JsonLimits = { maxDepth: 128, maxTokens: 300_000, maxMembers: 60_000 }
 
 type Bytes = Uint8Array & { indexOf(value: number, from?: number): number }
@@ -30,34 +30,34 @@ const openBrace = 0x7b
 const closeBrace = 0x7d
 const openBracket = 0x5b
 const closeBracket = 0x5d
-/** A string longer than this is skipped by a native search instead of byte by byte. */
+/** Longer strings are skipped by a native search instead of byte by byte. */
 const shortStringBytes = 24
-/** No API has longer names of fields. */
+/** No API has longer field names. */
 const maxKeyBytes = 256
-/** Members of the outermost object and of any other one; no API has a tenth of them. */
+/** Most members of the top-level object, and of any other one; no API has a tenth of them. */
 const maxOutermost = 1_000
 const maxOfOneObject = 10_000
-/** Up to so many names each is compared with all before it: a Set costs more. */
+/** Up to this many names, comparing each with all previous ones is cheaper than a Set. */
 const fewMembers = 24
 
 /**
- * Looks at JSON while it arrives, before it is parsed: refuses what is too deep or has too many tokens, so that no
- * body can hold the event loop, and notes where the members of the outermost object lie, so that a single one can be
- * replaced without touching the others. It does not check the grammar; `JSON.parse` does, afterwards.
+ * Scans JSON while it arrives, before it is parsed: rejects input that is too deep or has too many tokens, so that no
+ * body can block the event loop, and records where the members of the top-level object are, so that one can be replaced
+ * without changing the others. It does not check the grammar; `JSON.parse` does that afterwards.
  */
 export class JsonScan {
   readonly #limits: JsonLimits
-  /** For each member of the outermost object: start and end of its key, start and end of its value. */
+  /** For each member of the top-level object: start and end of its key, start and end of its value. */
   readonly #places: number[] = []
   #offset = 0
   #depth = 0
   #tokens = 0
   #colons = 0
-  /** Members so far of the object that is open at each depth. */
+  /** Member count of the open object at each depth. */
   readonly #ofObject: number[] = []
   #inString = false
   #escaped = false
-  /** Of the member that is being read; -1 where it has not come yet. */
+  /** Of the current member; -1 if not reached yet. */
   #keyStart = -1
   #keyEnd = -1
   #valueStart = -1
@@ -66,7 +66,7 @@ export class JsonScan {
     this.#limits = limits
   }
 
-  /** Takes the next bytes. @throws ServiceError `invalid_request` where a limit is passed */
+  /** Scans the next bytes. @throws ServiceError `invalid_request` if a limit is exceeded */
   push(chunk: Bytes): void {
     let index = 0
     while (index < chunk.length) {
@@ -75,7 +75,7 @@ export class JsonScan {
     this.#offset += chunk.length
   }
 
-  /** The members of the outermost object, in order. `bytes` is all that was pushed. */
+  /** The members of the top-level object, in order. `bytes` is everything that was pushed. */
   members(bytes: Buffer): readonly JsonMember[] {
     const members: JsonMember[] = []
     for (let at = 0; at < this.#places.length; at += 4) {
@@ -86,7 +86,7 @@ export class JsonScan {
     return members
   }
 
-  /** Goes on to the next string or the end; gives the place behind what was read. */
+  /** Scans to the next string or the end of the chunk; returns the offset after it. */
   #readStructure(chunk: Bytes, from: number): number {
     const { maxDepth, maxTokens, maxMembers } = this.#limits
     let depth = this.#depth
@@ -127,7 +127,7 @@ export class JsonScan {
     return index
   }
 
-  /** Goes on to the end of the string or of the chunk; gives the place behind what was read. */
+  /** Scans to the end of the string or the chunk; returns the offset after it. */
   #skipString(chunk: Bytes, from: number): number {
     let index = from
     if (this.#escaped) {
@@ -181,7 +181,7 @@ export class JsonScan {
   }
 }
 
-/** The key that stands twice, if any: two readers could disagree about which one counts. */
+/** The first duplicate key, if any: two parsers could disagree about which value counts. */
 export function duplicateKey(members: readonly JsonMember[]): string | undefined {
   if (members.length <= fewMembers) {
     for (let at = 1; at < members.length; at += 1) {
@@ -199,8 +199,8 @@ export function duplicateKey(members: readonly JsonMember[]): string | undefined
 }
 
 /**
- * The same JSON text with some members of the outermost object replaced (`json` given), added, or left out (`undefined`).
- * All other bytes stay as they were: what the caller wrote is what the provider reads (contract 11.1).
+ * The same JSON text with some members of the top-level object replaced or added (`json` given), or left out
+ * (`undefined`). All other bytes stay the same: the provider reads what the caller wrote (contract 11.1).
  */
 export function patchMembers(
   bytes: Buffer,
@@ -244,12 +244,12 @@ export function patchMembers(
   return out.subarray(0, end)
 }
 
-/** How many bytes a changed member takes at most, with the comma before it. */
+/** The most bytes that a changed member takes, including the comma before it. */
 function byteLengthOf(key: string, json: string | undefined): number {
   return json === undefined ? 0 : Buffer.byteLength(JSON.stringify(key)) + Buffer.byteLength(json) + ',:'.length
 }
 
-/** The UTF-8 bytes of a text, one character each. */
+/** The UTF-8 bytes of a text as one latin1 character each. */
 export function asBytes(text: string): string {
   return /^[\x20-\x7e]*$/.test(text) ? text : Buffer.from(text).toString('latin1')
 }
@@ -260,7 +260,7 @@ function readKey(bytes: Buffer, start: number, end: number): string {
   try {
     return String(JSON.parse(`"${text}"`))
   } catch {
-    // Not a valid string: the body is not JSON, and JSON.parse will say so about the whole of it.
+    // Not a valid string: the body is not JSON, and JSON.parse will report that.
     return text
   }
 }

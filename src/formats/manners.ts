@@ -2,30 +2,32 @@ import type { JsonObject } from '../domain/conversation.ts'
 import type { StreamFailure } from './format.ts'
 
 /**
- * What clients of one format expect of HTTP around a request and its answer: data and pure functions, so that nothing in
- * `http/` asks which format it serves.
+ * What clients of one format expect of HTTP around a request and its answer: data and pure functions, so that `http/`
+ * never depends on the format.
  */
 export interface ClientManners {
-  /** The body of a refused request: whatever its shape, it has every field of contract 4.1. */
+  /** The body of an error: whatever its shape, it has every field of contract 4.1. */
   writeRefusal(refusal: Refusal): JsonObject
-  /** Where these clients look for the request's id, besides `X-Request-Id`. */
+  /** The header in which these clients look for the request id, besides `X-Request-Id`. */
   readonly requestIdHeader?: string
-  /** Whether these clients put `/v1` behind the base URL that they are given, so that theirs goes without it. */
+  /** Whether these clients append `/v1` to their configured base URL, so that it must be given without it. */
   readonly addVersion: boolean
-  /** Where these clients ask how many tokens a request has, if they can. */
+  /** The token counting endpoint of these clients, if there is one. */
   readonly tokenCount?: TokenCount
 }
 
-/** An endpoint that tells how long a request is, and answers nothing (contract 5.15, 6.10). */
+/** An endpoint that counts a request's tokens without answering it (contract 5.15, 6.10). */
 export interface TokenCount {
-  /** Below our base URL. */
+  /** Path below our base URL. */
   readonly path: string
-  /** The answer's body. */
+  /** The response body. */
   write(inputTokens: number): JsonObject
 }
 
-/** Everything that a refusal tells, before it has a shape (contract 4.1). */
+/** The content of an error before it has a shape (contract 4.1). */
 interface Refusal extends StreamFailure {
-  /** The signals of contract 4.4 and 4.5 that apply, `resets_at`, `attempts` and `passed_by`, by the names under which callers read them. */
+  /**
+   * The signals of contract 4.4 and 4.5 that apply, `resets_at`, `attempts` and `passed_by`, under their public names.
+   */
   readonly signals: JsonObject
 }

@@ -9,8 +9,8 @@ import { readUsage } from './openai-chat/usage.ts'
 import type { RelayRules } from './relay.ts'
 
 /**
- * Embeddings, as OpenAI defined them and most providers speak them. A body is relayed with its model changed and comes
- * back whole: there is nothing to translate it to, and it is never streamed.
+ * Embeddings, as defined by OpenAI and used by most providers. A body is relayed with its model changed and the answer
+ * comes back whole: there is no other format to translate to, and it is never streamed.
  */
 export const openaiEmbeddings: Format = {
   id: 'openai-embeddings',
@@ -23,15 +23,15 @@ export const openaiEmbeddings: Format = {
   writeAnswer: () => neverTranslated(),
 }
 
-/** Embeddings, relayed: nothing is changed but what is in every format, and nothing is streamed. */
+/** Relay rules of embeddings: only the changes common to every format, and no streaming. */
 export const openaiEmbeddingsRelay: RelayRules = {}
 
-/** As little of it as the service must know. @throws ServiceError `invalid_request` with `param` */
+/** Reads only the fields that the service needs. @throws ServiceError `invalid_request` with `param` */
 function readRequest(body: JsonObject): Conversation {
   const profile = requiredString(body, 'model')
   const { input } = body
   if (typeof input !== 'string' && !isArray(input)) throw wrongType('input', 'a string or an array')
-  // No vectors are no answer: a provider that takes this would be held to have failed, and be asked by nobody for a while.
+  // An answer without vectors counts as a failure: a provider that accepts an empty input would be cooled down for it.
   if (isArray(input) && input.length === 0) throw invalidRequest('input', 'input is empty. Give at least one text.')
   return { profile, stream: false, turns: [], tools: [], sampling: {}, streamUsage: false, hints: {} }
 }
@@ -55,7 +55,7 @@ class EmbeddingsReader implements AnswerReader {
   }
 }
 
-/** Backends of both kinds never stand in one profile, so whoever gets here has a bug. */
+/** A profile never mixes embeddings and conversation backends, so reaching this is a bug. */
 function neverTranslated(): never {
   throw new Error('embeddings are relayed and never translated')
 }

@@ -1,8 +1,8 @@
 import type { JsonMember } from './json-scan.ts'
 
 /**
- * Outermost members of requests that the service reads, replaces, or takes out before a provider reads them. A test holds
- * this list against what the relay rules change.
+ * Top-level request members that the service reads, replaces, or removes before forwarding. A test checks this list
+ * against the changes of the relay rules.
  */
 const rewritten = new Set([
   'model',
@@ -45,8 +45,8 @@ const rewritten = new Set([
 ])
 
 /**
- * The member that is one of those but for its case, if any. Some JSON readers, Go's among them, take `Model` for `model`:
- * such a provider would be asked for what was never checked (contract 2.26).
+ * The first member that matches one of those except for its case. Some JSON parsers, such as Go's, read `Model` as
+ * `model`: such a provider would use a value that was never checked (contract 2.26).
  */
 export function miscasedMember(members: readonly JsonMember[]): string | undefined {
   for (const { key } of members) {
@@ -56,13 +56,13 @@ export function miscasedMember(members: readonly JsonMember[]): string | undefin
   return undefined
 }
 
-/** The spelling that a name would have had to have. */
+/** The case-folded form of a name. */
 export function folded(key: string): string {
-  // Upper case first: the long s and the Kelvin sign are letters of names to readers that fold by Unicode.
+  // Upper case first: parsers that fold by Unicode treat the long s and the Kelvin sign as ASCII letters.
   return key.toUpperCase().toLowerCase()
 }
 
-/** Whether a name has only characters that no folding changes. */
+/** Whether a name has only characters that case folding does not affect. */
 function isPlain(key: string): boolean {
   for (let at = 0; at < key.length; at += 1) {
     const code = key.charCodeAt(at)

@@ -4,45 +4,52 @@ import { isArray } from './fields.ts'
 import { elementsOf, endOfString } from './json-elements.ts'
 
 /**
- * Providers give reasoning in a form that only they can read, and refuse what another one sealed (contract 11.8). Whatever
- * leaves towards a caller is marked with who issued it, and goes back only there; the mark of another, a mark that was
- * made up, or none at all: it is left out. A mark is a digest (`Backend.issuer`): it says nothing of the credential.
+ * Providers encrypt reasoning so that only they can read it, and reject reasoning encrypted by another provider
+ * (contract 11.8). Everything encrypted that reaches a client is marked with its issuer, and goes back only to that
+ * issuer; a value with another mark, a forged one, or none is left out. A mark is a digest (`Backend.issuer`) and
+ * reveals nothing about the credential.
  */
 const mark = 'svcr1.'
 
-/** Where a format has what providers seal for themselves. */
+/** Where a format carries encrypted values. */
 export interface Sealing {
-  /** The member of a request's outermost object under which it comes back, a list. */
+  /** The list member of a request's top-level object that carries them back. */
   readonly member: string
-  /** Finds in JSON text everything up to the opening quote of each sealed value. It may find too much, never too little, and is global. */
+  /**
+   * A global pattern that matches JSON text up to the opening quote of each encrypted value. It may match too much,
+   * never too little.
+   */
   readonly opening: RegExp
-  /** What a text has where something sealed may be in it. */
+  /** Substrings that occur in every text with encrypted values. */
   readonly needles: readonly string[]
-  /** The member of an object that is sealed; undefined where none is. */
+  /** The encrypted member of an object; undefined if there is none. */
   sealedMember(object: JsonObject): string | undefined
-  /** Whether an object is left out whose list of content has nothing left: providers of some formats refuse it. */
+  /** Whether an object is dropped if its content list becomes empty: providers of some formats reject it. */
   readonly dropsEmptied: boolean
 }
 
-/** A sealed value as a caller gets it. */
+/** Marks an encrypted value with its issuer, for the client. */
 export function sealFor(issuer: string, sealed: string): string {
   return `${mark}${issuer}.${sealed}`
 }
 
-/** The sealed value as its issuer gave it; undefined where it is another's. */
+/** Removes the mark from an encrypted value; undefined if another issuer produced it. */
 export function unsealFor(issuer: string, sealed: string): string | undefined {
   const prefix = sealFor(issuer, '')
-  // One that came in pieces has the mark before each.
+  // A value that arrived in pieces has the mark before each.
   return sealed.startsWith(prefix) ? sealed.replaceAll(prefix, '') : undefined
 }
 
-/** Marks what an event holds sealed. */
+/** Marks the encrypted values in an event. */
 export function sealEvent(event: AnswerEvent, issuer: string): AnswerEvent {
   if (event.type !== 'reasoning_end' || event.sealed === undefined) return event
   return { type: 'reasoning_end', sealed: sealFor(issuer, event.sealed) }
 }
 
-/** Marks every sealed value in the text of an event or of a whole answer, `data` parsed; all other characters stay. */
+/**
+ * Marks every encrypted value in the text of an event or a whole answer, where `data` is the parsed text; all other
+ * characters stay.
+ */
 export function sealText(sealing: Sealing, text: string, data: Json, issuer: string): string {
   if (!mayBeSealed(sealing, text)) return text
   const sealed = new Set<string>()
@@ -55,14 +62,14 @@ export function sealText(sealing: Sealing, text: string, data: Json, issuer: str
   })
 }
 
-/** Whether there may be something sealed in a text: a search, without looking at its structure. */
+/** Whether a text may contain encrypted values: a substring search that ignores structure. */
 export function mayBeSealed({ needles }: Sealing, text: string | Buffer): boolean {
   return needles.some((needle) => text.includes(needle))
 }
 
 /**
- * A request's member as this issuer may read it: its own values without their mark, and without the entries of lists that
- * hold another's. Entries that hold nothing foreign keep their writing. `json` must be valid.
+ * A request's member for this issuer: its own values without their mark, and lists without entries that contain another
+ * issuer's values. Other entries are left unchanged. `json` must be valid.
  */
 export function unsealMember(sealing: Sealing, json: string, issuer: string): string {
   const elements = elementsOf(json)
@@ -88,7 +95,7 @@ export function unsealMember(sealing: Sealing, json: string, issuer: string): st
   return `[${kept.join(',')}]`
 }
 
-/** The conversation as this issuer may read it, for translating it: nothing sealed in it is another's, and nothing is marked. */
+/** The conversation for this issuer, for translating it: without other issuers' encrypted values and without marks. */
 export function unsealConversation(conversation: Conversation, issuer: string): Conversation {
   if (!conversation.turns.some(hasSealed)) return conversation
   const turns = conversation.turns.map((turn): Turn => {
@@ -109,7 +116,10 @@ function unsealPart(part: AssistantPart, issuer: string): AssistantPart {
   return own === undefined ? open : { ...open, sealed: own }
 }
 
-/** What can be read of a value, the value itself where all of it can; undefined where nothing can. */
+/**
+ * The part of a value that this issuer can read, or the value itself if that is all of it; undefined if it can read
+ * nothing.
+ */
 function unsealValue(value: Json, sealing: Sealing, issuer: string): Json | undefined {
   if (isArray(value)) {
     const read = value.map((entry) => unsealValue(entry, sealing, issuer))
@@ -122,7 +132,7 @@ function unsealValue(value: Json, sealing: Sealing, issuer: string): Json | unde
   for (const [name, member] of Object.entries(value as Readonly<Record<string, Json>>)) {
     const isSealed = name === sealedMember && typeof member === 'string'
     const readable = isSealed ? unsealFor(issuer, member) : unsealValue(member, sealing, issuer)
-    // Without what was sealed the rest of it is refused.
+    // Providers reject the rest of it without its encrypted value.
     if (readable === undefined) return undefined
     if (readable !== member) isSame = false
     if (sealing.dropsEmptied && readable !== member && isArray(readable) && readable.length === 0) return undefined

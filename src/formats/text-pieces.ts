@@ -1,9 +1,9 @@
-/** Pieces shorter than this are joined first, so that one-byte pieces do not cost an object each. */
+/** Shorter pieces are joined first, so that one-byte pieces do not cost an object each. */
 const blockCharacters = 4_096
 
 /**
  * Collects latin1 text that arrives in pieces. Time and memory are linear in the number of characters, however small
- * the pieces are: nothing is copied more than twice, and nothing is scanned.
+ * the pieces: nothing is copied more than twice, and nothing is scanned.
  */
 export class TextPieces {
   /** Characters collected so far. */
@@ -15,12 +15,12 @@ export class TextPieces {
     this.length += piece.length
     this.#small += piece
     if (this.#small.length < blockCharacters) return
-    // The copy flattens the string. Without it each short piece stays an object of 32 bytes.
+    // The copy flattens the string. Without it each short piece remains an object of 32 bytes.
     this.#blocks.push(Buffer.from(this.#small, 'latin1').toString('latin1'))
     this.#small = ''
   }
 
-  /** Returns the whole text and forgets it. */
+  /** Returns the whole text and clears the buffer. */
   take(): string {
     const text = this.#blocks.length === 0 ? this.#small : this.#blocks.join('') + this.#small
     this.length = 0

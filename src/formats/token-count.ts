@@ -1,14 +1,14 @@
 import type { Json, Usage } from '../domain/conversation.ts'
 import { maxTokenCount } from '../domain/token-counts.ts'
 
-/** A provider's token count: 0 where it is absent or null, undefined where it is not a number of tokens. */
+/** A provider's token count: 0 if absent or null, undefined if it is not a token count. */
 function readCount(value: Json | undefined): number | undefined {
   if (value === undefined || value === null) return 0
   if (typeof value !== 'number' || !(value >= 0 && value <= maxTokenCount)) return undefined
   return Math.round(value)
 }
 
-/** The four counts of one answer as its provider gave them. */
+/** The four counts of one answer, as the provider sent them. */
 interface GivenCounts {
   readonly input: readonly (Json | undefined)[]
   readonly output: readonly (Json | undefined)[]
@@ -17,8 +17,8 @@ interface GivenCounts {
 }
 
 /**
- * Usage from counts that a provider gave; `input` and `output` are sums. Undefined where nothing was counted, so that
- * nobody takes 0 for an answer, and where a count is absurd: then the usage is estimated (contract 10.13).
+ * Usage from a provider's counts; `input` and `output` are totals. Undefined if nothing was counted, so that 0 is not
+ * taken as a result, and if a count is implausible: then the usage is estimated (contract 10.13).
  */
 export function usageFrom(given: GivenCounts): Usage | undefined {
   const inputTokens = sum(given.input)

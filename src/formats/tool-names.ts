@@ -1,6 +1,6 @@
 import type { AnswerEvent, Tool } from '../domain/conversation.ts'
 
-/** The longest name that providers take. */
+/** The longest name that providers accept. */
 const maxNameCharacters = 64
 const hashCharacters = 7
 const forbidden = /[^a-zA-Z0-9_-]/g
@@ -8,7 +8,10 @@ const forbidden = /[^a-zA-Z0-9_-]/g
 type NamedTool = Exclude<Tool, { readonly type: 'hosted' }>
 type CallEvent = Extract<AnswerEvent, { readonly type: 'call' }>
 
-/** A call as its caller knows the tool. `wrapped`: a custom tool's input is the one string inside the call's arguments. */
+/**
+ * A call under the caller's name for the tool. `wrapped`: a custom tool's input is the only string inside the call's
+ * arguments.
+ */
 export interface CallIdentity {
   readonly kind: 'function' | 'custom'
   readonly name: string
@@ -17,9 +20,9 @@ export interface CallIdentity {
 }
 
 /**
- * Names for backends that know neither namespaces nor custom tools: a tool of a namespace is called `namespace__name`
- * there, at most 64 characters, never like another tool. The same tools always give the same names, so that an
- * answer's calls can be given back under the caller's (contract 11.7).
+ * Tool names for backends without namespaces and custom tools: a namespaced tool is called `namespace__name` there, at
+ * most 64 characters, unique among the tools. The same tools always get the same names, so that an answer's calls can
+ * be returned under the caller's names (contract 11.7).
  */
 export class ToolNames {
   readonly #flat = new Map<string, string>()
@@ -47,14 +50,14 @@ export class ToolNames {
     return this.#flat.get(keyOf(name, namespace)) ?? flatName(name, namespace, 0)
   }
 
-  /** The name there of a tool that a choice names; a namespace may be left out where the name alone says which it is. */
+  /** The backend's name for a tool in a tool choice; the namespace may be omitted if the name is unambiguous. */
   choose(name: string, namespace: string | undefined): string {
     if (namespace !== undefined || this.#tools.has(name)) return this.flatten(name, namespace)
     for (const [flat, tool] of this.#tools) if (tool.name === name) return flat
     return name
   }
 
-  /** The tool that a backend called, as its caller declared it; an unknown one stays as it was called. */
+  /** The called tool as its caller declared it; an unknown name stays as it is. */
   identify(call: CallEvent): CallIdentity {
     const tool = call.kind === 'function' && call.namespace === undefined ? this.#tools.get(call.name) : undefined
     const name = tool?.name ?? call.name
@@ -76,7 +79,7 @@ function flatName(name: string, namespace: string, salt: number): string {
   return `${clean.slice(0, maxNameCharacters - hashCharacters - 1)}_${hash(`${salt} ${keyOf(name, namespace)}`)}`
 }
 
-/** FNV-1a, 32 bits: enough to tell names apart; a collision is met by another salt. */
+/** FNV-1a, 32 bits: enough to tell names apart; a collision is resolved by another salt. */
 function hash(text: string): string {
   let value = 0x811c9dc5
   for (let index = 0; index < text.length; index++) value = Math.imul(value ^ text.charCodeAt(index), 0x01000193)

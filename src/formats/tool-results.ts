@@ -1,6 +1,6 @@
 import type { ToolTurn, Turn } from '../domain/conversation.ts'
 
-/** Finds the result of each call wherever it stands behind the call; ids may come again in later turns. */
+/** Finds the result of each call, anywhere after the call; ids may repeat in later turns. */
 export class ToolResults {
   readonly #turns: readonly Turn[]
   readonly #waiting = new Map<string, { readonly positions: number[]; next: number }>()
@@ -17,7 +17,7 @@ export class ToolResults {
     }
   }
 
-  /** The first result of that call that no call has taken yet. */
+  /** The first result for that call that was not taken yet. */
   take(callId: string): ToolTurn | undefined {
     const waiting = this.#waiting.get(callId)
     if (waiting === undefined) return undefined
@@ -29,7 +29,7 @@ export class ToolResults {
     return turn?.role === 'tool' ? turn : undefined
   }
 
-  /** Whether a call has taken the result at `position`. */
+  /** Whether the result at `position` was taken. */
   isTaken(position: number): boolean {
     return this.#taken.has(position)
   }

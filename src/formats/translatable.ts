@@ -2,9 +2,10 @@ import type { Conversation } from '../domain/conversation.ts'
 import { itemNotFound, ServiceError } from '../domain/errors.ts'
 
 /**
- * Refuses what only the provider's own format can serve: what refers to something kept elsewhere, and features that
- * cannot be said in another format. Asked when a request is translated, never when it is relayed (contract 11.1).
- * @throws ServiceError `previous_response_not_found`, `conversation_not_found`, `item_not_found`, `unsupported_parameter`
+ * Rejects a request that only the provider's own format can serve: references to data stored elsewhere, and features
+ * that other formats cannot express. Called when a request is translated, never when it is relayed (contract 11.1).
+ * @throws ServiceError `previous_response_not_found`, `conversation_not_found`, `item_not_found`,
+ * `unsupported_parameter`
  */
 export function assertTranslatable(conversation: Conversation): void {
   const { previousResponseId, conversationId, references, untranslatable } = conversation.hints
@@ -19,7 +20,7 @@ export function assertTranslatable(conversation: Conversation): void {
   }
 }
 
-/** A request that asks for something which the backend's format cannot say; `problem` is a full sentence. */
+/** The error for something the backend's format cannot express; `problem` is a full sentence. */
 export function unsupported(param: string, problem: string): ServiceError {
   return new ServiceError('unsupported_parameter', { param, words: { problem } })
 }

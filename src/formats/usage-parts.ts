@@ -1,6 +1,6 @@
 import type { JsonObject, Usage, UsagePart } from '../domain/conversation.ts'
 
-/** What the usage of an answer of several calls says besides: ours alone, one object that clients pass over. */
+/** The extra usage fields of an answer made of several calls: one object of our own, which clients ignore. */
 export function writeUsageParts({ parts }: Usage): JsonObject {
   if (parts === undefined) return {}
   return { svc_router: { requests: parts.length, breakdown: parts.map(writePart) } }

@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../domain/conversation.ts'
 
-/** The reasons for which Google holds an answer back. */
+/** Reasons for which Google withholds an answer. */
 const filtered = new Set([
   'SAFETY',
   'RECITATION',
@@ -15,8 +15,8 @@ const filtered = new Set([
 ])
 
 /**
- * What a `finishReason` means; undefined where the model failed (`MALFORMED_FUNCTION_CALL`, `OTHER`…), as every reason
- * says that is not known here.
+ * The meaning of a `finishReason`; undefined if the model failed (`MALFORMED_FUNCTION_CALL`, `OTHER`…), which includes
+ * every reason unknown here.
  */
 export function readFinishReason(reason: string, calls: number): FinishReason | undefined {
   if (reason === 'STOP') return calls > 0 ? 'tool_calls' : 'stop'

@@ -2,7 +2,9 @@ import type { ProviderFormat } from '../format.ts'
 import { GeminiReader } from './read-answer.ts'
 import { writeRequest } from './write-request.ts'
 
-/** Google's own `generateContent`, on its Gemini API and on Vertex AI. Providers speak it, no client of ours does. */
+/**
+ * Google's own `generateContent`, on its Gemini API and on Vertex AI. A provider format only: clients cannot use it.
+ */
 export const gemini: ProviderFormat = {
   id: 'gemini',
   sealsByModel: true,
@@ -12,7 +14,7 @@ export const gemini: ProviderFormat = {
   readAnswer: () => new GeminiReader(),
 }
 
-/** `models/NAME`; what has a kind of its own, such as `tunedModels/NAME`, stays as it is. */
+/** `models/NAME`; names with another collection, such as `tunedModels/NAME`, stay as they are. */
 function resourceOf(model: string): string {
   const segments = model.split('/').map((segment) => encodeURIComponent(segment))
   return segments.length > 1 ? segments.join('/') : `models/${segments[0] ?? ''}`

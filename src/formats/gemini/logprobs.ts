@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 
-/** Reads `logprobsResult` into the form that both OpenAI formats have; undefined where there is none. */
+/** Converts `logprobsResult` to the form of both OpenAI formats; undefined if there is none. */
 export function readLogprobs(result: Json | undefined): readonly Json[] | undefined {
   if (!isObject(result)) return undefined
   const chosen = result['chosenCandidates']

@@ -1,7 +1,7 @@
 import type { Conversation, JsonObject } from '../../domain/conversation.ts'
 import { generationOf } from './model-generation.ts'
 
-/** The budgets that Google documents for the efforts of its own OpenAI-compatible endpoint, in tokens. */
+/** Token budgets that Google documents for the efforts of its own OpenAI-compatible endpoint. */
 const budgets: Readonly<Record<string, number>> = {
   minimal: 1024,
   low: 1024,
@@ -10,7 +10,7 @@ const budgets: Readonly<Record<string, number>> = {
   xhigh: 24_576,
   max: 24_576,
 }
-/** The least that a model thinks which cannot be stopped from it. */
+/** Smallest budget of a model whose thinking cannot be turned off. */
 const leastBudget = 128
 
 const levels: Readonly<Record<string, string>> = {
@@ -23,7 +23,7 @@ const levels: Readonly<Record<string, string>> = {
   max: 'high',
 }
 
-/** `thinkingConfig` for the asked effort; undefined where nothing was asked or the model does not think. */
+/** `thinkingConfig` for the requested effort; undefined if none was requested or the model does not think. */
 export function writeThinking({ reasoning }: Conversation, model: string): JsonObject | undefined {
   if (reasoning === undefined) return undefined
   const generation = generationOf(model)
@@ -40,7 +40,7 @@ export function writeThinking({ reasoning }: Conversation, model: string): JsonO
   return level === undefined ? { includeThoughts } : { includeThoughts, thinkingLevel: levelFor(model, level) }
 }
 
-/** The larger models know no `minimal`, and the first of them no `medium`. */
+/** The larger models do not support `minimal`, and the first of them not `medium` either. */
 function levelFor(model: string, level: string): string {
   if (!/pro/i.test(model)) return level
   if (level === 'minimal') return 'low'

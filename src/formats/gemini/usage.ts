@@ -2,7 +2,10 @@ import type { Json, Usage } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 import { usageFrom } from '../token-count.ts'
 
-/** Reads `usageMetadata`; undefined where there is none to believe. Google counts thoughts beside the answer, we inside it. */
+/**
+ * Reads `usageMetadata`; undefined if there is no plausible usage. Google counts thinking separately from the answer,
+ * we include it.
+ */
 export function readUsage(usage: Json | undefined): Usage | undefined {
   if (!isObject(usage)) return undefined
   const thoughts = usage['thoughtsTokenCount']

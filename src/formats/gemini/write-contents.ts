@@ -7,24 +7,24 @@ import type { ToolNames } from '../tool-names.ts'
 import { generationOf } from './model-generation.ts'
 import { writePart } from './write-media.ts'
 
-/** What Google documents for a call whose signature is not at hand, such as one that another vendor's model made. */
+/** The placeholder that Google documents for a call without a signature, such as one made by another vendor's model. */
 export const unsignedCall = 'skip_thought_signature_validator'
-/** Stands where a call was never answered: Google refuses a call without its response. */
+/** Response of a call that was never answered: Google rejects a call without a response. */
 const missingResult = 'aborted'
-/** Types that a function's response can hold itself, from Gemini 3 on. */
+/** Media types that a function response can contain, from Gemini 3 on. */
 const responseTypes = /^(?:image\/(?:png|jpeg|webp)|application\/pdf|text\/plain)$/
 
 type Role = 'user' | 'model'
 
-/** The system's instruction and the conversation, in which user and model take turns. */
+/** The system instruction, and the conversation with alternating user and model roles. */
 export interface WrittenContents {
   readonly system: readonly string[]
   readonly contents: readonly JsonObject[]
 }
 
 /**
- * Writes the turns as contents. What the system says before anyone else is its instruction, later words of it stay where
- * they are said; responses follow their calls directly. @throws ServiceError where Gemini cannot be told what was asked
+ * Writes the turns as contents. System messages before the first other turn become the system instruction, later ones
+ * stay in place; responses follow their calls directly. @throws ServiceError if Gemini cannot express the request
  */
 export function writeContents(conversation: Conversation, names: ToolNames, model: string): WrittenContents {
   const { turns, hints } = conversation
@@ -46,7 +46,7 @@ export function writeContents(conversation: Conversation, names: ToolNames, mode
     } else for (const part of turn.parts) writer.writeUser(part)
   }
   const { contents } = writer
-  // Google wants something said, by the user first.
+  // Google requires content, starting with the user.
   if (contents.length === 0) {
     return { system: [], contents: [{ role: 'user', parts: [{ text: system.join('\n\n') || ' ' }] }] }
   }
@@ -56,11 +56,11 @@ export function writeContents(conversation: Conversation, names: ToolNames, mode
 
 class ContentsWriter {
   readonly contents: JsonObject[] = []
-  /** Who speaks last, and what has been said since. */
+  /** The current role, and its parts so far. */
   #role: Role | undefined
   #parts: JsonObject[] = []
   readonly #names: ToolNames
-  /** From Gemini 3 on calls have ids and must be signed, and responses can hold images. */
+  /** From Gemini 3 on, calls have ids and must be signed, and responses can contain images. */
   readonly #isRecent: boolean
 
   constructor(names: ToolNames, model: string) {
@@ -69,7 +69,7 @@ class ContentsWriter {
   }
 
   writeUser(part: InputPart): void {
-    // Google refuses a part without any text.
+    // Google rejects a part without text.
     if (part.type !== 'text' || part.text !== '') this.#add('user', writePart(part))
   }
 
@@ -80,7 +80,7 @@ class ContentsWriter {
       if (part.type === 'reasoning') {
         signature = part.sealed ?? signature
       } else if (part.type === 'call') {
-        // Of calls made together only the first is signed.
+        // Only the first of several parallel calls is signed.
         const missing = this.#isRecent && calls.length === 0 ? unsignedCall : undefined
         this.#add('model', this.#writeCall(part, signature ?? missing))
         signature = undefined
@@ -101,7 +101,7 @@ class ContentsWriter {
     return signature === undefined ? { functionCall } : { functionCall, thoughtSignature: signature }
   }
 
-  /** What the response itself cannot hold goes to `beside`. */
+  /** Parts that the response cannot contain are added to `beside`. */
   #writeResult(call: ToolCall, parts: readonly InputPart[] | undefined, beside: InputPart[]): JsonObject {
     const texts: string[] = []
     const held: JsonObject[] = []
@@ -140,7 +140,7 @@ function fitsResponse(part: JsonObject): boolean {
   return typeof type === 'string' && responseTypes.test(type)
 }
 
-/** Arguments are an object there; what is none stays readable for the model. */
+/** Arguments must be an object there; anything else is wrapped so that the model can still read it. */
 function readArguments(text: string): JsonObject {
   if (text.trim() === '') return {}
   try {

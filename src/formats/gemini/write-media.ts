@@ -24,7 +24,10 @@ const typesByExtension: Readonly<Record<string, string>> = {
   webm: 'video/webm',
 }
 
-/** One part of what a person or a tool gave. @throws ServiceError `unsupported_parameter` where Gemini cannot be given it */
+/**
+ * Writes one part of a message or tool result. @throws ServiceError `unsupported_parameter` if Gemini does not support
+ * it
+ */
 export function writePart(part: InputPart): JsonObject {
   switch (part.type) {
     case 'text':
@@ -51,8 +54,7 @@ export function writePart(part: InputPart): JsonObject {
 
 function inline(url: string, otherwise: string): JsonObject {
   const found = dataUrl.exec(url)
-  if (found === null)
-    throw unsupported('messages', 'A data URL in this request is not complete. Send data:TYPE;base64,…')
+  if (found === null) throw unsupported('messages', 'A data URL in this request is incomplete. Send data:TYPE;base64,…')
   const [head, type = '', parameters = ''] = found
   const mimeType = type === '' ? otherwise : type.toLowerCase() === 'image/jpg' ? 'image/jpeg' : type
   const data = url.slice(head.length)
@@ -60,7 +62,7 @@ function inline(url: string, otherwise: string): JsonObject {
   return { inlineData: { mimeType, data: Buffer.from(unescape(data), 'utf8').toString('base64') } }
 }
 
-/** Percent signs that escape nothing stay as they are. */
+/** Invalid percent escapes stay as they are. */
 function unescape(text: string): string {
   try {
     return decodeURIComponent(text)
@@ -69,7 +71,7 @@ function unescape(text: string): string {
   }
 }
 
-/** Google opens public addresses itself and wants to be told their type. */
+/** Google fetches public URLs itself and requires their media type. */
 function linked(url: string, otherwise: string): JsonObject {
   if (!URL.canParse(url)) {
     throw unsupported('messages', 'An image or a file has neither a URL nor a data URL. Send one of them.')

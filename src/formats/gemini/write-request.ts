@@ -19,7 +19,10 @@ const samplingNames = [
   ['frequencyPenalty', 'frequencyPenalty'],
 ] as const
 
-/** The body of `generateContent`; the model and whether to stream stand in the path. @throws ServiceError where Gemini cannot be told what was asked */
+/**
+ * The body of `generateContent`; the model and the stream mode are in the path. @throws ServiceError if Gemini cannot
+ * express the request
+ */
 export function writeRequest(conversation: Conversation, target: WriteTarget): JsonObject {
   assertTranslatable(conversation)
   if ((conversation.sampling.choices ?? 1) > 1) {
@@ -56,7 +59,7 @@ function writeConfig(
   if (thinking !== undefined) config['thinkingConfig'] = thinking
   for (const field of dialect.refusedFields) delete config[field]
   if (outputFormat === undefined || outputFormat.type === 'text') return { config }
-  // Before Gemini 3 a form and tools exclude each other.
+  // Before Gemini 3, an output schema and tools exclude each other.
   if (hasTools && generationOf(model) < 3) return { config, instruction: describeOutput(outputFormat) }
   config['responseMimeType'] = 'application/json'
   if (outputFormat.type === 'json_schema') config['responseJsonSchema'] = writeSchema(outputFormat.schema)

@@ -2,17 +2,17 @@ import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 
-/** Schemas are as deep as bodies may be; this is what keeps a walk from running out of stack. */
+/** Bodies can nest this deep, and so can schemas: the bound keeps the recursion from overflowing the stack. */
 const maxDepth = 200
 
-/** Members whose values are schemas by name: their keys are names, not keywords. */
+/** Keywords whose values are maps of schemas: their keys are names, not keywords. */
 const maps = new Set(['properties', '$defs', 'definitions', 'patternProperties'])
-/** Members whose values are values. */
+/** Keywords whose values are plain values. */
 const values = new Set(['enum', 'const', 'default', 'examples', 'example', 'required'])
 
 /**
- * A JSON Schema as Google takes it: without what describes the document (`$schema`, `$comment`), and with `const`, which
- * it does not know, as an `enum` of one.
+ * Converts a JSON Schema for Google: without document metadata (`$schema`, `$comment`), and with `const`, which it does
+ * not support, as an `enum` of one value.
  */
 export function writeSchema(schema: JsonObject): JsonObject {
   return clean(schema, 0)

@@ -4,7 +4,7 @@ import type { Draft } from '../fields.ts'
 import { writeSchema } from './write-schema.ts'
 import type { ToolNames } from '../tool-names.ts'
 
-/** Writes `tools` and `toolConfig`; nothing where no tool of ours is left. */
+/** Writes `tools` and `toolConfig`; nothing if no tool is left. */
 export function writeTools(body: Draft<JsonObject>, conversation: Conversation, names: ToolNames): void {
   const { toolChoice } = conversation
   const declarations: Json[] = []
@@ -29,7 +29,7 @@ function writeChoice(choice: ToolChoice, names: ToolNames): JsonObject {
   if (choice.type === 'tool') {
     return { mode: 'ANY', allowedFunctionNames: [names.flatten(choice.name, choice.namespace)] }
   }
-  // What is not allowed has been left out of the declarations.
+  // Tools that are not allowed were left out of the declarations.
   const mode = choice.type === 'allowed' ? choice.mode : choice.type
   return { mode: mode === 'none' ? 'NONE' : mode === 'required' ? 'ANY' : 'AUTO' }
 }

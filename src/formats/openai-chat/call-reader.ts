@@ -7,15 +7,15 @@ interface OpenCall {
 }
 
 /**
- * Follows the calls of one answer. A provider numbers them, but not every one does it well: some leave the number out,
- * some give 0 to all, some repeat id and name in each piece.
+ * Reads the tool calls of one answer. Providers number them, but not all correctly: some omit the index, some send 0
+ * for every call, some repeat id and name in each chunk.
  */
 export class CallReader {
   count = 0
   readonly #slots = new Map<number, OpenCall>()
   #last: OpenCall | undefined
 
-  /** Reads one entry of `tool_calls`. A piece that belongs to no call we saw opening is passed over. */
+  /** Reads one entry of `tool_calls`. A chunk of a call that never started is skipped. */
   read(entry: Json, events: AnswerEvent[]): void {
     if (!isObject(entry)) return
     const custom = entry['custom']
@@ -38,7 +38,7 @@ export class CallReader {
     if (typeof text === 'string') {
       if (text !== '') events.push({ type: 'call_arguments', index: call.index, text })
     } else if (isObject(text)) {
-      // Arguments as an object instead of its text.
+      // Arguments sent as an object instead of its JSON text.
       events.push({ type: 'call_arguments', index: call.index, text: JSON.stringify(text) })
     }
   }

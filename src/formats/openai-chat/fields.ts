@@ -1,4 +1,4 @@
-/** Fields of a chat request that are ours by another name, for reading and for writing. */
+/** Fields of a chat request that have another name in a conversation, for reading and writing. */
 export const samplingNames = [
   ['temperature', 'temperature'],
   ['top_p', 'topP'],
@@ -8,13 +8,13 @@ export const samplingNames = [
   ['n', 'choices'],
 ] as const
 
-/** Strings that every endpoint takes. */
+/** String fields that every endpoint accepts. */
 export const hintNames = [
   ['user', 'user'],
   ['service_tier', 'serviceTier'],
 ] as const
 
-/** Strings that only OpenAI's own endpoint and its close relatives take. */
+/** String fields that only OpenAI's own endpoint and close relatives accept. */
 export const openaiHintNames = [
   ['safety_identifier', 'safetyIdentifier'],
   ['prompt_cache_key', 'promptCacheKey'],

@@ -1,8 +1,8 @@
 import type { FinishReason } from '../../domain/conversation.ts'
 
 /**
- * What servers of this format say when an answer is whole, in lower case; some speak of it in the words of another
- * vendor. Every other reason (`abort`, `error`, `network_error`…) says that it is not (contract 11.18).
+ * Finish reasons of complete answers from servers of this format, in lower case; some use another vendor's terms. Every
+ * other reason (`abort`, `error`, `network_error`…) means that the answer failed (contract 11.18).
  */
 const reasons = new Map<string, FinishReason>([
   ...['stop', 'eos', 'eos_token', 'end_turn', 'stop_sequence', 'stop_token', 'end', 'complete', 'completed'].map(
@@ -17,10 +17,10 @@ const reasons = new Map<string, FinishReason>([
   ),
 ])
 
-/** Why a choice ended, `calls` being how many tools it called; undefined for what is no known success. */
+/** Why a choice ended, given the number of its tool calls; undefined for a reason that is not a known success. */
 export function readFinishReason(reason: string, calls: number): FinishReason | undefined {
   const known = reasons.get(reason.toLowerCase())
-  // Many servers say `stop` behind a call, or announce calls and make none.
+  // Many servers say `stop` after a call, or announce calls and make none.
   if (known === 'stop' || known === 'tool_calls') return calls > 0 ? 'tool_calls' : 'stop'
   return known
 }

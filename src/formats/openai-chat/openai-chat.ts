@@ -5,7 +5,7 @@ import { readRequest } from './read-request.ts'
 import { ChatWriter } from './write-answer.ts'
 import { writeRequest } from './write-request.ts'
 
-/** Chat completions, as OpenAI defined them and most providers speak them. */
+/** The chat completions format, as defined by OpenAI and used by most providers. */
 export const openaiChat: Format = {
   id: 'openai-chat',
   path: '/chat/completions',

@@ -4,7 +4,7 @@ import { isObject } from '../../domain/json.ts'
 import { arrayField, requiredString, stringField, wrongType } from '../fields.ts'
 import { readAssistantParts, readInputParts } from '../openai/read-parts.ts'
 
-/** Reads a chat's messages, one turn for each. @throws ServiceError `invalid_request` */
+/** Reads chat messages, one turn each. @throws ServiceError `invalid_request` */
 export function readMessages(messages: readonly Json[]): Turn[] {
   const turns: Turn[] = []
   const customCallIds = new Set<string>()
@@ -77,7 +77,7 @@ function readCall(call: Json | undefined, path: string, customCallIds: Set<strin
   return { type: 'call', kind: 'function', id, name, arguments: readArguments(called['arguments']) }
 }
 
-/** The text of the arguments; some clients send them as the object that the text should hold. */
+/** The arguments as text; some clients send the object instead of its JSON text. */
 function readArguments(value: Json | undefined): string {
   if (typeof value === 'string') return value
   return value === undefined || value === null ? '' : JSON.stringify(value)

@@ -19,7 +19,7 @@ import { addTools, type DeclaredTools, isFusionChoice, readToolChoice } from '..
 import { hintNames, openaiHintNames, samplingNames } from './fields.ts'
 import { readMessages } from './read-messages.ts'
 
-/** Reads the body of a chat request. @throws ServiceError `invalid_request` with `param` */
+/** Parses the body of a chat request. @throws ServiceError `invalid_request` with `param` */
 export function readRequest(body: JsonObject): Conversation {
   const profile = requiredString(body, 'model')
   const messages = body['messages']

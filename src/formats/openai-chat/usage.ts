@@ -3,20 +3,20 @@ import { isObject, objectOf } from '../../domain/json.ts'
 import { usageFrom } from '../token-count.ts'
 import { writeUsageParts } from '../usage-parts.ts'
 
-/** Reads a chat's usage; undefined where there is none to believe. @see usageFrom */
+/** Reads chat usage; undefined if there is no plausible usage. @see usageFrom */
 export function readUsage(usage: Json | undefined): Usage | undefined {
   if (!isObject(usage)) return undefined
   const { prompt_tokens_details: input, completion_tokens_details: output } = usage
   return usageFrom({
     input: [usage['prompt_tokens']],
     output: [usage['completion_tokens']],
-    // DeepSeek has its own name for it.
+    // DeepSeek's name for it.
     cached: isObject(input) ? input['cached_tokens'] : usage['prompt_cache_hit_tokens'],
     reasoning: objectOf(output)['reasoning_tokens'],
   })
 }
 
-/** Writes usage with all the details that OpenAI's own answers have. */
+/** Writes usage with all the details of OpenAI's own answers. */
 export function writeUsage(usage: Usage): JsonObject {
   return {
     prompt_tokens: usage.inputTokens,

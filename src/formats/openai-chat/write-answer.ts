@@ -11,7 +11,7 @@ const done = 'data: [DONE]\n\n'
 
 interface OpenCall {
   readonly kind: 'function' | 'custom'
-  /** The custom call's arguments so far, where its input must first be taken out of them. */
+  /** The arguments of a custom call so far, if its input must be extracted from them. */
   wrapped: string | undefined
   isEmpty: boolean
 }
@@ -20,7 +20,7 @@ interface OpenCall {
 export class ChatWriter implements AnswerWriter {
   readonly #context: AnswerContext
   readonly #id: string
-  /** What stands before and behind the delta in every chunk. */
+  /** The JSON text before and after the delta in every chunk. */
   readonly #head: string
   readonly #tail: string
   readonly #text: string
@@ -29,7 +29,7 @@ export class ChatWriter implements AnswerWriter {
   readonly #calls = new Map<number, OpenCall>()
   #begun = false
   #usage: Usage | undefined
-  /** The member `svc_router` as JSON text with the comma before it; empty where there is nothing to say. */
+  /** The member `svc_router` as JSON text with a leading comma; empty if there is no report. */
   #report = ''
 
   constructor(context: AnswerContext) {
@@ -73,7 +73,7 @@ export class ChatWriter implements AnswerWriter {
     return writeWhole(events, this.#id, this.#context)
   }
 
-  /** The first chunk names the role. It waits for content, because a call comes without any text. */
+  /** Writes the first chunk, which sets the role. It waits for content, because a call comes without text. */
   #begin(event: AnswerEvent): string {
     if (this.#begun) return ''
     this.#begun = true
@@ -136,11 +136,11 @@ export class ChatWriter implements AnswerWriter {
     let out = ''
     for (const [index, call] of this.#calls) {
       if (call.wrapped !== undefined) out += this.#argumentsChunk(index, 'custom', unwrapInput(call.wrapped))
-      // Clients parse the arguments, and an empty text is not JSON.
+      // Clients parse the arguments, and an empty string is not JSON.
       else if (call.isEmpty && call.kind === 'function') out += this.#argumentsChunk(index, 'function', '{}')
     }
     const last = `${out}${this.#head}{"index":0,"delta":{},"logprobs":null,"finish_reason":"${reason}"}`
-    // Readers that did not ask for usage get no chunk behind this one.
+    // Clients that did not request usage get no chunk after this one.
     const isLast = this.#report !== '' && !this.#context.conversation.streamUsage
     return isLast ? `${last}]${this.#report}}\n\n` : last + this.#tail
   }

@@ -8,12 +8,12 @@ import type { ToolNames } from '../tool-names.ts'
 import { unsupported } from '../translatable.ts'
 import { ToolResults } from '../tool-results.ts'
 
-/** Stands where a call was never answered: providers refuse a call without its result. */
+/** Result of a call that was never answered: providers reject a call without a result. */
 const missingResult = 'aborted'
 
 /**
- * Writes the turns as messages. Results follow their calls directly and in the calls' order; what is not text in them
- * goes into one user message behind the last (contract 11.16). @throws ServiceError where chat cannot say what was asked
+ * Writes the turns as messages. Results directly follow their calls, in the calls' order; their non-text parts go into
+ * one user message after the last result (contract 11.16). @throws ServiceError if chat cannot express the request
  */
 export function writeMessages(conversation: Conversation, dialect: Dialect, names: ToolNames): JsonObject[] {
   const { turns, hints } = conversation
@@ -60,7 +60,7 @@ function writeAssistant(turn: AssistantTurn, dialect: Dialect, names: ToolNames)
   }
   const thought = dialect.replaysReasoning === true ? reasoning.join('\n\n') : ''
   const isEmpty = texts.length === 0 && refusals.length === 0 && calls.length === 0 && thought === ''
-  // A turn of nothing but reasoning would reach the model as an empty answer of its own.
+  // A turn with only reasoning would reach the model as an empty answer of its own.
   if (isEmpty && turn.parts.length > 0) return undefined
   const isSilent = texts.length === 0 && (calls.length > 0 || refusals.length > 0)
   const message: Draft<JsonObject> = { role: 'assistant', content: isSilent ? null : texts.join('\n') }
@@ -82,7 +82,7 @@ function writeResults(turn: AssistantTurn, results: ToolResults, messages: JsonO
   if (attachments.length > 0) messages.push({ role: 'user', content: writeContent(attachments) })
 }
 
-/** Many providers take only a string where a system speaks. */
+/** Many providers accept only a string in system messages. */
 function joinText(parts: readonly InputPart[]): string {
   const first = parts[0]
   if (parts.length === 1 && first?.type === 'text') return first.text
@@ -100,7 +100,7 @@ function writePart(part: InputPart): JsonObject {
     case 'text':
       return { type: 'text', text: part.text }
     case 'image': {
-      // `original` is known to Responses only.
+      // Only Responses supports `original`.
       const detail = part.detail === 'original' ? 'high' : part.detail
       return { type: 'image_url', image_url: detail === undefined ? { url: part.url } : { url: part.url, detail } }
     }

@@ -7,7 +7,7 @@ import { assertTranslatable } from '../translatable.ts'
 import { hintNames, openaiHintNames, samplingNames } from './fields.ts'
 import { writeMessages } from './write-messages.ts'
 
-/** The body for a provider of chat completions. @throws ServiceError where chat cannot say what was asked */
+/** The request body for a provider of chat completions. @throws ServiceError if chat cannot express the request */
 export function writeRequest(conversation: Conversation, target: WriteTarget): JsonObject {
   assertTranslatable(conversation)
   const { sampling, hints, reasoning, outputFormat } = conversation
@@ -30,7 +30,7 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   }
   writeFields(body, samplingNames, sampling)
   writeFields(body, hintNames, hints)
-  // Whoever knows OpenAI's newest role knows these fields; others answer 400 to them.
+  // Endpoints that support OpenAI's newest role also support these fields; others answer 400.
   if (dialect.developerRole) writeFields(body, openaiHintNames, hints)
   if (hints.metadata !== undefined) body['metadata'] = hints.metadata
   for (const field of dialect.refusedFields) delete body[field]
@@ -45,7 +45,7 @@ function writeTools(body: Draft<JsonObject>, conversation: Conversation, names: 
     if (toolChoice?.type === 'allowed' && !toolChoice.names.includes(tool.name)) continue
     tools.push(writeTool(tool, names))
   }
-  // Providers refuse an empty list, and a choice where there is nothing to choose from.
+  // Providers reject an empty list, and a tool choice without tools.
   if (tools.length === 0) return
   body['tools'] = tools
   if (toolChoice !== undefined) body['tool_choice'] = writeToolChoice(toolChoice, names)
@@ -63,7 +63,7 @@ function writeTool(tool: Exclude<Tool, { readonly type: 'hosted' }>, names: Tool
 }
 
 function writeToolChoice(choice: ToolChoice, names: ToolNames): Json {
-  // What is not allowed has been left out of the list.
+  // Tools that are not allowed were left out of the list.
   if (choice.type === 'allowed') return choice.mode
   if (choice.type !== 'tool') return choice.type
   return { type: 'function', function: { name: names.choose(choice.name, choice.namespace) } }

@@ -10,7 +10,7 @@ interface GatheredCall {
   text: string
 }
 
-/** A whole chat completion from all of its events: one choice that holds text and calls together. */
+/** Builds a whole chat completion from all of its events: one choice with text and calls together. */
 export function writeWhole(events: readonly AnswerEvent[], id: string, context: AnswerContext): JsonObject {
   const { createdAt } = context
   const gathered = new GatheredAnswer(events)
@@ -33,7 +33,7 @@ export function writeWhole(events: readonly AnswerEvent[], id: string, context: 
   }
 }
 
-/** What the events of one answer say together. */
+/** The combined content of an answer's events. */
 class GatheredAnswer {
   text: string | undefined
   refusal: string | undefined
@@ -105,13 +105,13 @@ function writeMessage(gathered: GatheredAnswer, context: AnswerContext): JsonObj
   }
 }
 
-/** One entry of `tool_calls`, without its number. */
+/** One entry of `tool_calls`, without its index. */
 export function writeCall(id: string, kind: 'function' | 'custom', name: string, text: string): JsonObject {
   if (kind === 'custom') return { id, type: kind, custom: { name, input: text } }
   return { id, type: kind, function: { name, arguments: text } }
 }
 
-/** A citation in chat's form; undefined for the kinds that chat does not have. */
+/** A citation in chat's form; undefined for kinds that chat does not have. */
 export function writeAnnotation(annotation: JsonObject): JsonObject | undefined {
   const { type, ...citation } = annotation
   return type === 'url_citation' ? { type, url_citation: citation } : undefined

@@ -11,8 +11,8 @@ const kind: CompletionKind = {
 }
 
 /**
- * Text completions, OpenAI's oldest format: a prompt in, its continuation out. Relayed to servers that have the endpoint;
- * for all others the prompt becomes the message of a user.
+ * Text completions, OpenAI's oldest format: a prompt in, its continuation out. Relayed to servers that have the
+ * endpoint; for all others the prompt becomes a user message.
  */
 export const openaiCompletions: Format = {
   id: 'openai-completions',
@@ -22,7 +22,10 @@ export const openaiCompletions: Format = {
   upstreamPath: () => '/completions',
   readRequest,
   writeRequest: () => {
-    throw unsupported('messages', 'The backends of this profile serve text completions only. Ask at /v1/completions.')
+    throw unsupported(
+      'messages',
+      'The backends of this profile serve text completions only. Send the request to /v1/completions.',
+    )
   },
   readAnswer: () => new ChatReader(kind),
   writeAnswer: (context) => new CompletionsWriter(context),

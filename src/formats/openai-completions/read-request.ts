@@ -14,10 +14,10 @@ import { invalidRequest } from '../../domain/errors.ts'
 import { samplingNames } from '../openai-chat/fields.ts'
 import { readStop } from '../openai/read-stop.ts'
 
-/** Prompts in one request. */
+/** Most prompts in one request. */
 const maxPrompts = 128
 
-/** Reads the body of a text completion. @throws ServiceError `invalid_request` with `param` */
+/** Parses the body of a text completion. @throws ServiceError `invalid_request` with `param` */
 export function readRequest(body: JsonObject): Conversation {
   const profile = requiredString(body, 'model')
   const prompts = readPrompts(body['prompt'])
@@ -36,7 +36,7 @@ export function readRequest(body: JsonObject): Conversation {
 
 type Prompt = string | readonly number[]
 
-/** A text, a list of texts, a list of tokens, or a list of those. */
+/** A text, a list of texts, a list of token numbers, or a list of such lists. */
 function readPrompts(prompt: Json | undefined): readonly Prompt[] {
   if (typeof prompt === 'string') return [prompt]
   if (!isArray(prompt)) throw wrongPrompt()
@@ -64,12 +64,12 @@ function readSampling(body: JsonObject, prompts: number): Sampling {
   if (maxOutputTokens !== undefined) sampling.maxOutputTokens = maxOutputTokens
   const stop = readStop(body['stop'])
   if (stop !== undefined) sampling.stop = stop
-  // Each prompt has as many choices of its own.
+  // Each prompt has its own choices.
   if (prompts > 1) sampling.choices = prompts * (sampling.choices ?? 1)
   return sampling
 }
 
-/** What only a server of text completions can do is refused where the prompt becomes a message. */
+/** Fields that only a text completion server supports make the request fail if the prompt becomes a message. */
 function readHints(body: JsonObject, prompts: readonly Prompt[]): Hints {
   const { suffix, echo, best_of: bestOf, logprobs } = body
   const untranslatable: string[] = []

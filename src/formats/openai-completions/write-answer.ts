@@ -5,7 +5,7 @@ import { writeUsage } from '../openai-chat/usage.ts'
 
 const done = 'data: [DONE]\n\n'
 
-/** Writes one answer as a text completion: its text alone, since the format has nothing else. */
+/** Writes one answer as a text completion: only its text, since the format has nothing else. */
 export class CompletionsWriter implements AnswerWriter {
   readonly #context: AnswerContext
   readonly #fields: JsonObject
@@ -80,7 +80,7 @@ export class CompletionsWriter implements AnswerWriter {
   }
 }
 
-/** A refusal is what the model says, too. */
+/** A refusal is also text of the model. */
 function textOf(event: AnswerEvent): string {
   return event.type === 'text' || event.type === 'refusal' ? event.text : ''
 }

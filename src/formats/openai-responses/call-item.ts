@@ -3,7 +3,7 @@ import { unwrapInput } from '../custom-tools.ts'
 import type { CallIdentity } from '../tool-names.ts'
 import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
 
-/** One call of a tool while it is written, in the form in which the caller declared the tool. */
+/** One tool call while it is written, in the form in which the caller declared the tool. */
 export class CallItem {
   readonly kind = 'call'
   readonly outputIndex: number
@@ -27,18 +27,21 @@ export class CallItem {
     return this.#frames.write('response.output_item.added', { output_index: this.outputIndex, item: this.soFar })
   }
 
-  /** The item as far as it is written. */
+  /** The item as written so far. */
   get soFar(): JsonObject {
     return this.#item(this.#identity.wrapped ? '' : this.#text, 'in_progress')
   }
 
   write(text: string): string {
     this.#text += text
-    // The input can be taken out of the arguments only once they are complete.
+    // The input can only be extracted from the arguments once they are complete.
     return this.#identity.wrapped ? '' : this.#frames.writeDelta(this.#frame, text)
   }
 
-  /** Whether the arguments are a whole JSON object, so that nothing can follow. Free text is never known to be. */
+  /**
+   * Whether the arguments are a complete JSON object, so that nothing can follow. Free text is never known to be
+   * complete.
+   */
   get isComplete(): boolean {
     const isText = this.#identity.kind === 'custom' && !this.#identity.wrapped
     if (isText || !this.#text.trimEnd().endsWith('}')) return false
@@ -57,13 +60,13 @@ export class CallItem {
       this.#text = unwrapInput(this.#text)
       frames += this.#frames.writeDelta(this.#frame, this.#text)
     } else if (this.#text === '' && isFunction && status === 'completed') {
-      // Clients parse the arguments, and an empty text is not JSON.
+      // Clients parse the arguments, and an empty string is not JSON.
       this.#text = '{}'
       frames += this.#frames.writeDelta(this.#frame, this.#text)
     }
     const said = isFunction ? { name: this.#identity.name, arguments: this.#text } : { input: this.#text }
     frames += this.#frames.write(`${this.#event}.done`, { ...this.#place, ...said })
-    // A custom call has no other status that clients accept at its end.
+    // Clients accept no other final status of a custom call.
     const item = this.#item(this.#text, isFunction ? status : 'completed')
     frames += this.#frames.write('response.output_item.done', { output_index: this.outputIndex, item })
     return { frames, item }

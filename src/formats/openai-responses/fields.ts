@@ -1,4 +1,4 @@
-/** Fields of a Responses request that are ours by another name, for reading and for writing. */
+/** Fields of a Responses request that have another name in a conversation, for reading and writing. */
 export const samplingNames = [
   ['temperature', 'temperature'],
   ['top_p', 'topP'],
@@ -6,7 +6,7 @@ export const samplingNames = [
   ['top_logprobs', 'topLogprobs'],
 ] as const
 
-/** Numbers that only Open Responses has: written where they say more than the default. */
+/** Number fields that only Open Responses has: written only if they differ from the default. */
 export const penaltyNames = [
   ['presence_penalty', 'presencePenalty'],
   ['frequency_penalty', 'frequencyPenalty'],
@@ -21,7 +21,7 @@ export const hintNames = [
   ['truncation', 'truncation'],
 ] as const
 
-/** Asks for the probabilities of an answer's tokens. */
+/** Requests the log probabilities of an answer's tokens. */
 export const includeLogprobs = 'message.output_text.logprobs'
-/** Asks for reasoning in its sealed form, for sending it back. */
+/** Requests encrypted reasoning, so that it can be sent back. */
 export const includeSealed = 'reasoning.encrypted_content'

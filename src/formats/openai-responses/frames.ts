@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../domain/conversation.ts'
 
-/** The parts of a delta's frame that stay the same: only the number and the text are put between them. */
+/** The constant parts of a delta's frame: only the number and the text are inserted between them. */
 export interface DeltaFrame {
   readonly head: string
   readonly middle: string
@@ -16,13 +16,13 @@ export class Frames {
     return `event: ${type}\ndata: {"type":"${type}","sequence_number":${number},${JSON.stringify(fields).slice(1)}\n\n`
   }
 
-  /** Hot: of a delta nothing but the text is turned into JSON. */
+  /** Hot path: only the text of a delta is serialized as JSON. */
   writeDelta(frame: DeltaFrame, text: string): string {
     return `${frame.head}${this.#next++}${frame.middle}${JSON.stringify(text)}${frame.tail}`
   }
 }
 
-/** Prepares the deltas of one place; `place` are the fields before `delta`, `after` is JSON text behind it. */
+/** Prepares the deltas of one item part; `place` are the fields before `delta`, `after` is JSON text after it. */
 export function deltaFrame(type: string, place: JsonObject, after = ''): DeltaFrame {
   return {
     head: `event: ${type}\ndata: {"type":"${type}","sequence_number":`,

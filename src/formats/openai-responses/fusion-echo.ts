@@ -3,19 +3,22 @@ import { isObject } from '../../domain/json.ts'
 import { fusionCallNames, fusionToolType } from '../../domain/profiles.ts'
 import { isArray } from '../fields.ts'
 
-/** Of what a later turn is told about a fusion of an earlier one: all of it, and each text in it. */
+/** Maximum length of the summary of an earlier fusion, and of each text in it. */
 const maxEchoCharacters = 2_400
 const maxTextCharacters = 400
 const maxTexts = 8
 
-/** Whether an item is a fusion that stood in an earlier answer of ours, which no provider knows. */
+/** Whether an item is a fusion from an earlier answer of ours, which no provider knows. */
 export function isFusionEcho(item: JsonObject): boolean {
   if (item['type'] === fusionToolType) return true
   const { server_label: label, name } = fusionCallNames
   return item['type'] === 'mcp_call' && item['server_label'] === label && item['name'] === name
 }
 
-/** What models are told of it: what was asked and what came of it, in a few words. Undefined where it says nothing that we would have said. */
+/**
+ * The summary of a fusion for models: the question and the outcome, in a few words. Undefined if the item contains
+ * nothing that we would have written.
+ */
 export function sayEcho(item: JsonObject): string | undefined {
   const asked = texts(parse(item['arguments'])?.['questions'])
   const result = parse(item['output'])
@@ -34,7 +37,7 @@ export function sayEcho(item: JsonObject): string | undefined {
   return `[${pieces.join('. ').slice(0, maxEchoCharacters)}.]`
 }
 
-/** The items as a provider may have them: each fusion replaced by what is told of it, or left out where there is none. */
+/** The items for a provider: each fusion replaced by its summary, or left out if it has none. */
 export function withoutFusions(items: readonly Json[]): Json[] {
   return items.flatMap((item) => {
     if (!isObject(item) || !isFusionEcho(item)) return [item]
@@ -49,7 +52,7 @@ function parse(text: Json | undefined): JsonObject | undefined {
     const value = JSON.parse(text) as Json
     return isObject(value) ? value : undefined
   } catch {
-    // Somebody changed it: it counts as nothing.
+    // Somebody changed it: ignore it.
     return undefined
   }
 }

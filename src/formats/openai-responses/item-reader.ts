@@ -5,34 +5,34 @@ import { isArray } from '../fields.ts'
 
 type Kind = 'message' | 'reasoning' | 'call' | 'other'
 
-/** What we have seen of one output item. `heard` is what its deltas have said: what they left out is read at its end. */
+/** The state of one output item. `heard` is the content of its deltas: what they left out is read at its end. */
 interface ItemState {
   heard: boolean
   isClosed: boolean
-  /** Whether it has an id of its own, or of its call. */
+  /** Whether it has an item id or a call id of its own. */
   readonly isNamed: boolean
-  /** For calls: the number of the call. */
+  /** For calls: the index of the call. */
   readonly callIndex: number
-  /** For reasoning: whether its text comes as summary or raw; only the first of them is told. */
+  /** For reasoning: whether its text comes as summary or raw; only the first kind to arrive is used. */
   voice: 'summary' | 'raw' | undefined
 }
 
 /**
- * Follows the output items of one answer and tells what they say. Some servers leave out `output_index`: their items are
- * known by id, or else by the order in which they come.
+ * Reads the output items of one answer into events. Some servers leave out `output_index`: their items are identified
+ * by id, or otherwise by the order in which they arrive.
  */
 export class ItemReader {
   callCount = 0
   /**
-   * By `output_index` (a number), and by `id` and `call_id` (strings) of items without one. An item stays until the answer
-   * ends, so that its copy in the final event is not told again.
+   * By `output_index` (a number), and by `id` and `call_id` (strings) for items without one. An item stays until the
+   * answer ends, so that its copy in the final event is not read again.
    */
   readonly #items = new Map<number | string, ItemState>()
-  /** The item of each kind that began last. */
+  /** The most recently started item of each kind. */
   readonly #latest = new Map<Kind, ItemState>()
   #hasContent = false
 
-  /** Reads any event but those of the response itself; unknown ones are passed over. */
+  /** Reads any event except those about the response itself; unknown ones are skipped. */
   read(event: JsonObject, events: AnswerEvent[]): void {
     const { type, delta } = event
     switch (type) {
@@ -58,7 +58,7 @@ export class ItemReader {
         this.#readArguments(event, delta, events)
         break
       case 'response.reasoning_summary_part.added':
-        // The first part needs no space before it.
+        // The first part needs no separator before it.
         if (Number(event['summary_index']) > 0) this.#think(event, 'summary', '\n\n', events)
         break
       case 'response.reasoning_summary_text.delta':
@@ -72,9 +72,9 @@ export class ItemReader {
     }
   }
 
-  /** Reads the items of a whole answer, or of a final event, that have not been told yet. */
+  /** Reads the items of a whole answer, or of a final event, that were not read yet. */
   readOutput(output: readonly Json[], events: AnswerEvent[]): void {
-    // A stream that was only partly read (the relay lane) is not read a second time.
+    // A stream that was only partly read (relaying) is not read a second time.
     if (this.#latest.size > 0 || this.#hasContent) return
     for (let index = 0; index < output.length; index++) this.#close(index, output[index], events)
   }
@@ -147,12 +147,12 @@ export class ItemReader {
     return item
   }
 
-  /** Whose delta this is, where there is no index: the item with that id, or the one of its kind that began last. */
+  /** The item of a delta without an index: the one with that id, or the most recently started one of its kind. */
   #speaking(id: Json | undefined, kind: Kind): ItemState | undefined {
     return (typeof id === 'string' ? this.#items.get(id) : undefined) ?? this.#latest.get(kind)
   }
 
-  /** Which item ends, where there is no index: the one with one of its ids, or the one of its kind that began last. */
+  /** The ending item without an index: the one with one of its ids, or the most recently started one of its kind. */
   #ending(item: JsonObject): ItemState | undefined {
     const ids = idsOf(item)
     for (const id of ids) {
@@ -161,7 +161,7 @@ export class ItemReader {
     }
     const kind = kindOf(item)
     const latest = this.#latest.get(kind)
-    // Of two calls with ids of their own the one is not the other.
+    // Two calls with different ids are different calls.
     const isOther = kind === 'call' && ids.length > 0 && latest?.isNamed === true
     return latest === undefined || latest.isClosed || isOther ? undefined : latest
   }

@@ -10,7 +10,7 @@ interface OpenPart {
   text: string
 }
 
-/** One message of an answer while it is written: its parts one after the other. */
+/** One message of an answer while it is written, part by part. */
 export class MessageItem {
   readonly kind = 'message'
   readonly outputIndex: number
@@ -53,13 +53,13 @@ export class MessageItem {
     return opening + this.#frames.write('response.output_text.annotation.added', { ...position, annotation })
   }
 
-  /** The item as far as it is written, for whoever takes a response's state for all there is. */
+  /** The item as written so far, for clients that take a response's state as complete. */
   get soFar(): JsonObject {
     const content = this.#part === undefined ? this.#content : [...this.#content, written(this.#part)]
     return { type: 'message', id: this.#id, status: 'in_progress', role: 'assistant', content }
   }
 
-  /** Ends the message; gives the frames and the item as it stands in the response's output. */
+  /** Ends the message; returns the frames and the item for the response's output. */
   close(status: 'completed' | 'incomplete'): { readonly frames: string; readonly item: JsonObject } {
     const ending = this.#closePart()
     const item = { type: 'message', id: this.#id, status, role: 'assistant', content: this.#content }

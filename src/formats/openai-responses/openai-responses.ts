@@ -5,7 +5,7 @@ import { readRequest } from './read-request.ts'
 import { ResponsesWriter } from './write-answer.ts'
 import { writeRequest } from './write-request.ts'
 
-/** Responses, as OpenAI defined them and Open Responses describes them. */
+/** The Responses format, as defined by OpenAI and described by Open Responses. */
 export const openaiResponses: Format = {
   id: 'openai-responses',
   path: '/responses',

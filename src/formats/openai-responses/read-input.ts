@@ -8,7 +8,7 @@ import { addTools, type DeclaredTools } from '../openai/read-tools.ts'
 import { sayEcho, isFusionEcho } from './fusion-echo.ts'
 import { isBareReasoning } from './stored-items.ts'
 
-/** The turns of an input, and the ids of the items in it that stand elsewhere (`item_reference`). */
+/** The turns of an input, and the ids of items that it only references (`item_reference`). */
 export interface ReadInput {
   readonly turns: readonly Turn[]
   readonly references: readonly string[]
@@ -18,8 +18,8 @@ export interface ReadInput {
 }
 
 /**
- * Reads `input`. What the model said without another speaking between becomes one turn; tools of
- * `additional_tools` items are added to `declared`; items of unknown types are passed over. @throws ServiceError `invalid_request`
+ * Reads `input`. Consecutive model output becomes one turn; tools of `additional_tools` items are added to `declared`;
+ * items of unknown types are skipped. @throws ServiceError `invalid_request`
  */
 export function readInput(input: Json | undefined, declared: DeclaredTools): ReadInput {
   const reader = new InputReader(declared)
@@ -43,7 +43,7 @@ class InputReader implements ReadInput {
   fusionEchoes = false
   bareReasoning = false
   readonly #declared: DeclaredTools
-  /** The parts of the model's turn that is still open. */
+  /** The parts of the open assistant turn. */
   #parts: AssistantPart[] | undefined
 
   constructor(declared: DeclaredTools) {
@@ -99,7 +99,7 @@ class InputReader implements ReadInput {
     else if (text !== '') this.#assistant().push({ type: 'reasoning', text })
   }
 
-  /** A fusion of an earlier answer; a call of anybody else's server is passed over. */
+  /** A fusion from an earlier answer; calls of other servers' tools are skipped. */
   #readServiceCall(item: JsonObject): void {
     if (!isFusionEcho(item)) return
     this.fusionEchoes = true

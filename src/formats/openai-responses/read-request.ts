@@ -18,7 +18,7 @@ import { addTools, type DeclaredTools, isFusionChoice, readToolChoice } from '..
 import { hintNames, includeLogprobs, includeSealed, penaltyNames, samplingNames } from './fields.ts'
 import { readInput, type ReadInput } from './read-input.ts'
 
-/** Reads the body of a Responses request. @throws ServiceError `invalid_request` with `param` */
+/** Parses the body of a Responses request. @throws ServiceError `invalid_request` with `param` */
 export function readRequest(body: JsonObject): Conversation {
   const profile = requiredString(body, 'model')
   const declared: DeclaredTools = { tools: [] }
@@ -91,7 +91,7 @@ function readHints(body: JsonObject, text: JsonObject | undefined, input: ReadIn
   return hints
 }
 
-/** `conversation` is an id, or an object that has it. @throws ServiceError `invalid_request` */
+/** `conversation` is an id, or an object that contains it. @throws ServiceError `invalid_request` */
 function readConversationId(value: Json | undefined): string | undefined {
   if (value === undefined || value === null) return undefined
   const id = isObject(value) ? value['id'] : value
@@ -99,7 +99,7 @@ function readConversationId(value: Json | undefined): string | undefined {
   throw invalidRequest('conversation', 'conversation must be the id of a conversation, or an object with its id.')
 }
 
-/** A request cannot continue two things at once. */
+/** The error for a request that continues two things at once. */
 export function eitherOne(): ServiceError {
   return invalidRequest(
     'previous_response_id',
@@ -107,7 +107,7 @@ export function eitherOne(): ServiceError {
   )
 }
 
-/** Whether the field asks for something: not `background: false`, not null. */
+/** Whether the field requests something: not `background: false`, not null. */
 function isMeant(value: Json | undefined): boolean {
   return value === true || (typeof value === 'string' && value !== '') || isObject(value) || isArray(value)
 }

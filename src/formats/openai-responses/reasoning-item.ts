@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../domain/conversation.ts'
 import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
 
-/** One piece of reasoning while it is written, as a summary: clients show nothing else. */
+/** One reasoning item while it is written, as a summary: clients show nothing else. */
 export class ReasoningItem {
   readonly kind = 'reasoning'
   readonly outputIndex: number
@@ -29,13 +29,13 @@ export class ReasoningItem {
     return opening + this.#frames.writeDelta(this.#frame, text)
   }
 
-  /** The item as far as it is written. */
+  /** The item as written so far. */
   get soFar(): JsonObject {
     const summary = this.#text === '' ? [] : [{ type: 'summary_text', text: this.#text }]
     return { type: 'reasoning', id: this.#id, summary, content: [] }
   }
 
-  /** Ends the piece; `sealed` is its encrypted form, absent where there is none. */
+  /** Ends the item; `sealed` is the encrypted reasoning, absent if there is none. */
   close(sealed: string | undefined): { readonly frames: string; readonly item: JsonObject } {
     let frames = ''
     if (this.#text !== '') {

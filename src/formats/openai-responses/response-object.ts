@@ -4,7 +4,7 @@ import { shownModel, type AnswerContext } from '../format.ts'
 import { writeUsage } from './usage.ts'
 import { writeOutputFormat, writeToolChoice } from './write-request.ts'
 
-/** How far an answer has come. `completedAt` is in Unix seconds. */
+/** The progress of an answer. `completedAt` is in Unix seconds. */
 export interface ResponseState {
   readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
   readonly output: readonly Json[]
@@ -12,16 +12,18 @@ export interface ResponseState {
   readonly usage?: Usage
   readonly incompleteReason?: 'max_output_tokens' | 'content_filter'
   readonly error?: { readonly code: string; readonly message: string }
-  /** What we say of how it came about, if anything. */
+  /** Our report on how it came about, if any. */
   readonly report?: JsonObject
 }
 
-/** The id of the answer to a request of ours: the same in every event, and under which it is kept (contract 12.5). */
+/**
+ * The answer's id, derived from the request id: the same in every event, and the id it is stored under (contract 12.5).
+ */
 export function responseIdFor(requestId: string): string {
   return `resp_${requestId.replace(/^req_/, '')}`
 }
 
-/** The response object with all of its fields, which repeats what the caller asked for. */
+/** The response object with all of its fields, including those that repeat the request. */
 export function responseObject(id: string, context: AnswerContext, state: ResponseState): JsonObject {
   const { conversation, createdAt } = context
   return {
@@ -56,7 +58,7 @@ function repeatHints(hints: Hints): JsonObject {
     max_tool_calls: hints.maxToolCalls ?? null,
     metadata: hints.metadata ?? {},
   }
-  // Absent where it was not sent: clients do not expect null.
+  // Absent if the request did not have it: clients do not expect null.
   if (hints.user !== undefined) repeated['user'] = hints.user
   return repeated
 }
@@ -90,7 +92,7 @@ function repeatChoices({
   }
 }
 
-/** Only plain functions are repeated: readers of the object know no other kind there. */
+/** Only plain functions are repeated: clients support no other kind there. */
 function repeatTools(tools: readonly Tool[]): JsonObject[] {
   const repeated: JsonObject[] = []
   for (const tool of tools) {

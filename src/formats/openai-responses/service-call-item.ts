@@ -4,7 +4,7 @@ import type { Frames } from './frames.ts'
 
 /**
  * A call that the service made and answered itself, as a closed item: in the shape of a remote server's tool, which
- * every client knows, with the events that belong to it; or as an item of our own type where the caller asked for that.
+ * every client supports, with its events; or as an item of our own type if the caller requested that.
  */
 export function writeServiceCall(
   frames: Frames,

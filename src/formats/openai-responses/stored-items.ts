@@ -4,7 +4,7 @@ import { invalidRequest } from '../../domain/errors.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 
-/** How the ids of items begin, by their type; others have the last. */
+/** Id prefixes by item type; all other types use the last. */
 const prefixes: Readonly<Record<string, string>> = {
   message: 'msg',
   reasoning: 'rs',
@@ -16,10 +16,13 @@ const prefixes: Readonly<Record<string, string>> = {
 }
 const otherPrefix = 'item'
 const positionWidth = 3
-/** An id that `withIds` gave: the response that it belongs to can be read from it. */
+/** An id made by `withIds`: it contains the id of its response. */
 const givenId = /^[a-z]+_([0-9A-Za-z]{8,40})([0-9A-Za-z]{3})x$/
 
-/** An input as a list of items, each with its type; a plain text is a user's message. @throws ServiceError `invalid_request` */
+/**
+ * Converts an input to a list of items, each with a type; a plain text becomes a user message. @throws ServiceError
+ * `invalid_request`
+ */
 export function inputItems(input: Json | undefined): readonly JsonObject[] {
   if (input === undefined || input === null) return []
   if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }]
@@ -31,7 +34,9 @@ export function inputItems(input: Json | undefined): readonly JsonObject[] {
   })
 }
 
-/** The items as they are kept and listed: complete messages, and an id for each that has none, made from its response's. */
+/**
+ * The items as stored and listed: complete messages, and an id derived from the response's for each item without one.
+ */
 export function withIds(items: readonly JsonObject[], responseId: string): readonly JsonObject[] {
   const tail = responseId.replace(/^resp_/, '')
   return items.map((item, index) => {
@@ -43,7 +48,7 @@ export function withIds(items: readonly JsonObject[], responseId: string): reado
   })
 }
 
-/** The response that an id given by `withIds` belongs to; undefined for every other id. */
+/** The response of an id made by `withIds`; undefined for any other id. */
 export function responseIdOf(itemId: string): string | undefined {
   const tail = givenId.exec(itemId)?.[1]
   return tail === undefined ? undefined : `resp_${tail}`
@@ -59,14 +64,14 @@ function wholeMessage(item: JsonObject): JsonObject {
   }
 }
 
-/** Whether a piece of reasoning says anything to a provider that keeps nothing: one that is only named by its id does not. */
+/** Whether a reasoning item means nothing to a provider that stores nothing: it has only an id. */
 export function isBareReasoning(item: JsonObject): boolean {
   if (item['type'] !== 'reasoning') return false
   const { encrypted_content: sealed, content } = item
   return !(typeof sealed === 'string' && sealed !== '') && !(isArray(content) && content.length > 0)
 }
 
-/** Kept items as they are told again: without the ids that mean nothing to a provider which keeps nothing. */
+/** Stored items for replay: without ids that mean nothing to a provider that stores nothing. */
 export function replayed(items: readonly JsonObject[]): readonly JsonObject[] {
   return items.map((item) => {
     const { id: _id, status: _status, ...told } = item

@@ -4,7 +4,7 @@ import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import type { Dialect } from '../format.ts'
 
-/** Items that every endpoint knows. One without a type is a message or a reference. */
+/** Item types that every endpoint supports. An item without a type is a message or a reference. */
 const plainItems = new Set<Json | undefined>([
   undefined,
   'message',
@@ -15,8 +15,8 @@ const plainItems = new Set<Json | undefined>([
 ])
 
 /**
- * Whether an endpoint takes the tools of a request and what was said with them as they are. One that knows only functions
- * answers 400 to the whole request otherwise, or leaves them out without a word (contract 11.7).
+ * Whether an endpoint accepts a request's tools and tool items unchanged. One that supports only functions would answer
+ * 400 to the whole request, or silently drop them (contract 11.7).
  */
 export function takesTools(body: JsonObject, { hostedTools }: Dialect): boolean {
   if (hostedTools === undefined) return true

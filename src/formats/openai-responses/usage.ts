@@ -3,7 +3,7 @@ import { isObject, objectOf } from '../../domain/json.ts'
 import { usageFrom } from '../token-count.ts'
 import { writeUsageParts } from '../usage-parts.ts'
 
-/** Reads a response's usage; undefined where there is none to believe. @see usageFrom */
+/** Reads a response's usage; undefined if there is no plausible usage. @see usageFrom */
 export function readUsage(usage: Json | undefined): Usage | undefined {
   if (!isObject(usage)) return undefined
   return usageFrom({

@@ -13,7 +13,7 @@ import { writeServiceCall } from './service-call-item.ts'
 
 const done = 'data: [DONE]\n\n'
 
-/** Writes one answer as Responses: items one after the other, each opened, filled and closed. */
+/** Writes one answer as Responses: items in sequence, each opened, filled, and closed. */
 export class ResponsesWriter implements AnswerWriter {
   readonly #context: AnswerContext
   readonly #id: string
@@ -47,8 +47,8 @@ export class ResponsesWriter implements AnswerWriter {
   }
 
   /**
-   * Comments do not reset the idle timer of Codex, a repeated event does (contract 10.10). Readers take the state in it for
-   * all there is (openai 6 loses every item that is not in it), so it has what is written so far.
+   * Comments do not reset the idle timer of Codex, a repeated event does (contract 10.10). Clients take its state as
+   * complete (openai 6 drops every item that is not in it), so it contains everything written so far.
    */
   writeKeepAlive(): string {
     if (!this.#begun) return this.#begin()
@@ -116,7 +116,7 @@ export class ResponsesWriter implements AnswerWriter {
       case 'call_arguments': {
         const call = this.#calls.get(event.index)
         if (call !== undefined) return call.write(event.text)
-        // Space may follow a call's complete arguments; anything else is no JSON any more.
+        // Whitespace may follow a call's complete arguments; anything else is not JSON.
         if (event.text.trim() !== '') throw new UpstreamError('broken')
         return ''
       }
@@ -197,7 +197,7 @@ export class ResponsesWriter implements AnswerWriter {
     return frames
   }
 
-  /** A call stays open while its arguments may go on: some providers mix the arguments of parallel calls. */
+  /** A call stays open while more arguments may arrive: some providers interleave the arguments of parallel calls. */
   #closeCompleteCalls(): string {
     let out = ''
     for (const [index, call] of this.#calls) if (call.isComplete) out += this.#closeCall(index, call, 'completed')

@@ -15,8 +15,8 @@ import type { ToolNames } from '../tool-names.ts'
 import { unsupported } from '../translatable.ts'
 
 /**
- * Writes the turns as input items (contract 11.7). `names` are those of an endpoint that knows only functions: it is sent calls
- * of functions and results of text. @throws ServiceError where Responses cannot say what was asked
+ * Writes the turns as input items (contract 11.7). `names` are those of an endpoint that supports only functions: it
+ * gets function calls and text results. @throws ServiceError if Responses cannot express the request
  */
 export function writeInput(
   conversation: Conversation,
@@ -24,7 +24,7 @@ export function writeInput(
   names: ToolNames | undefined,
 ): JsonObject[] {
   const items: JsonObject[] = []
-  /** What is not text in results that such an endpoint was sent: it follows the last of them. */
+  /** Non-text parts of results for such an endpoint: they follow the last result. */
   let shown: InputPart[] = []
   const show = (): void => {
     if (shown.length > 0) items.push({ type: 'message', role: 'user', content: writeContent(shown) })
@@ -54,7 +54,7 @@ export function writeInput(
   return items
 }
 
-/** Providers of responses refuse an output whose call they were not sent. */
+/** Providers of Responses reject an output without its call. */
 function orphanedOutput(): ServiceError {
   return invalidRequest('input', 'A tool output has no tool call with the same call_id before it. Send the call too.')
 }
@@ -95,7 +95,7 @@ function writeAssistant(
   endMessage()
 }
 
-/** Sealed reasoning for its issuer alone; open reasoning where the model wants it back. */
+/** Encrypted reasoning only for its issuer; plain reasoning if the model wants it back. */
 function writeReasoning(
   { text, sealed }: Extract<AssistantPart, { readonly type: 'reasoning' }>,
   { dialect }: WriteTarget,

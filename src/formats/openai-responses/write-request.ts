@@ -7,7 +7,7 @@ import { assertTranslatable, unsupported } from '../translatable.ts'
 import { hintNames, includeLogprobs, includeSealed, penaltyNames, samplingNames } from './fields.ts'
 import { writeInput } from './write-input.ts'
 
-/** The body for a provider of Responses. @throws ServiceError where Responses cannot say what was asked */
+/** The request body for a provider of Responses. @throws ServiceError if Responses cannot express the request */
 export function writeRequest(conversation: Conversation, target: WriteTarget): JsonObject {
   assertTranslatable(conversation)
   const { sampling, hints, outputFormat, reasoning } = conversation
@@ -25,7 +25,7 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
     model: target.model,
     input: writeInput(conversation, target, names),
     stream: target.stream,
-    // Nothing of our callers' is kept at a provider (contract 11.6).
+    // Providers must not store our callers' data (contract 11.6).
     store: false,
   }
   writeTools(body, conversation, target.dialect, names)
@@ -49,7 +49,7 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   return body
 }
 
-/** The names of tools at an endpoint that knows only functions; undefined where they keep their own. */
+/** Tool names for an endpoint that supports only functions; undefined if tools keep their own names. */
 function namesFor(tools: readonly Tool[], { hostedTools }: Dialect): ToolNames | undefined {
   return hostedTools === undefined ? undefined : new ToolNames(tools)
 }
@@ -71,7 +71,7 @@ function writeTools(
   if (parallelToolCalls !== undefined) body['parallel_tool_calls'] = parallelToolCalls
 }
 
-/** Every tool as a function, and the hosted ones that the endpoint runs. */
+/** Every tool as a function, and the hosted tools that the endpoint runs. */
 function writeFunctions({ tools, toolChoice }: Conversation, { hostedTools }: Dialect, names: ToolNames): Json[] {
   const written: Json[] = []
   for (const tool of tools) {
@@ -89,7 +89,7 @@ function writeFunctions({ tools, toolChoice }: Conversation, { hostedTools }: Di
 }
 
 function chooseFunction(choice: ToolChoice, names: ToolNames): Json {
-  // What is not allowed has been left out of the list.
+  // Tools that are not allowed were left out of the list.
   if (choice.type === 'allowed') return choice.mode
   if (choice.type !== 'tool') return choice.type
   return { type: 'function', name: names.choose(choice.name, choice.namespace) }
@@ -107,7 +107,7 @@ function writeAllTools(conversation: Conversation): Json[] {
     }
     if (open?.namespace !== tool.namespace) {
       open = { namespace: tool.namespace, children: [] }
-      // Azure answers 400 to one without a description.
+      // Azure answers 400 to a namespace without a description.
       const description = `The tools of ${tool.namespace}.`
       tools.push({ type: 'namespace', name: tool.namespace, description, tools: open.children })
     }
@@ -124,12 +124,12 @@ function writeTool(tool: Exclude<Tool, { readonly type: 'hosted' }>): JsonObject
     return declared
   }
   declared['parameters'] = tool.parameters ?? { type: 'object', properties: {} }
-  // Responses are strict where nothing is said, chat is not.
+  // Responses defaults to strict, chat does not.
   declared['strict'] = tool.strict ?? false
   return declared
 }
 
-/** `tool_choice`, as it is asked for and as an answer repeats it. */
+/** `tool_choice`, for requests and as repeated in answers. */
 export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Json {
   if (choice.type === 'tool') {
     const { kind, name, namespace } = choice
@@ -141,7 +141,7 @@ export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Jso
   return { type: 'allowed_tools', mode: choice.mode, tools: allowed }
 }
 
-/** `text.format`, as it is asked for and as an answer repeats it. */
+/** `text.format`, for requests and as repeated in answers. */
 export function writeOutputFormat(format: OutputFormat): JsonObject {
   return { ...format }
 }

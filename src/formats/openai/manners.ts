@@ -1,7 +1,7 @@
 import { errorFields } from '../error-fields.ts'
 import type { ClientManners } from '../manners.ts'
 
-/** As OpenAI's own API behaves: also what is told at paths that belong to no format. */
+/** How OpenAI's own API behaves; also used for paths that belong to no format. */
 export const openaiManners: ClientManners = {
   writeRefusal: (refusal) => ({ error: { ...errorFields(refusal), ...refusal.signals } }),
   addVersion: false,

@@ -2,12 +2,12 @@ import type { Json, OutputFormat } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 import { booleanField, type Draft, objectField, stringField, wrongType } from '../fields.ts'
 
-/** OpenAI asks for a name; this stands for one that the caller did not give. */
+/** OpenAI requires a name; this is used if the caller gave none. */
 const unnamed = 'response'
 
 /**
- * Reads `response_format` or `text.format`. Plain text is what an answer is anyway, and a type that we do not know is
- * passed over: both give undefined. @throws ServiceError `invalid_request`
+ * Reads `response_format` or `text.format`. Plain text is the default, and an unknown type is ignored: both return
+ * undefined. @throws ServiceError `invalid_request`
  */
 export function readOutputFormat(format: Json | undefined, path: string): OutputFormat | undefined {
   if (format === undefined || format === null) return undefined

@@ -5,8 +5,9 @@ import { type Draft, isArray, requiredString, stringField, wrongType } from '../
 const contentTypes = 'a string or an array of parts'
 
 /**
- * Reads what a user, a system or a tool said, as a string or as parts, in the spelling of either OpenAI format: clients
- * mix them. Parts of unknown types are passed over; `path` is the content's own. @throws ServiceError `invalid_request`
+ * Reads the content of a user, a system message, or a tool result, as a string or as parts, in the spelling of either
+ * OpenAI format: clients mix them. Parts of unknown types are skipped; `path` is the content's own. @throws
+ * ServiceError `invalid_request`
  */
 export function readInputParts(content: Json | undefined, path: string): InputPart[] {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
@@ -20,7 +21,7 @@ export function readInputParts(content: Json | undefined, path: string): InputPa
   return parts
 }
 
-/** As `readInputParts`, for what the model said; the parts are added to `parts`. @throws ServiceError `invalid_request` */
+/** As `readInputParts`, for the model's content; adds to `parts`. @throws ServiceError `invalid_request` */
 export function readAssistantParts(content: Json | undefined, path: string, parts: AssistantPart[]): void {
   if (content === undefined || content === null || content === '') return
   if (typeof content === 'string') {
@@ -67,7 +68,7 @@ function readImage(part: JsonObject, path: string): InputPart | undefined {
     return id === undefined ? undefined : { type: 'file', id }
   }
   const detail = nested ? stringField(image, 'detail', `${path}.image_url.`) : stringField(part, 'detail', `${path}.`)
-  // `auto` is what providers do when nothing is said.
+  // `auto` is the providers' default.
   return detail === undefined || detail === 'auto' ? { type: 'image', url } : { type: 'image', url, detail }
 }
 

@@ -13,15 +13,15 @@ import {
   wrongType,
 } from '../fields.ts'
 
-/** The tools of one request while they are gathered; `fusionTool` is the one `svc-router:fusion` (contract 16.1). */
+/** The tools of one request while they are collected; `fusionTool` is our `svc-router:fusion` (contract 16.1). */
 export interface DeclaredTools {
   readonly tools: Tool[]
   fusionTool?: JsonObject
 }
 
 /**
- * Adds a list of tools in the spelling of either OpenAI format. The children of a namespace are added as tools of it;
- * a type that we do not know is kept as a hosted tool (contract 11.7). @throws ServiceError `invalid_request`
+ * Adds a list of tools in the spelling of either OpenAI format. Tools inside a namespace are added with that namespace;
+ * an unknown type becomes a hosted tool (contract 11.7). @throws ServiceError `invalid_request`
  */
 export function addTools(declared: DeclaredTools, list: readonly Json[], path: string, namespace?: string): void {
   for (let index = 0; index < list.length; index++) {
@@ -64,7 +64,7 @@ function readCustom(tool: JsonObject, path: string, namespace: string | undefine
   const read: Draft<Extract<Tool, { type: 'custom' }>> = { type: 'custom', name: requiredString(source, 'name', place) }
   const description = stringField(source, 'description', place)
   const format = objectField(source, 'format', place)
-  // Chat puts a grammar one level deeper than responses do.
+  // Chat nests a grammar one level deeper than Responses.
   const grammar = format === undefined ? undefined : format['grammar']
   if (namespace !== undefined) read.namespace = namespace
   if (description !== undefined) read.description = description
@@ -72,7 +72,10 @@ function readCustom(tool: JsonObject, path: string, namespace: string | undefine
   return read
 }
 
-/** Reads `tool_choice` of either format; a choice that we do not know is left to the model. @throws ServiceError `invalid_request` */
+/**
+ * Reads `tool_choice` of either format; an unknown value leaves the choice to the model. @throws ServiceError
+ * `invalid_request`
+ */
 export function readToolChoice(choice: Json | undefined): ToolChoice | undefined {
   if (choice === undefined || choice === null) return undefined
   if (choice === 'auto' || choice === 'none' || choice === 'required') return { type: choice }

@@ -1,14 +1,14 @@
 import type { Dialect } from '../format.ts'
 
 /**
- * Request fields that a backend may be asked without, because what they say is a preference and not part of the question:
- * if a backend refuses one, the request is sent again without it. Never here: messages, tools, response formats, limits of
- * length, stop sequences, and everything whose absence would give the caller another kind of answer.
+ * Request fields that express a preference and are not part of the question: if a backend rejects one, the request is
+ * sent again without it. Never listed here: messages, tools, response formats, length limits, stop sequences, and
+ * anything whose absence would change the kind of answer.
  *
- * The value names the fields that make no sense without it and go with it.
+ * The value lists fields that make no sense without it and are removed with it.
  */
 export const optionalFields: Readonly<Record<string, readonly string[]>> = {
-  // Every format of OpenAI's.
+  // All OpenAI formats.
   frequency_penalty: [],
   include: [],
   logit_bias: [],
@@ -33,11 +33,11 @@ export const optionalFields: Readonly<Record<string, readonly string[]>> = {
   truncation: [],
   user: [],
   verbosity: [],
-  // Anthropic's.
+  // Anthropic.
   context_management: [],
   thinking: [],
   top_k: [],
-  // Google's, inside `generationConfig`.
+  // Google, inside `generationConfig`.
   frequencyPenalty: [],
   presencePenalty: [],
   responseLogprobs: ['logprobs'],
@@ -46,7 +46,7 @@ export const optionalFields: Readonly<Record<string, readonly string[]>> = {
   topP: [],
 }
 
-/** The two names that chat has for the limit of an answer's length. It is never left out: a refused name is replaced by the other. */
+/** Chat's two names for the answer length limit. It is never left out: a rejected name is replaced by the other. */
 export const limitNames = {
   max_tokens: 'max_completion_tokens',
   max_completion_tokens: 'max_tokens',
@@ -56,7 +56,9 @@ export function isLimitName(field: string): field is keyof typeof limitNames {
   return Object.hasOwn(limitNames, field)
 }
 
-/** The dialect of an endpoint that refuses these fields too. Of the two names of the length limit, one always remains. */
+/**
+ * The dialect of an endpoint that also rejects these fields. One of the two names of the length limit always remains.
+ */
 export function withRefused(dialect: Dialect, fields: readonly string[]): Dialect {
   const refused = new Set(dialect.refusedFields)
   let { maxTokensField } = dialect
@@ -70,10 +72,10 @@ export function withRefused(dialect: Dialect, fields: readonly string[]): Dialec
   return { ...dialect, maxTokensField, refusedFields: [...refused] }
 }
 
-/** What each format calls the wish for reasoning: servers name it by their own word. */
+/** Each format's field for requesting reasoning: servers name it by their own term. */
 export const reasoningFields = ['reasoning', 'reasoning_effort', 'thinking', 'thinkingConfig'] as const
 
-/** The optional fields among these, with those that go with them, and the names of the length limit. */
+/** The optional fields among these, with their dependent fields, and the names of the length limit. */
 export function withCompanions(fields: Iterable<string>): string[] {
   const all = new Set<string>()
   for (const field of fields) {

@@ -2,41 +2,41 @@ import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 
-/** Where a refusal says what is wrong; longer messages repeat the request. */
+/** Rejections state the problem within this length; longer messages repeat the request. */
 const maxMessageChars = 600
 const maxDetails = 20
 
-/** A provider's refusal, whatever shape its server gives it. Its text stays inside `formats/`. */
+/** A provider's rejection, independent of its server's shape. Its message never leaves `formats/`. */
 export interface RefusalBody {
-  /** `code`, or `type` where there is no code. */
+  /** `code`, or `type` if there is no code. */
   readonly code: Json | undefined
   readonly type: Json | undefined
   readonly param: Json | undefined
   /** The message in lower case, at most 600 characters. */
   readonly message: string
-  /** Request fields that validation found unknown (FastAPI's `extra_forbidden`). */
+  /** Request fields that validation reported as unknown (FastAPI's `extra_forbidden`). */
   readonly unknownFields: readonly string[]
-  /** The context window where the server tells it as a number of its own (`n_ctx`). */
+  /** The context window if the server sends it as a separate number (`n_ctx`). */
   readonly windowTokens: number | undefined
-  /** The error object, for readers of one vendor's shape. */
+  /** The error object, for code that reads one vendor's shape. */
   readonly error: JsonObject
 }
 
-/** Reads a refusal's body; undefined where it is not JSON, or has none of the known shapes. */
+/** Parses a rejection's body; undefined if it is not JSON, or has none of the known shapes. */
 export function readRefusal(body: string): RefusalBody | undefined {
   let parsed: Json
   try {
     parsed = JSON.parse(body) as Json
   } catch {
-    // A proxy's page. Its status says enough.
+    // A proxy's HTML page: its status is enough.
     return undefined
   }
-  // Google puts the errors of some streams into a list of one.
+  // Google wraps the errors of some streams in a list of one.
   const told = isArray(parsed) ? parsed[0] : parsed
   return isObject(told) ? readError(told['error'] ?? told) : readError(told)
 }
 
-/** The same for an error that stands inside an answer. */
+/** The same for an error inside an answer. */
 export function readError(error: Json | undefined): RefusalBody | undefined {
   if (typeof error === 'string') return describe({ message: error })
   return isObject(error) ? describe(error) : undefined
@@ -47,7 +47,7 @@ function describe(error: JsonObject): RefusalBody {
   const details = isArray(detail) ? detail.filter(isObject).slice(0, maxDetails) : []
   const message = error['message'] ?? (typeof detail === 'string' ? detail : details[0]?.['msg'])
   const nested = isObject(message) ? message['detail'] : undefined
-  // Mistral puts the list of validation into `message`.
+  // Mistral puts the validation errors into `message`.
   const found = isArray(nested) ? nested.filter(isObject).slice(0, maxDetails) : details
   const text = typeof message === 'string' ? message : found[0]?.['msg']
   const window = error['n_ctx']

@@ -1,10 +1,12 @@
 import type { BrokenRule, Need } from '../../domain/upstream.ts'
 import { optionalFields, reasoningFields } from './optional-fields.ts'
 
-/** A sentence of servers: all of these pieces occur in it, in lower case. Searched for as they are, so in linear time. */
+/**
+ * A known error sentence: all of these lowercase pieces occur in it. Searched as plain substrings, so in linear time.
+ */
 type Pieces = readonly string[]
 
-/** The conversation, or with the answer that it asks for, does not fit the model's window. */
+/** The conversation, or the conversation plus the requested answer, does not fit the model's context window. */
 const tooLong: readonly Pieces[] = [
   // OpenAI, vLLM, OpenRouter, DeepSeek, llama-cpp-python, Mistral.
   ['maximum context length'],
@@ -19,7 +21,7 @@ const tooLong: readonly Pieces[] = [
   ['exceeds context window'],
   ['exceeds the context window'],
   ['exceed the context window'],
-  // LiteLLM puts the name of its exception first.
+  // LiteLLM starts with the name of its exception.
   ['contextwindowexceedederror'],
   // Ollama.
   ['exceeds the context length'],
@@ -48,7 +50,7 @@ const tooLong: readonly Pieces[] = [
   ['reduce the length of the messages'],
 ]
 
-/** The backend cannot do something, whatever the rest of the request is. */
+/** The backend lacks a capability, whatever the rest of the request is. */
 const lacking: readonly (readonly [Need, ...(readonly Pieces[])])[] = [
   [
     'images',
@@ -114,7 +116,7 @@ const lacking: readonly (readonly [Need, ...(readonly Pieces[])])[] = [
   ],
 ]
 
-/** The backend does not know the model that it was configured with. */
+/** The backend does not know its configured model. */
 const unknownModel: readonly Pieces[] = [
   ['invalid model name'],
   ['not a valid model'],
@@ -193,7 +195,7 @@ export function saysTooLong(message: string): boolean {
   return holds(message, tooLong)
 }
 
-/** Whether the request alone is more than the provider takes in a minute. */
+/** Whether this request alone exceeds the provider's per-minute limit. */
 export function saysTooLarge(message: string): boolean {
   return message.includes('request too large')
 }
@@ -202,7 +204,7 @@ export function saysUnknownModel(message: string): boolean {
   return holds(message, unknownModel)
 }
 
-/** Everything that the sentence says is missing: some servers use one for several. */
+/** Every capability that the message reports as missing: some servers use one sentence for several. */
 export function needsDenied(message: string): readonly Need[] {
   return lacking.filter(([, ...all]) => holds(message, all)).map(([need]) => need)
 }
@@ -211,7 +213,7 @@ export function brokenRule(message: string): BrokenRule | undefined {
   return rules.find(([, ...all]) => holds(message, all))?.[0]
 }
 
-/** The optional fields that a sentence says are not taken. */
+/** The optional fields that the message reports as unsupported. */
 export function fieldsDenied(message: string): readonly string[] {
   if (!refusing.some((word) => message.includes(word))) return []
   const fields = Object.keys(optionalFields).filter((field) => names(message, field.toLowerCase()))
@@ -221,7 +223,10 @@ export function fieldsDenied(message: string): readonly string[] {
   return fields
 }
 
-/** Whether a field is meant: one whose name is also an English word must stand in quotes or where servers put a name. */
+/**
+ * Whether the message names a field: one whose name is also an English word must be in quotes or where servers put a
+ * name.
+ */
 function names(message: string, field: string): boolean {
   for (let at = message.indexOf(field); at >= 0; at = message.indexOf(field, at + field.length)) {
     const before = message[at - 1] ?? ''
@@ -235,7 +240,7 @@ function names(message: string, field: string): boolean {
   return false
 }
 
-/** The name of the length limit that is refused: sentences that refuse one often recommend the other. */
+/** The rejected name of the length limit: messages that reject one name often recommend the other. */
 const limitDenied =
   /(?:parameter|argument|field|supplied):? ['"`]?(max_(?:completion_)?tokens)\b|['"`](max_(?:completion_)?tokens)['"`] is not supported/
 
@@ -246,7 +251,10 @@ function isWordChar(char: string): boolean {
   return /^\w$/.test(char)
 }
 
-/** The window that a sentence tells as its own number; only where the sentence begins with it, so that no echo is believed. */
+/**
+ * The context window stated in the message; only if the message begins with it, so that an echo of the request is not
+ * trusted.
+ */
 export function windowTold(message: string): number | undefined {
   const told = /^(?:litellm\.\w{1,40}: ){0,3}this (?:model|endpoint)'s maximum context length is (\d{2,8}) tokens/.exec(
     message,
