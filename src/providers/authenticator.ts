@@ -5,55 +5,60 @@ import { readAwsKey, readServiceAccount, type CloudKind } from '../domain/cloud-
 import { createAwsAuthenticator } from './aws-signature.ts'
 import { createGoogleAuthenticator, fetchGoogleToken } from './google-token.ts'
 
-/** Authenticators kept at the same time; the one that was not used for longest goes first. */
+/** Most cached authenticators; the least recently used is evicted. */
 const maxKept = 1024
 
-/** One request as far as it is authenticated. */
+/** The parts of a request that authentication covers. */
 export interface AuthenticatedRequest {
   /** `https://host:port` */
   readonly origin: string
-  /** With its query. */
+  /** Path with query. */
   readonly path: string
   readonly body: Uint8Array | string
 }
 
-/** Proves to a provider who asks, where a header that never changes is not enough. */
+/** Authenticates requests for providers that need more than a constant header. */
 export interface Authenticator {
   /**
-   * Headers for one request, flat: name, value, … At once where nothing has to be waited for.
-   * @throws UpstreamError `rejected_credentials`, `unreachable`, `timeout` or `server_error`, also as a rejection
+   * Headers for one request, flat: name, value, … Synchronous if nothing has to be awaited. @throws UpstreamError
+   * `rejected_credentials`, `unreachable`, `timeout` or `server_error`, also as a rejection
    */
   headersFor(request: AuthenticatedRequest): readonly string[] | Promise<readonly string[]>
 }
 
-/** The authenticators of all backends: one for each credential, so that backends of one account share its tokens. */
+/**
+ * The authenticators of all backends: one per credential, so that backends with the same credential share its tokens.
+ */
 export interface Authenticators {
   /**
-   * The one for that credential; undefined where the text is a key that is simply sent.
-   * @throws TypeError where it can neither sign nor be sent
+   * The authenticator for that credential; undefined if the text is a key that is sent as it is. @throws TypeError if
+   * it can neither sign nor be sent
    */
   open(kind: CloudKind, credential: string): Authenticator | undefined
 }
 
 export interface AuthenticatorsOptions {
   readonly clock: Clock
-  /** Stands in for Google's token endpoint in tests. Never from a configuration or a credential: what is signed goes there. */
+  /**
+   * Replaces Google's token endpoint in tests. Never taken from a configuration or a credential, because signed
+   * assertions are sent there.
+   */
   readonly googleTokenUrl?: string | undefined
 }
 
-/** Opens nothing yet. */
+/** Opens no connections yet. */
 export function createAuthenticators({ clock, googleTokenUrl }: AuthenticatorsOptions): Authenticators {
-  /** By digest, least recently used first. */
+  /** By credential digest, least recently used first. */
   const kept = new BoundedMap<string, Authenticator>(maxKept)
 
   const create = (kind: CloudKind, credential: string): Authenticator | undefined => {
     if (kind === 'aws') {
       const key = readAwsKey(credential)
-      if (key === undefined && credential.startsWith('{')) throw new TypeError('The credential is no AWS key.')
+      if (key === undefined && credential.startsWith('{')) throw new TypeError('The credential is not an AWS key.')
       return key === undefined ? undefined : createAwsAuthenticator(key, clock)
     }
     const account = readServiceAccount(credential)
-    if (account === undefined) throw new TypeError('The credential is no key of a Google service account.')
+    if (account === undefined) throw new TypeError('The credential is not a Google service account key.')
     return createGoogleAuthenticator(clock, (signal) => fetchGoogleToken(account, signal, googleTokenUrl))
   }
 

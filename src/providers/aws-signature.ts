@@ -4,14 +4,17 @@ import type { AwsKey } from '../domain/cloud-credentials.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import type { AuthenticatedRequest, Authenticator } from './authenticator.ts'
 
-/** `bedrock-mantle.REGION.api.aws`, `bedrock-runtime.REGION.amazonaws.com`: host names say for what and where is signed. */
+/**
+ * `bedrock-mantle.REGION.api.aws`, `bedrock-runtime.REGION.amazonaws.com`: host names contain the service and region to
+ * sign for.
+ */
 const awsHost = /^(bedrock(?:-[a-z]+)*)\.([a-z0-9-]+)\.(?:api\.aws|amazonaws\.com(?:\.cn)?)$/
 const mantle = 'bedrock-mantle'
-/** Everything but the newest endpoint is signed for by this name. */
+/** The signing name of every endpoint but the newest. */
 const bedrock = 'bedrock'
 const jsonType = 'application/json'
 
-/** Signs each request with an AWS key (Signature Version 4). The library is loaded with the first request. */
+/** Signs each request with an AWS key (Signature Version 4). The library is loaded on the first request. */
 export function createAwsAuthenticator(key: AwsKey, clock: Clock): Authenticator {
   const { accessKeyId, secretAccessKey, sessionToken } = key
   const credentials = { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) }
@@ -19,7 +22,7 @@ export function createAwsAuthenticator(key: AwsKey, clock: Clock): Authenticator
     async headersFor({ origin, path, body }: AuthenticatedRequest): Promise<readonly string[]> {
       const url = new URL(path, origin)
       const [, endpoint, region = key.region] = awsHost.exec(url.hostname) ?? []
-      // A key without a region for a host that names none: nothing can be signed.
+      // The key has no region and the host names none: nothing can be signed.
       if (region === undefined) throw new UpstreamError('rejected_credentials')
       const { SignatureV4 } = await import('@smithy/signature-v4')
       const service = endpoint === mantle ? mantle : bedrock
@@ -45,7 +48,7 @@ export function createAwsAuthenticator(key: AwsKey, clock: Clock): Authenticator
 
 type Bytes = string | ArrayBuffer | ArrayBufferView
 
-/** SHA-256 and its HMAC in the form that the library wants, over Node's own. */
+/** SHA-256 and HMAC in the form that the library expects, on top of Node's own. */
 class Sha256 {
   readonly #hash: ReturnType<typeof createHash> | ReturnType<typeof createHmac>
 

@@ -16,10 +16,10 @@ import { SignedCall } from './signed-call.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 
 const longestCredential = 8192
-/** Enough that two issuers never have the same, too little to be mistaken for a credential. */
+/** Long enough to be unique per issuer, too short to be mistaken for a credential. */
 const issuerCharacters = 12
 
-/** What one backend is made of. @see Backend */
+/** The properties of a backend. @see Backend */
 export interface BackendSpec {
   readonly id: string
   readonly failureDomain: string
@@ -37,23 +37,27 @@ export interface BackendSpec {
   /** The header that carries the credential; `authorization` sends `Bearer`. */
   readonly authHeader: string | null
   readonly credential?: Secret | undefined
-  /** Headers that every request carries: name, in lower case, and value. */
+  /** Headers sent with every request: lowercase name, and value. */
   readonly fixedHeaders?: Readonly<Record<string, string>> | undefined
-  /** The kind of credential that signs each request; one that is none of this kind is sent in the header. */
+  /** The kind of credential that signs each request; a credential of another kind is sent in the header. */
   readonly signing?: CloudKind | undefined
-  /** Whether only public addresses may be reached: for base URLs that callers bring to a service of others. Default false. */
+  /**
+   * Whether only public addresses may be reached: for base URLs that accounts configure on a service run by others.
+   * Default false.
+   */
   readonly publicOnly?: boolean
 }
 
-/** A backend as others see it, without how it is reached. */
+/** A backend without the details of how it is reached. */
 export type DescribedBackend = Omit<
   BackendSpec,
   'baseUrl' | 'authHeader' | 'credential' | 'fixedHeaders' | 'signing' | 'publicOnly'
 >
 
 /**
- * A backend over the pools: the only place where upstream requests are written. What is sent is an allow-list; of a
- * caller's headers only those that its format names for it reach a provider, and only of the same format. @throws TypeError for a base URL, header name or credential that cannot be sent
+ * Creates a backend on the connection pools: the only place that builds upstream requests. What is sent is an
+ * allow-list; of a client's headers only those that its format lists are forwarded, and only if the provider uses the
+ * same format. @throws TypeError for a base URL, header name, or credential that cannot be sent
  */
 export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend {
   const format = formatById(spec.format)
@@ -108,8 +112,8 @@ export function createBackend(spec: BackendSpec, pools: UpstreamPools): Backend 
 }
 
 /**
- * A backend that is known and cannot be used, such as one whose credential does not open: each call fails with `outcome`
- * as a category, so that the next backend is tried and the attempt is on record.
+ * A backend that is known but unusable, such as one whose credential cannot be decrypted: each call fails with the
+ * error class `outcome`, so that failover continues and the attempt is recorded.
  */
 export function createUnusableBackend(
   spec: DescribedBackend,
@@ -149,7 +153,7 @@ function describe(spec: DescribedBackend): Omit<Backend, 'call' | 'issuer'> {
   }
 }
 
-/** A model that is declared not to reason is not asked to: servers refuse that. */
+/** Models declared as not reasoning get no reasoning fields, because servers reject them. */
 function withoutReasoning({ dialect, facts }: DescribedBackend): Dialect {
   if (facts?.capabilities?.reasoning !== false) return dialect
   return { ...dialect, refusedFields: [...dialect.refusedFields, ...withCompanions(reasoningFields)] }
@@ -176,15 +180,16 @@ function requestHeaders(userAgent: string, spec: BackendSpec, credential: string
   return headers.map((line) => `${line}\r\n`).join('')
 }
 
-/** `how` is the header that the credential is sent in, or the kind that signs. */
+/** `how` is the header that carries the credential, or the kind of signature. */
 function identityOf(how: string | null, credential: string | undefined): string {
   if (credential === undefined || how === null) return ''
   return createHash('sha256').update(`${how}\n${credential}`).digest('base64url')
 }
 
 /**
- * Most providers seal for the organisation that asked, whichever of its models did: the same endpoint and credential, in the
- * same format, read each other's. An endpoint without a credential is known by our own name for it, which is public anyway.
+ * Most providers encrypt reasoning per organization, whichever of its models produced it: the same endpoint,
+ * credential, and format can read it. An endpoint without a credential is identified by our own name for it, which is
+ * public anyway.
  */
 function issuerOf(
   { format, id, model }: BackendSpec,

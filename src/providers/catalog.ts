@@ -19,58 +19,60 @@ import type { Vault } from './vault.ts'
 
 const defaultMaxCachedAccounts = 10_000
 
-/** A backend as the configuration gives it. Where it is and how it is spoken to comes from the vendor's row unless said here. */
+/** A configured backend. Address and format come from the vendor's registry entry unless set here. */
 export interface ConfiguredBackend {
   readonly id: string
   readonly provider: VendorId
   readonly model: string
-  /** Required where the vendor's row has none. */
+  /** Required if the vendor's entry has none. */
   readonly baseUrl?: string | undefined
-  /** Where the vendor has regions. */
+  /** For vendors with regions. */
   readonly region?: string | undefined
   readonly format?: FormatId | undefined
   readonly authHeader?: string | undefined
-  /** Further headers of every request: name, in lower case, and value. */
+  /** Additional headers of every request: lowercase name, and value. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly failureDomain: string
   readonly facts?: ModelFacts | undefined
   readonly timeouts: BackendTimeouts
   readonly credential?: Secret | undefined
-  /** The account that the credential belongs to: the only one that this backend serves. */
+  /** The account that owns the credential: the only one that this backend serves. */
   readonly account?: string | undefined
-  /** The provider's name where the credential is the operator's, for accounts with managed access, instead of `account`. */
+  /**
+   * Instead of `account`: the provider's name if the credential is the operator's, for accounts with managed access.
+   */
   readonly managedBy?: string | undefined
 }
 
 export interface BackendsOptions {
   readonly profiles: readonly Profile[]
   readonly configured: readonly ConfiguredBackend[]
-  /** An account's own upstreams in their order. A throw means that the store cannot answer. */
+  /** An account's own upstreams in order. Throws if the store is unavailable. */
   readonly upstreamsOf: (accountId: string) => Promise<readonly Upstream[]>
-  /** Whether an operator approved managed access for an account. A throw means that the store cannot answer. */
+  /** Whether an operator approved managed access for an account. Throws if the store is unavailable. */
   readonly hasManagedAccess: (accountId: string) => Promise<boolean>
   readonly managed: ManagedAccess
   readonly vault: Vault
   readonly pools: UpstreamPools
-  /** Whether accounts' own upstreams may be at public addresses only: where the accounts are not the operator's own. */
+  /** Whether accounts' own upstreams must have public addresses: if the accounts are not the operator's own. */
   readonly publicOnly: boolean
-  /** What is known of models by name, of whatever accounts connect. */
+  /** Known model properties by model name, for upstreams that accounts connect. */
   readonly modelFacts?: ReadonlyMap<string, ModelFacts>
   readonly maxCachedAccounts?: number
 }
 
 export interface CachedBackends extends Backends {
-  /** Reads every account's upstreams anew when they are next needed, and asks anew whether managed access is on. */
+  /** Clears the cache of upstreams and managed access, so that both are read again when next needed. */
   forget(): void
-  /** Configured backends of a profile that do not serve an account now, and why. */
+  /** Configured backends of a profile that do not currently serve an account, and why. */
   leftOut(profileId: string, accountId: string): Promise<readonly LeftOut[]>
 }
 
 /**
- * Which backends serve whom: an account's own upstreams, then configured ones that need no credential, have this
- * account's own, or are the operator's while managed access is on and approved for this account; never one account's
- * credential for another (contract 7.2). Own upstreams serve `svc-router/frontier`.
- * Simulated ones serve only where nothing real does.
+ * Decides which backends serve an account: its own upstreams, then configured backends that need no credential, have
+ * the account's own credential, or have the operator's while managed access is on and approved for this account; never
+ * another account's credential (contract 7.2). Own upstreams serve `svc-router/frontier`. Simulated backends serve only
+ * if there is no real one.
  */
 export function createBackends(options: BackendsOptions): CachedBackends {
   const { upstreamsOf, hasManagedAccess, managed, vault, pools, publicOnly, modelFacts } = options
@@ -82,11 +84,11 @@ export function createBackends(options: BackendsOptions): CachedBackends {
     options.profiles.map(({ id, backends }) => [id, backends.flatMap((backendId) => configured.get(backendId) ?? [])]),
   )
   const likeFrontier = new Set(options.profiles.filter(({ isLikeFrontier }) => isLikeFrontier).map(({ id }) => id))
-  /** Least recently used first once it is full. What it has is there once its promise has settled. */
+  /** Least recently used first once full. Its values are available once their promise has settled. */
   const own = new BoundedMap<string, OwnBackends>(maxCachedAccounts)
 
   const isManaged = options.configured.some(({ managedBy }) => managedBy !== undefined)
-  /** Profiles for which something must be known of the account: the others need no look at the store. */
+  /** Profiles that depend on the account's own data: the others need no store access. */
   const personal = new Set([frontierId, ...(isManaged ? profiles.keys() : [])])
 
   const read = async (accountId: string): Promise<OwnAccess> => {
@@ -174,12 +176,12 @@ export function createBackends(options: BackendsOptions): CachedBackends {
   }
 }
 
-/** Whether two backends are the same endpoint with the same credential. */
+/** Whether two backends have the same endpoint and credential. */
 function isSameCall(one: Backend, other: Backend): boolean {
   return one.id === other.id && one.issuer === other.issuer
 }
 
-/** What one account has of its own: the backends that it brought, and whether it may use the operator's. */
+/** An account's own access: its backends, and whether it may use the operator's. */
 interface OwnAccess {
   readonly backends: readonly Backend[]
   readonly isApproved: boolean
@@ -190,11 +192,11 @@ const nothingOwn: OwnAccess = { backends: [], isApproved: false }
 interface OwnBackends {
   readonly loading: Promise<OwnAccess>
   access?: OwnAccess
-  /** By profile, what was chosen of them and the configured ones. */
+  /** The chosen backends by profile, its own and configured ones. */
   readonly chosen: Map<string, readonly Backend[]>
 }
 
-/** The backend of one configured entry. @throws TypeError where the entry cannot be used, as a full sentence */
+/** The backend of one configuration entry. @throws TypeError if the entry is invalid, with a full sentence */
 export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): Backend {
   const vendor: Vendor = vendors[entry.provider]
   const own = placeOf(vendor.signing, entry.credential?.reveal())
@@ -224,7 +226,7 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
   })
 }
 
-/** One backend at all its endpoints, the preferred one first. */
+/** One backend at each of its endpoints, the preferred one first. */
 function openEndpoints(
   [first, ...others]: readonly [FormatId, ...FormatId[]],
   open: (format: FormatId) => Backend,
@@ -232,16 +234,19 @@ function openEndpoints(
   return others.length === 0 ? open(first) : { ...open(first), otherEndpoints: others.map(open) }
 }
 
-/** What an account's own upstream is opened with. @see BackendsOptions */
+/** What opening an account's own upstream needs. @see BackendsOptions */
 export interface UpstreamParts {
   readonly vault: Vault
   readonly pools: UpstreamPools
   readonly publicOnly: boolean
-  /** What is known of its model. */
+  /** Known properties of its model. */
   readonly facts?: ModelFacts | undefined
 }
 
-/** The backend of an account's own upstream. One that cannot be used becomes a backend that says so, not an error for all others. */
+/**
+ * The backend of an account's own upstream. An invalid one becomes a backend that reports its error, so that the others
+ * still work.
+ */
 export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend {
   const { vault, pools, publicOnly, facts } = parts
   const vendor = findVendor(upstream.provider)
@@ -269,7 +274,7 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
         upstream.sealedCredential === null
           ? undefined
           : vault.open(upstream.accountId, upstream.id, upstream.sealedCredential)
-      // Also of one that was connected before the service was set to production.
+      // Also applies to upstreams connected before the service was set to production.
       if (publicOnly && credential !== undefined && isPlainHttp(baseUrl))
         return createUnusableBackend(spec, 'unreachable')
       const { signing } = vendor
@@ -286,7 +291,7 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
   })
 }
 
-/** The vendor, or the server where the user named another one than the vendor's. */
+/** The vendor, or the server if the user set another base URL. */
 function failureDomainOf(provider: string, vendorUrl: string | null, baseUrl: string | null): string {
   if (baseUrl === null || baseUrl === vendorUrl || !URL.canParse(baseUrl)) return provider
   return `${provider} ${new URL(baseUrl).host}`

@@ -7,24 +7,26 @@ import type { Loss } from './connection.ts'
 import { isPublicAddress } from './public-address.ts'
 import { shortageOf } from './shortage.ts'
 
-/** When TCP starts to ask whether a silent peer still lives. */
+/** When TCP starts to probe whether a silent peer is alive. */
 const tcpKeepAliveMs = 30_000
 
 export interface ConnectorOptions {
   readonly clock: Clock
-  /** Name, TCP and TLS together. */
+  /** DNS lookup, TCP, and TLS together. */
   readonly connectMs: number
-  /** Whether only public addresses may be reached: checked before and after connecting, before any byte is written. */
+  /** Whether only public addresses may be reached: checked before and after connecting, before any byte is sent. */
   readonly publicOnly: boolean
   /** Extra trusted certificates, PEM. */
   readonly ca: string | undefined
-  /** Resolves names in the system's place. With `publicOnly` its answers are tried, and the connected address decides. */
+  /**
+   * Replaces the system's name resolution. With `publicOnly`, its results are tried, and the connected address decides.
+   */
   readonly lookup?: LookupFunction | undefined
-  /** Told the system's code where this service had nothing left to connect with. */
+  /** Called with the system's error code if this service ran out of resources for connections. */
   readonly onShortage?: ((code: string) => void) | undefined
 }
 
-/** The address that a name led to is not one that may be reached (contract 21.9). */
+/** The resolved address is not allowed (contract 21.9). */
 class ForbiddenAddressError extends Error {
   override readonly name = 'ForbiddenAddressError'
   readonly code = 'ERR_FORBIDDEN_ADDRESS'
@@ -35,12 +37,12 @@ class ForbiddenAddressError extends Error {
 }
 
 /**
- * Opens one connection, or says why there is none; calls back once, after it has returned. A socket's errors are listened
- * to. What it reads goes to `onRead`, whose bytes are there only until it returns.
+ * Opens one connection, or reports why it cannot; calls back once, asynchronously. The connector handles the socket's
+ * errors. Data goes to `onRead`, whose bytes are valid only until it returns.
  */
 export type Connect = (onRead: (bytes: Buffer) => void, callback: (opened: Socket | Loss) => void) => void
 
-/** What one plain connection reads at once. One for all: each read is handed over before the next one begins. */
+/** The read buffer shared by all plain connections: each read is handed over before the next one begins. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
 /** Opens the connections of one origin: plain or TLS, HTTP/1.1 only, within `connectMs`. */
@@ -50,7 +52,7 @@ export function createConnector(origin: string, options: ConnectorOptions): Conn
   const hostname = target.hostname.replace(/^\[|\]$/g, '')
   const { clock, connectMs, publicOnly } = options
   const lookup = options.lookup ?? (publicOnly ? lookupPublic : undefined)
-  // One origin, so one session to resume.
+  // One origin, so one TLS session to resume.
   let session: Buffer | undefined
 
   return (onRead, callback) => {
@@ -92,7 +94,7 @@ export function createConnector(origin: string, options: ConnectorOptions): Conn
       keepAlive: true,
       keepAliveInitialDelay: tcpKeepAliveMs,
       ...(lookup === undefined ? undefined : { lookup }),
-      // Node would take new memory for each read, and far more than most of them need.
+      // Node would allocate for each read, and far more than most reads need.
       ...(secure ? undefined : { onread: { buffer: readBuffer, callback: takeRead } }),
     })
     socket = tcp
@@ -118,7 +120,7 @@ export function createConnector(origin: string, options: ConnectorOptions): Conn
           tls.on('data', onRead)
           succeed(tls)
         })
-        // A peer that closes in the middle of the handshake gives no error.
+        // A peer that closes during the handshake causes no error.
         tls.once('close', () => fail('unreachable'))
       }
     })

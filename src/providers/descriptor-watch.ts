@@ -3,27 +3,30 @@ import { open } from 'node:fs/promises'
 import type { Clock, Timer } from '../domain/clock.ts'
 import type { EventLog } from '../domain/events.ts'
 
-/** How often a descriptor is opened and closed to see whether any is left: where none is, Node drops new connections silently. */
+/**
+ * How often a descriptor is opened and closed to test whether any is left: without one, Node silently drops new
+ * connections.
+ */
 const checkEveryMs = 5_000
-/** The same trouble is logged once in this time. */
+/** How often the same problem is logged at most. */
 const logEveryMs = 60_000
-/** Besides connections: the database, its log, answers that are kept, name look-ups. */
+/** Descriptors for everything but connections: the database, its log, stored answers, name lookups. */
 const besidesConnections = 256
 
 export interface DescriptorWatchParts {
   readonly clock: Clock
   readonly log: EventLog
-  /** Connections of callers that the configuration allows. */
+  /** Client connections that the configuration allows. */
   readonly connections: number
-  /** The limit of the process; by default what the system says. */
+  /** The process limit; by default the system's. */
   readonly limit?: number | undefined
-  /** Opens and closes one descriptor; rejects with the system's error where none is left. */
+  /** Opens and closes one descriptor; rejects with the system's error if none is left. */
   readonly probe?: () => Promise<void>
 }
 
 /**
- * Reports in the log when this process runs out of file descriptors or ports, and at the start when its limit is too low for
- * the configured connections. Node has raised the soft limit to the hard one before any of our code runs.
+ * Logs when this process runs out of file descriptors or ports, and at startup when its limit is too low for the
+ * configured connections. Node has raised the soft limit to the hard limit before any of our code runs.
  */
 export class DescriptorWatch implements Disposable {
   readonly #parts: DescriptorWatchParts
@@ -42,7 +45,7 @@ export class DescriptorWatch implements Disposable {
     this.#checkLater()
   }
 
-  /** An attempt to call or to accept failed with this code of the system. */
+  /** Reports a failed connect or accept with this system error code. */
   report(code: string): void {
     const nowMs = this.#parts.clock.monotonicMs()
     if (nowMs - this.#loggedMs < logEveryMs) return
@@ -75,7 +78,7 @@ async function openOne(): Promise<void> {
   await file.close()
 }
 
-/** The soft limit of open files; undefined where the system does not say. */
+/** The soft limit of open files; undefined if the system does not report it. */
 function openFilesLimit(): number | undefined {
   let text: string
   try {

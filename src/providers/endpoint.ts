@@ -1,6 +1,6 @@
 import { withoutEndSlashes } from '../domain/end-slashes.ts'
 
-/** Where requests of one format go: `https://host:port` and the path with its query. */
+/** The endpoint of one format: `https://host:port`, and the path with its query. */
 export interface Endpoint {
   readonly origin: string
   readonly path: string
@@ -8,7 +8,7 @@ export interface Endpoint {
 
 const longestUrl = 2048
 
-/** What is wrong with a base URL, as a full sentence; undefined where nothing is. */
+/** Why a base URL is invalid, as a full sentence; undefined if it is valid. */
 export function baseUrlProblem(baseUrl: string): string | undefined {
   if (baseUrl.length > longestUrl) return `A base URL has at most ${longestUrl} characters.`
   if (!URL.canParse(baseUrl)) return 'The base URL is not a URL; it looks like https://api.example.com/v1.'
@@ -20,8 +20,8 @@ export function baseUrlProblem(baseUrl: string): string | undefined {
 }
 
 /**
- * The endpoint below a base URL that `upstreamPath` of a format names; queries of both, such as `?api-version=…`, are
- * kept. @throws TypeError where `baseUrlProblem` names one
+ * Appends a format's `upstreamPath` to a base URL; the queries of both, such as `?api-version=…`, are kept. @throws
+ * TypeError if `baseUrlProblem` reports a problem
  */
 export function endpointOf(baseUrl: string, upstreamPath: string): Endpoint {
   const problem = baseUrlProblem(baseUrl)

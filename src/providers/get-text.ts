@@ -3,14 +3,14 @@ import { Call } from './call.ts'
 import { endpointOf } from './endpoint.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 
-/** Until a connection stands, and until the whole text is there. */
+/** Time limits for connecting and for receiving the whole text. */
 const connectMs = 2_000
 const limitMs = 5_000
 const maxBytes = 256 * 1024
 
 /**
- * Reads a public text: no credential is sent, no redirect followed, and anything but a whole answer of 200 is none.
- * @throws UpstreamError, never with a word of what was answered
+ * Fetches a public text: sends no credential, follows no redirect, and accepts only a complete 200 answer. @throws
+ * UpstreamError, never with any of the answer's text
  */
 export function getText(url: string, pools: UpstreamPools, requestId: string): Promise<string> {
   const { origin, path } = endpointOf(url, '')

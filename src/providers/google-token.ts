@@ -8,32 +8,32 @@ const googleTokenUrl = 'https://oauth2.googleapis.com/token'
 const scope = 'https://www.googleapis.com/auth/cloud-platform'
 /** How long a request waits for a token. */
 const fetchLimitMs = 5_000
-/** A token is renewed beside the requests from here on before its end… */
+/** A token is renewed in the background from this long before its expiry… */
 const renewBeforeMs = 300_000
-/** …and not used any more from here on: a request takes its time to arrive. */
+/** …and no longer used from this long before: a request takes time to arrive. */
 const unusableBeforeMs = 30_000
-/** After a renewal beside the requests has failed. */
+/** Pause after a failed background renewal. */
 const retryAfterMs = 30_000
-/** Google's tokens live an hour. No answer makes us keep one for longer than this. */
+/** Google's tokens live an hour. No answer makes us cache one for longer than this. */
 const longestLifeMs = 12 * 3_600_000
 const longestTokenCharacters = 16_384
 
-/** An access token and how long it is good from now. */
+/** An access token and its remaining lifetime. */
 export interface FetchedToken {
   readonly token: string
   readonly lifeMs: number
 }
 
 /**
- * Authenticates with an access token that `fetch` gets: kept until shortly before it ends, renewed in time, one fetch at a
- * time, none longer than 5 s.
+ * Authenticates with an access token from `fetch`: cached until shortly before its expiry and renewed in time, one
+ * fetch at a time, at most 5 s each.
  */
 export function createGoogleAuthenticator(
   clock: Clock,
   fetch: (signal: AbortSignal) => Promise<FetchedToken>,
 ): Authenticator {
   let headers: readonly string[] = []
-  // By both clocks, the sooner of which counts: the wall may be set, and the monotonic clock stands still in a sleep.
+  // Expiry by both clocks, whichever is sooner: the wall clock may be set, and the monotonic clock stops during sleep.
   let endsAt = { wallMs: Number.NEGATIVE_INFINITY, monotonicMs: Number.NEGATIVE_INFINITY }
   let retryAtMs = Number.NEGATIVE_INFINITY
   let fetching: Promise<readonly string[]> | undefined
@@ -64,7 +64,7 @@ export function createGoogleAuthenticator(
       if (leftMs <= renewBeforeMs && fetching === undefined && nowMs >= retryAtMs) {
         fetching = fetchOnce()
         fetching.catch(() => {
-          // The token at hand still serves; once it does not, a request waits for the next one and hears of the failure.
+          // The current token is still valid; once it is not, a request waits for the next one and gets the error.
           retryAtMs = clock.monotonicMs() + retryAfterMs
         })
       }
@@ -73,7 +73,7 @@ export function createGoogleAuthenticator(
   }
 }
 
-/** Asks Google for an access token of that service account. @throws UpstreamError, never with Google's text */
+/** Requests an access token for a service account from Google. @throws UpstreamError, never with Google's text */
 export async function fetchGoogleToken(
   account: ServiceAccount,
   signal: AbortSignal,
@@ -87,7 +87,7 @@ export async function fetchGoogleToken(
     scopes: [scope],
     transporterOptions: {
       retryConfig: { retry: 0 },
-      // No proxy of the environment: what is signed goes to Google itself.
+      // No proxy from the environment: signed assertions go directly to Google.
       noProxy: [/^/],
       fetchImplementation: (_url, init) =>
         fetch(tokenUrl, {

@@ -4,7 +4,7 @@ const longestRequestId = 128
 const longestContentType = 128
 const longestRetryAfter = 64
 
-/** Where providers put their own request id, the most telling first. */
+/** Headers with the provider's own request id, the most specific first. */
 const requestIdHeaders = [
   'x-request-id',
   'request-id',
@@ -19,7 +19,7 @@ const httpDate = /^(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day
 
 export type UpstreamHeaders = Readonly<Record<string, string | string[] | undefined>>
 
-/** What is kept of an upstream's status line and headers: an allow-list, each value cleaned (contract 21.12). */
+/** Extracts the allowed parts of an upstream's status line and headers, each value sanitized (contract 21.12). */
 export function readHead(status: number, headers: UpstreamHeaders, nowMs: () => number): UpstreamHead {
   return {
     status,
@@ -30,8 +30,8 @@ export function readHead(status: number, headers: UpstreamHeaders, nowMs: () => 
 }
 
 /**
- * How long the provider asks to be left alone, in milliseconds from now: `retry-after-ms`, or `Retry-After` as seconds or
- * as an HTTP date (0 when it has passed). Undefined for anything else. Not clamped: the gateway does that (contract 8.6).
+ * The provider's requested delay in milliseconds from now: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP
+ * date (0 if it has passed). Undefined for anything else. Not clamped: the gateway does that (contract 8.6).
  */
 export function readRetryAfter(
   milliseconds: string | undefined,

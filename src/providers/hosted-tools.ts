@@ -1,12 +1,12 @@
 /**
- * The hosted tools of vendors that speak responses and know neither namespaces nor custom tools (`Dialect.hostedTools`).
- * Each is evidence, not a guess: what a vendor documents or names in its own refusal.
+ * Hosted tools of vendors that support Responses but neither namespaces nor custom tools (`Dialect.hostedTools`). Each
+ * entry is documented by the vendor or listed in its own error message.
  */
 export const hostedTools = {
   /** Finds no endpoint for a request with a namespace. */
   openrouter: ['web_search', 'web_search_preview', 'openrouter:web_search'],
   groq: ['browser_search', 'code_interpreter', 'mcp'],
-  /** All that its own refusal of a namespace names. */
+  /** The list in its own error for a namespace. */
   xai: [
     'web_search',
     'x_search',
@@ -18,7 +18,7 @@ export const hostedTools = {
     'mcp',
     'shell',
   ],
-  /** Of gpt-oss; other models know namespaces from version 0.25 on. */
+  /** For gpt-oss; other models support namespaces from version 0.25 on. */
   vllm: ['web_search_preview', 'code_interpreter', 'mcp'],
   lmStudio: ['mcp'],
 } as const

@@ -6,13 +6,15 @@ import { parseAnswer, refusalFault } from '../formats/answer-faults.ts'
 import { formatById } from '../formats/formats.ts'
 import type { Backend, UpstreamHead } from '../gateway/ports.ts'
 
-/** A local server may have to load the model first: where the first content may take long, the test may too. */
+/**
+ * A local server may have to load the model first: if the backend's first content may take longer, the test may too.
+ */
 const limitMs = 20_000
 const patientLimitMs = 60_000
 const maxTokens = 16
 const maxAnswerBytes = 1024 * 1024
 
-/** The smallest request that there is. */
+/** The smallest possible request. */
 const question: Conversation = {
   profile: '',
   stream: false,
@@ -24,8 +26,9 @@ const question: Conversation = {
 }
 
 /**
- * Asks a backend for at most 16 tokens within 20 s, or 60 s where its first content may take longer than that, and says what came back, written and read as callers' requests are,
- * so that what passes here works there. Nothing that the provider does makes it throw.
+ * Tests a backend with a request for at most 16 tokens, within 20 s, or 60 s if its first content may take longer than
+ * that, and reports the result. The request is written and the answer read as for clients' requests, so that what
+ * passes here works there. Never throws because of the provider.
  */
 export function testUpstream(backend: Backend, parts: { clock: Clock; requestId: string }): Promise<UpstreamTest> {
   const { clock, requestId } = parts
@@ -82,7 +85,7 @@ export function testUpstream(backend: Backend, parts: { clock: Clock; requestId:
   })
 }
 
-/** @throws UpstreamError where it is a refusal, or no whole answer */
+/** @throws UpstreamError if it is an error, or not a complete answer */
 function readAnswer(backend: Backend, head: UpstreamHead | undefined, text: string): void {
   if (head === undefined) throw new UpstreamError('broken')
   if (head.status < 200 || head.status > 299) throw refusalFault(head, text)

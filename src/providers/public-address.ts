@@ -6,7 +6,7 @@ for (const [network, bits] of [
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
   ['127.0.0.0', 8],
-  // A platform's own metadata and DNS service on an address that looks public.
+  // A cloud platform's metadata and DNS service at an address that looks public.
   ['168.63.129.16', 32],
   ['169.254.0.0', 16],
   ['172.16.0.0', 12],
@@ -39,8 +39,8 @@ const mapped = new BlockList()
 mapped.addSubnet('::ffff:0:0', 96, 'ipv6')
 
 /**
- * Whether an IP address is reachable by anyone: not loopback, private, link-local, metadata, multicast or reserved. An
- * IPv4 address inside an IPv6 one is judged as the IPv4 address that it is; everything that is no address is not public.
+ * Whether an IP address is publicly reachable: not loopback, private, link-local, metadata, multicast, or reserved. An
+ * IPv4 address embedded in an IPv6 address is judged as IPv4; anything that is not an address is not public.
  */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address)

@@ -3,38 +3,44 @@ import type { FormatId } from '../domain/format-id.ts'
 import type { Dialect } from '../formats/format.ts'
 import { hostedTools } from './hosted-tools.ts'
 
-/** A vendor or server whose models can be used: everything that is particular to it, as data (contract 35.4). */
+/** A vendor or server whose models can be used: everything specific to it, as data (contract 35.4). */
 export interface Vendor {
-  /** The name for people. */
+  /** Display name. */
   readonly name: string
   /**
-   * Where its API is, without a slash at the end; null where the user must say. `{region}` and `{project}` are filled in
-   * from what the user says or from the credential.
+   * The base URL of its API, without a trailing slash; null if the user must supply it. `{region}` and `{project}` are
+   * filled in from user input or the credential.
    */
   readonly baseUrl: string | null
-  /** The base URL once a region was named, where there is one without. */
+  /** The base URL for a given region, if there is also one without. */
   readonly regionalUrl?: string
-  /** The formats that it speaks, the preferred one first. */
+  /** Supported formats, the preferred one first. */
   readonly formats: readonly [FormatId, ...FormatId[]]
-  /** Formats that are always served side by side: a request uses the one that can say it, unless a format is configured. */
+  /**
+   * Formats that are always available side by side: a request uses the one that can express it, unless a format is
+   * configured.
+   */
   readonly endpoints?: readonly [FormatId, ...FormatId[]]
-  /** The header that carries the credential; `authorization` sends `Bearer`. Null where none is sent. */
+  /** The header that carries the credential; `authorization` sends `Bearer`. Null if none is sent. */
   readonly authHeader: string | null
   readonly credential: 'required' | 'optional' | 'none'
-  /** Headers that every request carries: name, in lower case, and value. */
+  /** Headers sent with every request: lowercase name, and value. */
   readonly fixedHeaders?: Readonly<Record<string, string>>
-  /** The credential that signs each request instead of being sent; any other text is sent in `authHeader`, if there is one. */
+  /**
+   * The kind of credential that signs each request instead of being sent; any other credential is sent in `authHeader`,
+   * if there is one.
+   */
   readonly signing?: CloudKind
   readonly dialect: Dialect
-  /** What is different where another of its formats than the first is spoken. */
+  /** Overrides for formats other than the first. */
   readonly byFormat?: Partial<Record<FormatId, Partial<Spoken>>>
-  /** A model to show in help and error sentences. */
+  /** An example model for help and error messages. */
   readonly exampleModel: string
-  /** Where people usually keep its key; null where there is none. */
+  /** The environment variable that usually holds its key; null if there is none. */
   readonly keyVariable: string | null
 }
 
-/** How one format is spoken to a vendor. */
+/** How to use one format with a vendor. */
 export interface Spoken {
   readonly baseUrl: string | null
   readonly authHeader: string | null
@@ -47,7 +53,10 @@ const current = {
   streamUsage: true,
   refusedFields: [],
 } as const
-/** Servers that render chat templates: most templates know neither `developer` nor the newer limit, and of tools only functions. */
+/**
+ * Servers that render chat templates: most templates support neither `developer` nor the newer limit, and of tools only
+ * functions.
+ */
 const classic = {
   maxTokensField: 'max_tokens',
   developerRole: false,
@@ -58,7 +67,7 @@ const classic = {
 const chat = ['openai-chat'] as const
 const chatFirst = ['openai-chat', 'openai-responses'] as const
 const everyFormat = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const
-/** Local servers continue bare prompts, too. */
+/** Local servers also continue bare prompts. */
 const localEndpoints = ['openai-chat', 'openai-completions'] as const
 const responsesFirst = ['openai-responses', 'openai-chat'] as const
 const hosted = { authHeader: 'authorization', credential: 'required' } as const
@@ -85,7 +94,7 @@ const geminiCompatible = {
   },
 } as const
 
-/** Every vendor: one row each. Configuration, `upstream add` and the help derive from it. */
+/** Every vendor: one entry each. Configuration, `upstream add`, and the help are derived from it. */
 export const vendors = {
   openai: {
     ...hosted,
@@ -104,7 +113,7 @@ export const vendors = {
     authHeader: 'x-api-key',
     credential: 'required',
     fixedHeaders: { 'anthropic-version': '2023-06-01' },
-    // What differs between its models is in the format.
+    // The format handles the differences between its models.
     dialect: classic,
     exampleModel: 'claude-opus-5',
     keyVariable: 'ANTHROPIC_API_KEY',
@@ -158,7 +167,7 @@ export const vendors = {
     name: 'Mistral',
     baseUrl: 'https://api.mistral.ai/v1',
     formats: chat,
-    // Answers 422 to any field that it does not know; it counts streams without being asked.
+    // Answers 422 to any unknown field; it reports usage in streams without being asked.
     dialect: {
       ...classic,
       streamUsage: false,
@@ -186,7 +195,7 @@ export const vendors = {
     name: 'DeepSeek',
     baseUrl: 'https://api.deepseek.com/v1',
     formats: chat,
-    // Thinks unless told otherwise, and answers 400 where a turn with tool calls comes back without its thoughts.
+    // Reasons unless told otherwise, and answers 400 if a turn with tool calls comes back without its reasoning.
     dialect: { ...classic, replaysReasoning: true },
     exampleModel: 'deepseek-chat',
     keyVariable: 'DEEPSEEK_API_KEY',
@@ -229,7 +238,7 @@ export const vendors = {
   bedrock: {
     ...hosted,
     name: 'Amazon Bedrock',
-    // A Bedrock API key is sent as it is; an AWS key signs.
+    // A Bedrock API key is sent as it is; an AWS key signs requests.
     baseUrl: 'https://bedrock-mantle.{region}.api.aws/v1',
     formats: chatFirst,
     signing: 'aws',
@@ -259,7 +268,7 @@ export const vendors = {
     ...local,
     name: 'llama.cpp',
     baseUrl: 'http://127.0.0.1:8080/v1',
-    // Its streams of responses lack `output_index`.
+    // Its Responses streams lack `output_index`.
     formats: chat,
     endpoints: localEndpoints,
     dialect: classic,
@@ -284,7 +293,7 @@ export const vendors = {
   },
   simulated: {
     name: 'Simulated',
-    // Given when the simulated provider is started.
+    // Set when the simulated provider is started.
     baseUrl: null,
     formats: everyFormat,
     authHeader: null,
@@ -297,17 +306,17 @@ export const vendors = {
 
 export type VendorId = keyof typeof vendors
 
-/** The vendor of that id; undefined where there is none. */
+/** The vendor with that id; undefined if there is none. */
 export function findVendor(id: string): Vendor | undefined {
   return Object.hasOwn(vendors, id) ? vendors[id as VendorId] : undefined
 }
 
-/** The formats in which a backend of that vendor is asked, the preferred one first. `named` is the configured one. */
+/** The formats used for a backend of that vendor, the preferred one first. `named` is the configured one. */
 export function endpointFormats(vendor: Vendor, named: FormatId | undefined): readonly [FormatId, ...FormatId[]] {
   return named === undefined ? (vendor.endpoints ?? [vendor.formats[0]]) : [named]
 }
 
-/** How that format is spoken to that vendor: its first one unless another is named. */
+/** How to use a format with that vendor, by default its first one. */
 export function spokenBy(vendor: Vendor, format: FormatId = vendor.formats[0]): Spoken {
   const { baseUrl, authHeader, dialect } = vendor
   return { baseUrl, authHeader, dialect, ...vendor.byFormat?.[format] }

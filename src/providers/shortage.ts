@@ -1,11 +1,11 @@
 import { openSync, closeSync } from 'node:fs'
 
-/** What the system says when this process, or this machine, has no descriptors, ports, or memory for one more connection. */
+/** System error codes that mean this process or machine has no descriptors, ports, or memory left for a connection. */
 const shortages: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EAGAIN'])
 
 /**
- * The code with which this service, and not the provider, is to blame for a connection that could not be opened; undefined
- * for all other errors. A name look-up without descriptors fails as if the name were unknown, so then one is tried.
+ * The error code if this service, not the provider, is why a connection failed to open; undefined for all other errors.
+ * A name lookup without descriptors fails like an unknown name, so in that case opening a descriptor is tried.
  */
 export function shortageOf(error: Error): string | undefined {
   if (!hasCode(error)) return undefined
@@ -13,7 +13,7 @@ export function shortageOf(error: Error): string | undefined {
   return 'syscall' in error && error.syscall === 'getaddrinfo' ? descriptorShortage() : undefined
 }
 
-/** With an IPv6 address the same code says that this machine has no IPv6. */
+/** For an IPv6 address the same code means that this machine has no IPv6. */
 function isOutOfPorts(error: Error & { readonly code: string }): boolean {
   return error.code === 'EADDRNOTAVAIL' && 'address' in error && !String(error.address).includes(':')
 }

@@ -1,16 +1,19 @@
 import { UpstreamError } from '../domain/upstream.ts'
 import type { UpstreamCall, UpstreamListener } from '../gateway/ports.ts'
 
-/** What a call that waits for its headers is made of. */
+/** What a call with asynchronous headers needs. */
 export interface SignedCallParts {
   readonly headers: Promise<readonly string[]>
-  /** Opens the call itself once they are there. */
+  /** Opens the actual call once the headers are available. */
   readonly open: (headers: readonly string[]) => UpstreamCall
   readonly listener: UpstreamListener
   readonly onBug: (error: unknown) => void
 }
 
-/** A call whose headers have to be waited for. Until they are there it has no connection; everything else is as in a call. */
+/**
+ * A call whose headers are computed asynchronously. Until then it has no connection; otherwise it behaves like any
+ * call.
+ */
 export class SignedCall implements UpstreamCall {
   #call: UpstreamCall | undefined
   #isPaused = false

@@ -20,17 +20,20 @@ const maxRemembered = 100
 const keepAliveMs = 75_000
 
 export interface SimulatedOptions {
-  /** Its name, said in every answer. */
+  /** Its name, included in every answer. */
   readonly name: string
-  /** 0, the default, takes a free one. */
+  /** 0, the default, picks a free port. */
   readonly port?: number
-  /** Time between two events of a stream; default 0. */
+  /** Delay between two events of a stream; default 0. */
   readonly tokenDelayMs?: number
-  /** Keeps the last requests with their bodies, for tests. Default false: nothing of a prompt stays. */
+  /** Stores the last requests with their bodies, for tests. Default false: no prompt is stored. */
   readonly capture?: boolean
-  /** Serves `PUT /script` and `GET /counts`, for tests in another process. Default false: nobody else makes it fail. */
+  /**
+   * Serves `PUT /script` and `GET /counts`, for tests in another process. Default false: only this process can script
+   * failures.
+   */
   readonly control?: boolean
-  /** What it says to all that a request tells it, instead of the usual; undefined leaves the usual. */
+  /** Overrides the text of an answer, given the text of the request; undefined keeps the default text. */
   readonly say?: ((request: string) => string | undefined) | undefined
 }
 
@@ -39,9 +42,12 @@ export interface SimulatedProvider {
   readonly port: number
   /** `http://127.0.0.1:PORT/v1` */
   readonly baseUrl: string
-  /** Replaces what is left of the script: one step for each of the next requests. With `control`, `PUT /script` does the same. */
+  /**
+   * Replaces the rest of the script: one step for each of the next requests. With `control`, `PUT /script` does the
+   * same.
+   */
   script(steps: readonly ScriptStep[]): void
-  /** With `control` also at `GET /counts`. */
+  /** With `control` also available at `GET /counts`. */
   counts(): SimulatedCounts
   /** With `capture`: the last requests, oldest first. */
   captured(): readonly CapturedRequest[]
@@ -50,12 +56,12 @@ export interface SimulatedProvider {
 }
 
 interface SimulatedCounts {
-  /** Requests for an answer since the start. */
+  /** Answer requests since the start. */
   readonly requests: number
   readonly open: number
-  /** Left by the client before the end of the answer. */
+  /** Answers that the client disconnected from early. */
   readonly aborted: number
-  /** When the last 100 of them were, epoch milliseconds. */
+  /** Times of the last 100 of them, epoch milliseconds. */
   readonly abortedAtMs: readonly number[]
   /** Connections accepted since the start. */
   readonly connections: number
@@ -69,12 +75,13 @@ interface CapturedRequest {
 }
 
 /**
- * Starts a provider that only pretends: a real HTTP server on 127.0.0.1 that speaks every format of providers,
- * says in every answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
+ * Starts a simulated provider: a real HTTP server on 127.0.0.1 that supports every provider format, says in every
+ * answer and in `x-simulated` that it is simulated, and can be scripted to fail. @throws what `listen` throws
  */
 export async function startSimulatedProvider(options: SimulatedOptions): Promise<SimulatedProvider> {
   const { name, port = 0, tokenDelayMs = 0, capture = false, control = false, say } = options
-  // Unlike those of another simulated provider, or of this one before a restart: a conversation may hold both.
+  // Different from the ids of another simulated provider, or of this one before a restart: a conversation may contain
+  // both.
   const idPrefix = `sim${name.replace(/[^A-Za-z0-9]/g, '').slice(0, 12)}${Date.now().toString(36)}`
   const script = new Script()
   const captured: CapturedRequest[] = []
@@ -153,7 +160,7 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
           : control && path === 'GET /counts'
             ? sendValue(response, counts())
             : sendOther(path, response, name)
-    // What breaks here is a fault of the simulation, seen by whoever asked.
+    // A failure here is a bug of the simulation, and is reported to the caller.
     Promise.resolve(done).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined))
   })
   server.on('connection', () => {
@@ -183,7 +190,7 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
   }
 }
 
-/** An answer that says something else than usual, unless the step says what. */
+/** Overrides the answer's text, unless the step sets it. */
 function withWords(step: ScriptStep, text: string | undefined): ScriptStep {
   return text === undefined || step.do !== 'answer' || step.text !== undefined ? step : { ...step, text }
 }
@@ -193,7 +200,7 @@ async function takeScript(request: IncomingMessage, response: ServerResponse, sc
     script.replace(readScript(JSON.parse((await readBody(request)) ?? '')))
     response.writeHead(204).end()
   } catch (error) {
-    const problem = error instanceof TypeError ? error.message : 'The script is not JSON.'
+    const problem = error instanceof TypeError ? error.message : 'The script is not valid JSON.'
     response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ problem }))
   }
 }
@@ -208,7 +215,7 @@ function sendValue(response: ServerResponse, value: object): void {
   response.writeHead(200, { 'content-type': 'application/json', 'x-simulated': 'true' }).end(JSON.stringify(value))
 }
 
-/** The body as text; undefined where it is longer than 64 MB. */
+/** The body as text; undefined if it is longer than 64 MB. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -224,7 +231,7 @@ function parseObject(text: string): JsonObject | undefined {
     const value: unknown = JSON.parse(text)
     return isObject(value) ? value : undefined
   } catch {
-    // Answered as 400, like a provider does.
+    // Answered with 400, as providers do.
     return undefined
   }
 }

@@ -1,6 +1,6 @@
 import type { BackendTimeouts } from '../gateway/ports.ts'
 
-/** The first content of a backend that reasons before it answers (contract 9.3). */
+/** Time limit for the first content of a backend that reasons before it answers (contract 9.3). */
 const reasoningFirstContentMs = 120_000
 
 /** Some providers send no headers while a model reasons. */
@@ -9,7 +9,7 @@ const reasoningHeadersMs = 30_000
 const localPresets: ReadonlySet<string> = new Set(['ollama', 'vllm', 'llama-cpp', 'lm-studio'])
 const localFirstContentMs = 300_000
 
-/** The limits of a backend that says nothing else (contract 9, docs/decisions/04). */
+/** The default time limits of a backend (contract 9, docs/decisions/04). */
 export function defaultTimeouts(reasoning: boolean, preset = ''): BackendTimeouts {
   const common = { connectMs: 2_000, idleMs: 30_000, totalMs: 600_000 }
   if (localPresets.has(preset)) {

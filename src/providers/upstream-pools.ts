@@ -13,24 +13,24 @@ const defaultWaitMs = 2_000
 
 export interface UpstreamPoolsOptions extends Partial<PoolLimits>, AuthenticatorsOptions {
   readonly clock: Clock
-  /** Our own version, for `User-Agent: svc-router/<version>`. */
+  /** The service's version, for `User-Agent: svc-router/<version>`. */
   readonly version: string
-  /** Pools kept at the same time; the one that was not used for longest goes first. */
+  /** Most open pools; the least recently used is closed first. */
   readonly maxPools?: number
   /** Extra trusted certificates, PEM. */
   readonly ca?: string
-  /** Resolves names in the system's place. */
+  /** Replaces the system's name resolution. */
   readonly lookup?: LookupFunction
-  /** Told what a listener threw: a bug of ours, never a provider's. */
+  /** Called with what a listener threw: a bug of ours, never a provider's. */
   readonly onBug?: (error: unknown) => void
-  /** Told the system's code where this service had nothing left to connect with. */
+  /** Called with the system's error code if this service ran out of resources for connections. */
   readonly onShortage?: (code: string) => void
 }
 
-/** What decides that calls may share connections: never across credentials. */
+/** The key under which calls share connections: never across credentials. */
 interface PoolKey {
   readonly origin: string
-  /** Tells credentials apart; not the credential itself. */
+  /** Distinguishes credentials; not the credential itself. */
   readonly credential: string
   readonly connectMs: number
   /** Whether only public addresses may be reached (contract 21.9). */
@@ -43,17 +43,17 @@ export interface UpstreamPools {
   readonly userAgent: string
   readonly onBug: (error: unknown) => void
   readonly authenticators: Authenticators
-  /** The pool of that key, opened where there is none. Ask again once it is `retired`. */
+  /** The pool for that key, opened if needed. Call again once it is `retired`. */
   pool(key: PoolKey): Pool
-  /** Marks a use, so that the pool stays. */
+  /** Marks a pool as used, so that it is not evicted. */
   touch(pool: Pool): void
-  /** Pools, connections and open calls as they stand. */
+  /** Current numbers of pools, connections, and open calls. */
   counts(): { pools: number; connections: number; open: number }
-  /** Takes no new calls, waits up to `limitMs` for those that run, then ends them. */
+  /** Rejects new calls, waits up to `limitMs` for running ones, then aborts them. */
   close(limitMs: number): Promise<void>
 }
 
-/** Opens nothing yet. Close it at the end. */
+/** Opens no connections yet. Close it at the end. */
 export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPools {
   const { clock, maxPools = defaultMaxPools, ca, lookup, onShortage } = options
   const limits: PoolLimits = {
@@ -63,7 +63,7 @@ export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPool
   }
   const onBug = options.onBug ?? rethrow
   const pools = new Map<string, Pool>()
-  /** Pools that left the map and still have calls. */
+  /** Evicted pools that still have calls. */
   const leaving = new Set<Pool>()
   let uses = 0
   let closed = false
@@ -137,7 +137,7 @@ export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPool
   }
 }
 
-/** Without anyone to tell, a bug rises as an uncaught exception. */
+/** Without a handler, a bug becomes an uncaught exception. */
 function rethrow(error: unknown): void {
   queueMicrotask(() => {
     throw error

@@ -4,11 +4,11 @@ import { Secret } from '../domain/secret.ts'
 
 const longestSealed = 32 * 1024
 
-/** Seals provider credentials for the database, bound to their account and id (contract 21.2). */
+/** Encrypts provider credentials for the database, bound to their account and id (contract 21.2). */
 export interface Vault {
   /** As `Sealer.seal`. */
   seal(accountId: string, credentialId: string, secret: Secret): string
-  /** @throws SealError where it does not open for that account and id */
+  /** @throws SealError if it cannot be decrypted for that account and id */
   open(accountId: string, credentialId: string, sealed: string): Secret
 }
 

@@ -5,7 +5,7 @@ import type { Account } from '../domain/accounts.ts'
 import { readAccount } from './accounts.ts'
 import type { Tables } from './schema.ts'
 
-/** Accounts read at once; between two reads the event loop goes round, because SQLite answers without waiting. */
+/** Accounts per read. The event loop runs between two reads, because SQLite answers synchronously. */
 const strideAccounts = 1_000
 
 /** Accounts, newest first; see `AccountSearchStore.searchAccounts`. */

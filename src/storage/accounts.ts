@@ -4,7 +4,7 @@ import type { AuditRecord } from '../domain/audit.ts'
 import { change } from './revision.ts'
 import type { AccountRow, Tables } from './schema.ts'
 
-/** Adds an account; throws where its id is taken. */
+/** Adds an account. @throws if its id is taken */
 export async function addAccount(db: Kysely<Tables>, account: Account, record: AuditRecord): Promise<void> {
   await change(db, record, async (transaction) => {
     await transaction.insertInto('accounts').values(accountRow(account)).execute()
@@ -12,7 +12,7 @@ export async function addAccount(db: Kysely<Tables>, account: Account, record: A
   })
 }
 
-/** An account as its row. */
+/** Converts an account to its row. */
 export function accountRow(account: Account): AccountRow {
   return {
     id: account.id,
@@ -29,18 +29,18 @@ export async function findAccount(db: Kysely<Tables>, id: string): Promise<Accou
   return row === undefined ? undefined : readAccount(row)
 }
 
-/** The first `limit` accounts in the order of creation. */
+/** The first `limit` accounts in order of creation. */
 export async function listAccounts(db: Kysely<Tables>, limit: number): Promise<readonly Account[]> {
   const rows = await db.selectFrom('accounts').selectAll().orderBy('created_at_ms').orderBy('id').limit(limit).execute()
   return rows.map(readAccount)
 }
 
-/** Puts an account on another plan; false where there is no such account. */
+/** Moves an account to another plan; false if the account is unknown. */
 export function setPlan(db: Kysely<Tables>, accountId: string, planId: string, record: AuditRecord): Promise<boolean> {
   return change(db, record, (transaction) => putOnPlan(transaction, accountId, planId))
 }
 
-/** The same within a change: every change of a plan, whoever decides it, is made here. */
+/** The same inside a transaction: every plan change ends up here. */
 export async function putOnPlan(transaction: Transaction<Tables>, accountId: string, planId: string): Promise<boolean> {
   const result = await transaction
     .updateTable('accounts')
@@ -50,7 +50,7 @@ export async function putOnPlan(transaction: Transaction<Tables>, accountId: str
   return result.numUpdatedRows > 0n
 }
 
-/** Suspends an account or resumes it; false where there is no such account or it stands so already. */
+/** Suspends or resumes an account; false if the account is unknown or already in that state. */
 export function setSuspended(
   db: Kysely<Tables>,
   accountId: string,
@@ -68,7 +68,7 @@ export function setSuspended(
   })
 }
 
-/** An account from its row. */
+/** Converts a row to an account. */
 export function readAccount(row: AccountRow): Account {
   return {
     id: row.id,

@@ -28,8 +28,8 @@ interface GroupRow {
 }
 
 /**
- * An account's requests of some days, added up by what they are told apart by; see `ActivityStore.addUpUsage`. Day by day
- * with a turn of the loop between, because a statement on SQLite holds it.
+ * Daily totals of an account's requests, grouped by their distinguishing fields; see `ActivityStore.addUpUsage`. One
+ * day at a time, yielding to the event loop in between, because a statement on SQLite blocks it.
  */
 export async function addUpUsage(
   db: Kysely<Tables>,
@@ -54,10 +54,10 @@ async function addUpDay(
   startMs: number,
   maxPerDay: number,
 ): Promise<readonly GroupRow[]> {
-  // The engines have no words in common for the last member of a list.
+  // The engines have no common syntax for the last element of a list.
   const isSqlite = db.getExecutor().adapter instanceof SqliteAdapter
   const lastBackend = isSqlite ? sql`json_extract(attempts, '$[#-1].backend')` : sql`attempts::json -> -1 ->> 'backend'`
-  // Of a request with several fusions all costs have to be known.
+  // For a request with several fusions, all costs must be known.
   const fusedUsd = isSqlite
     ? sql`(select case when count(*) = count(json_extract(value, '$.costUsd')) then sum(json_extract(value, '$.costUsd')) end
         from json_each(fusions))`
@@ -128,7 +128,7 @@ export async function listActivity(
         (select admitted_at_ms, id from requests where id = ${beforeId} and account_id = ${accountId})`,
     )
   }
-  // What a filter lets through seldom is not looked for in all that the account ever did.
+  // A filter that rarely matches must not scan all of the account's requests.
   let query = db
     .selectFrom(latest.orderBy('admitted_at_ms', 'desc').orderBy('id', 'desc').limit(among).as('latest'))
     .selectAll()
@@ -140,7 +140,7 @@ export async function listActivity(
   return rows.map(readRequest)
 }
 
-/** One request of an account, if it is still kept. */
+/** One request of an account, if its record still exists. */
 export async function findActivity(
   db: Kysely<Tables>,
   accountId: string,

@@ -1,14 +1,15 @@
 import type { EngineStatements } from './migration-steps.ts'
 
-/** A table whose rows are kept for ever, and the columns of its primary key. */
+/** An append-only table and the columns of its primary key. */
 interface KeptTable {
   readonly table: string
   readonly key: readonly string[]
 }
 
 /**
- * Triggers that let nobody change, delete or replace a row of these tables: a second wall, behind the hash chain, that
- * turns mistakes and injected statements into errors. Who owns the database can take them away; the chain shows it.
+ * Triggers that reject changes, deletions, and replacements in these tables: a second line of defense after the hash
+ * chain, which turns mistakes and injected statements into errors. The owner of the database can drop them; the chain
+ * then reveals changes.
  */
 export function keptForEver(tables: readonly KeptTable[]): EngineStatements {
   return {
@@ -17,7 +18,7 @@ export function keptForEver(tables: readonly KeptTable[]): EngineStatements {
         (what) =>
           `create trigger ${table}_no_${what} before ${what} on ${table} begin select raise(abort, '${table} is append-only'); end`,
       ),
-      // "insert or replace" deletes without the trigger above.
+      // "insert or replace" deletes without firing the trigger above.
       `create trigger ${table}_no_replace before insert on ${table}
         when exists (select 1 from ${table} where ${key.map((column) => `${column} = new.${column}`).join(' and ')})
         begin select raise(abort, '${table} is append-only'); end`,

@@ -5,12 +5,12 @@ import { chainHash, type ChainPosition } from '../domain/audit-chain.ts'
 import type { Checkpoint } from '../domain/checkpoint.ts'
 import type { Tables } from './schema.ts'
 
-/** Ends the transaction of a proof, in which nothing is to stay. */
+/** Rolls back the transaction of a proof, which must leave no trace. */
 class Proved extends Error {}
 
 /**
- * Appends an event inside the transaction of the change that it tells of. The head's row is the lock that puts all
- * appends of all nodes in a row, until their transactions end.
+ * Appends an event inside the transaction of the change it describes. The head's row is the lock that serializes the
+ * appends of all nodes until their transactions end.
  */
 export async function appendEntry(transaction: Transaction<Tables>, record: AuditRecord): Promise<ChainPosition> {
   const before = await transaction
@@ -28,17 +28,17 @@ export async function appendEntry(transaction: Transaction<Tables>, record: Audi
   return { sequence, hash }
 }
 
-/** Appends an event that comes with no other change. */
+/** Appends an event that accompanies no other change. */
 export function append(db: Kysely<Tables>, record: AuditRecord): Promise<ChainPosition> {
   return db.transaction().execute((transaction) => appendEntry(transaction, record))
 }
 
-/** The last entry as the head's row names it. */
+/** The last entry according to the head's row. */
 export function readHead(db: Kysely<Tables>): Promise<ChainPosition> {
   return db.selectFrom('audit_head').select(['sequence', 'hash']).where('id', '=', 1).executeTakeFirstOrThrow()
 }
 
-/** Entries behind one place, in their order, as they are stored. */
+/** Stored entries after one sequence number, in order. */
 export async function readLinks(
   db: Kysely<Tables>,
   afterSequence: number,
@@ -54,24 +54,24 @@ export async function readLinks(
   return rows.map(({ sequence, account_id: accountId, entry, hash }) => ({ sequence, accountId, entry, hash }))
 }
 
-/** Entries to be read by people, newest first. */
+/** Entries for display, newest first. */
 export async function listEntries(db: Kysely<Tables>, selection: AuditSelection): Promise<readonly AuditEntry[]> {
   const { accountId, type, beforeSequence, fromSequence, limit } = selection
   let query = db.selectFrom('audit_log').select('entry').orderBy('sequence', 'desc').limit(limit)
   if (accountId !== undefined) query = query.where('account_id', '=', accountId)
   if (beforeSequence !== undefined) query = query.where('sequence', '<', beforeSequence)
   if (fromSequence !== undefined) query = query.where('sequence', '>=', fromSequence)
-  // As `writeEntry` writes it: nothing else of an entry can look like this, for no field holds a quote.
+  // As `writeEntry` writes it: no other part of an entry can match, since no field contains a quote.
   if (type !== undefined) query = query.where('entry', 'like', `%"event":{"type":"${type}"%`)
   const rows = await query.execute()
   return rows.map(({ entry }) => JSON.parse(entry) as AuditEntry)
 }
 
-/** Keeps a checkpoint, unless one of that place and key is there already. */
+/** Stores a checkpoint, unless one with this sequence number and key exists. */
 export async function addCheckpoint(db: Kysely<Tables>, checkpoint: Checkpoint): Promise<void> {
   const { sequence, hash, atMs, keyId, mac } = checkpoint
   await db.transaction().execute(async (transaction) => {
-    // The head's lock puts two who do this at once in a row.
+    // The head's lock serializes concurrent calls.
     await transaction
       .updateTable('audit_head')
       .set((row) => ({ id: row.ref('id') }))
@@ -103,8 +103,8 @@ export async function listCheckpoints(db: Kysely<Tables>, limit: number): Promis
 }
 
 /**
- * Proves, in a transaction that leaves nothing behind, that an event can be appended to the log as it stands, is read
- * back as it was written, and cannot be changed afterwards. @throws where any of it does not hold
+ * Proves, in a transaction that is rolled back, that an event can be appended to the log, is read back unchanged, and
+ * cannot be modified afterwards. @throws if any of this fails
  */
 export async function proveAppend(db: Kysely<Tables>, record: AuditRecord): Promise<void> {
   try {

@@ -4,10 +4,10 @@ import type { BackendControl, HoldReason } from '../domain/backend-controls.ts'
 import { change } from './revision.ts'
 import type { Tables } from './schema.ts'
 
-/** Rows that are read: a configuration has fewer backends, with three rows each at most. */
+/** Most rows read: a configuration has fewer backends, with at most three rows each. */
 const maxControls = 3_000
 
-/** Everything that operators said of backends and that stands. */
+/** All current decisions of operators about backends. */
 export async function listBackendControls(db: Kysely<Tables>): Promise<readonly BackendControl[]> {
   const rows = await db
     .selectFrom('backend_controls')
@@ -45,7 +45,7 @@ export function undrainBackend(db: Kysely<Tables>, backendId: string, record: Au
   return change(db, record, (transaction) => take(transaction, backendId, 'drained'))
 }
 
-/** Ends a quarantine, where there is one, and keeps the moment. */
+/** Ends a quarantine, if there is one, and stores the time. */
 export async function releaseBackend(
   db: Kysely<Tables>,
   backendId: string,

@@ -18,7 +18,7 @@ import {
 import type { Tables } from './schema.ts'
 import { addUpgradeRequest, decideUpgradeRequest, findUpgradeRequest, listUpgradeRequests } from './upgrade-requests.ts'
 
-/** Joins the queries of billing to their port, on either engine. */
+/** Implements the billing port with the billing queries, on either engine. */
 export function createBillingStore(db: Kysely<Tables>): BillingStore {
   return {
     findBilling: (accountId) => findBilling(db, accountId),

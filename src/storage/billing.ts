@@ -6,16 +6,18 @@ import { putOnPlan } from './accounts.ts'
 import { change } from './revision.ts'
 import type { BillingRow, Tables } from './schema.ts'
 
-/** Each round that fails means that another read was applied meanwhile; so many at once for one account do not happen. */
+/**
+ * A round fails only if another read was applied meanwhile; this many concurrent reads of one account do not happen.
+ */
 const maxRounds = 20
 
-/** What is known of an account's billing, if anything. */
+/** An account's billing record, if any. */
 export async function findBilling(db: Kysely<Tables>, accountId: string): Promise<BillingRecord | undefined> {
   const row = await findRow(db, accountId)
   return row === undefined ? undefined : readBilling(row)
 }
 
-/** The same by the customer that is linked to it. */
+/** The billing record of a linked customer, if any. */
 export async function findBillingOf(db: Kysely<Tables>, customerId: string): Promise<BillingRecord | undefined> {
   const row = await db.selectFrom('billing').selectAll().where('customer_id', '=', customerId).executeTakeFirst()
   return row === undefined ? undefined : readBilling(row)
@@ -41,7 +43,7 @@ export async function linkCustomer(
   return row.customer_id ?? customerId
 }
 
-/** See `BillingStore.takeRead`: one statement, so that no two reads have one number. */
+/** See `BillingStore.takeRead`: one statement, so that no two reads get the same number. */
 export async function takeRead(db: Kysely<Tables>, accountId: string): Promise<number> {
   const row = await db
     .updateTable('billing')
@@ -53,8 +55,8 @@ export async function takeRead(db: Kysely<Tables>, accountId: string): Promise<n
 }
 
 /**
- * See `BillingStore.applyRead`. Only a change of the plan moves the revision, since that makes every node forget what it
- * remembers of keys, and subscriptions are read far more often than they change.
+ * See `BillingStore.applyRead`. Only a plan change increments the revision, because that clears every node's key cache,
+ * and subscriptions are read far more often than they change.
  */
 export async function applyRead(db: Kysely<Tables>, read: AppliedRead): Promise<ReadOutcome> {
   for (let round = 0; round < maxRounds; round++) {
@@ -68,7 +70,7 @@ export async function applyRead(db: Kysely<Tables>, read: AppliedRead): Promise<
     const work = async (transaction: Transaction<Tables>): Promise<boolean> => {
       if (!(await writeRead(transaction, row, read, grant))) return false
       if (read.eventId !== undefined) await noteHandled(transaction, read.eventId, read.nowMs)
-      // An account that is gone has no plan any more; the next read finds that out and closes its billing.
+      // A deleted account has no plan; the next read notices that and closes its billing.
       if (isChange) await putOnPlan(transaction, read.accountId, grant ?? read.planWithoutGrant)
       return true
     }
@@ -103,7 +105,7 @@ async function writeRead(
       check_at_ms: Math.floor(read.checkAtMs),
     })
     .where('account_id', '=', read.accountId)
-    // What was looked at before the transaction began is still so: no other read was applied.
+    // The checks from before the transaction still hold: no other read was applied.
     .where('applied_read', '=', row.applied_read)
     .executeTakeFirstOrThrow()
   return result.numUpdatedRows > 0n
@@ -128,7 +130,7 @@ export async function postponeCheck(db: Kysely<Tables>, accountId: string, atMs:
     .execute()
 }
 
-/** See `BillingStore.claimChecks`: what two nodes look for at once goes to one of them. */
+/** See `BillingStore.claimChecks`: a check that two nodes find at once goes to one of them. */
 export async function claimChecks(
   db: Kysely<Tables>,
   nowMs: number,
@@ -169,18 +171,18 @@ export async function beginClosing(db: Kysely<Tables>, accountId: string, nowMs:
   return result.numUpdatedRows > 0n
 }
 
-/** Forgets the billing of an account. */
+/** Deletes an account's billing record. */
 export async function removeBilling(db: Kysely<Tables>, accountId: string): Promise<void> {
   await db.deleteFrom('billing').where('account_id', '=', accountId).execute()
 }
 
-/** Whether an event was handled before. */
+/** Whether an event was handled. */
 export async function hasHandled(db: Kysely<Tables>, eventId: string): Promise<boolean> {
   const row = await db.selectFrom('billing_events').select('id').where('id', '=', eventId).executeTakeFirst()
   return row !== undefined
 }
 
-/** Notes that an event was handled; twice is once. */
+/** Records that an event was handled; idempotent. */
 export async function noteHandled(db: Kysely<Tables>, eventId: string, nowMs: number): Promise<void> {
   await db
     .insertInto('billing_events')
@@ -189,7 +191,7 @@ export async function noteHandled(db: Kysely<Tables>, eventId: string, nowMs: nu
     .execute()
 }
 
-/** Forgets at most `limit` of the oldest events that were handled before `timeMs` and says how many. */
+/** Deletes at most `limit` of the oldest events handled before `timeMs` and returns how many. */
 export async function deleteEventsBefore(db: Kysely<Tables>, timeMs: number, limit: number): Promise<number> {
   const result = await db
     .deleteFrom('billing_events')

@@ -6,7 +6,7 @@ import { readCheckpoint, writeCheckpoint } from '../domain/checkpoint.ts'
 
 const ownerOnly = 0o600
 
-/** Keeps the last checkpoint of the audit log in a file of the data folder, beside the database. */
+/** Stores the last checkpoint of the audit log in a file in the data folder, outside the database. */
 export function checkpointFile(folder: string): CheckpointMemory {
   const path = checkpointPath(folder)
   return {
@@ -31,7 +31,7 @@ export function checkpointFile(folder: string): CheckpointMemory {
   }
 }
 
-/** The file of a data folder that has the checkpoint. */
+/** The path of a data folder's checkpoint file. */
 export function checkpointPath(folder: string): string {
   return join(folder, 'audit-checkpoint.json')
 }

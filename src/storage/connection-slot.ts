@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { StoreUnavailable } from './store-unavailable.ts'
 
-/** Callers that wait for one connection at once. */
+/** Most callers waiting for one connection. */
 const maxWaiting = 1_000
 /** How long a caller waits for the connection. */
 const waitLimitMs = 5_000
@@ -13,13 +13,15 @@ interface Waiter {
   readonly timer: NodeJS.Timeout
 }
 
-/** Hands one connection to one caller at a time, in order. The queue is bounded, and so is each wait in it. */
+/** Gives one connection to one caller at a time, in order. The queue and each wait in it are bounded. */
 export class ConnectionSlot {
   readonly #waiting = new Set<Waiter>()
   #isTaken = false
   #isClosed = false
 
-  /** Resolves when the connection belongs to the caller. @throws StoreUnavailable after 5 s, or where 1,000 wait */
+  /**
+   * Resolves when the caller owns the connection. @throws StoreUnavailable after 5 s, or if 1,000 callers are waiting
+   */
   acquire(): Promise<void> {
     if (this.#isClosed) return Promise.reject(new StoreUnavailable('the database is closed'))
     if (!this.#isTaken) {
@@ -40,9 +42,9 @@ export class ConnectionSlot {
     return promise
   }
 
-  /** Refuses everyone from the moment in which nobody has the connection or waits for it, or from 5 s later. */
+  /** Rejects new callers once nobody holds or awaits the connection, or after 5 s. */
   async close(): Promise<void> {
-    // Whoever asked in this turn of the loop comes first.
+    // Callers from this turn of the event loop come first.
     await nextTurn()
     const giveUpAtMs = performance.now() + waitLimitMs
     while ((this.#isTaken || this.#waiting.size > 0) && performance.now() < giveUpAtMs) await sleep(closePauseMs)

@@ -16,20 +16,20 @@ import {
 } from './conversations.ts'
 import type { Tables } from './schema.ts'
 
-/** Conversations on either engine, with their retention. The database stays open. */
+/** Conversations on either engine, with retention. Does not close the database. */
 export interface RetainedConversations extends ConversationStore {
-  /** An account's conversations last used after `sinceMs`, newest first; those behind `before` when it is given. */
+  /** An account's conversations last used after `sinceMs`, newest first; those before the cursor `before` if given. */
   listOf(
     accountId: string,
     sinceMs: number,
     before: Pick<StoredConversation, 'id' | 'createdAtMs'> | undefined,
     limit: number,
   ): Promise<readonly StoredConversation[]>
-  /** Deletes what was last used at or before `timeMs`, in at most `limit` short transactions; gives how many it took. */
+  /** Deletes data last used at or before `timeMs`, in at most `limit` short transactions; returns how many it used. */
   deleteUntil(timeMs: number, limit: number): Promise<number>
 }
 
-/** `maxBytesOfAccount`: sealed text that one account may have stored, answers and conversations together. */
+/** `maxBytesOfAccount`: encrypted text that one account may store, answers and conversations together. */
 export function createConversationStore(db: Kysely<Tables>, maxBytesOfAccount = Infinity): RetainedConversations {
   return {
     add: (conversation) => addConversation(db, conversation, maxBytesOfAccount),

@@ -4,15 +4,15 @@ import type { AppendOptions, AppendRefusal, ItemPage } from '../gateway/conversa
 import { makeRoom } from './responses.ts'
 import type { ConversationRow, Tables } from './schema.ts'
 
-/** Rows of one statement, well below what SQLite binds in one. */
+/** Rows per statement, well below SQLite's limit on bound parameters. */
 const rowsPerStatement = 500
-/** Rows that one transaction deletes, so that nothing else waits for long. */
+/** Rows deleted per transaction, so that nothing else waits for long. */
 const rowsPerDeletion = 200
-/** What the bookkeeping of one row counts for, as the triggers count it. */
+/** The size charged per row in addition to its text, as the triggers count it. */
 const conversationRowBytes = 1024
 const itemRowBytes = 256
 
-/** Adds a conversation without items; false where the account has no room for it. */
+/** Adds a conversation without items; false if the account has no room for it. */
 export function addConversation(
   db: Kysely<Tables>,
   conversation: StoredConversation,
@@ -55,7 +55,7 @@ export async function findConversation(
   return row === undefined ? undefined : readConversation(row)
 }
 
-/** An account's conversations, newest first; those behind `before` when it is given. */
+/** An account's conversations, newest first; those before the cursor `before` if given. */
 export async function listConversations(
   db: Kysely<Tables>,
   accountId: string,
@@ -81,7 +81,7 @@ export async function listConversations(
   return rows.map(readConversation)
 }
 
-/** Replaces the metadata; undefined where the account has no such conversation. */
+/** Replaces the metadata; undefined if the account has no such conversation. */
 export async function updateConversation(
   db: Kysely<Tables>,
   accountId: string,
@@ -100,7 +100,7 @@ export async function updateConversation(
   return row === undefined ? undefined : readConversation(row)
 }
 
-/** Appends all items, next to each other, or none. @see ConversationStore.append */
+/** Appends all items, adjacent to each other, or none. @see ConversationStore.append */
 export function appendItems(
   db: Kysely<Tables>,
   accountId: string,
@@ -110,7 +110,7 @@ export function appendItems(
 ): Promise<AppendRefusal | undefined> {
   return db.transaction().execute(async (transaction) => {
     const { nowMs, sinceMs, maxItems, maxBytes, maxBytesOfAccount, skipsDuplicates } = options
-    // Locks the row: appends to one conversation happen one after the other.
+    // Locks the row, which serializes appends to one conversation.
     const row = await transaction
       .updateTable('conversations')
       .set({ last_used_at_ms: Math.floor(nowMs) })
@@ -175,7 +175,7 @@ async function knownDigests(
   return known
 }
 
-/** One page of a conversation's items; undefined where the item of `afterDigest` is not in it. */
+/** One page of a conversation's items; undefined if it has no item with `afterDigest`. */
 export async function listItems(
   db: Kysely<Tables>,
   accountId: string,
@@ -210,7 +210,7 @@ export function findItem(
     .executeTakeFirst()
 }
 
-/** Deletes those items; gives how many there were. */
+/** Deletes those items; returns how many there were. */
 export function removeItems(
   db: Kysely<Tables>,
   accountId: string,
@@ -249,8 +249,8 @@ export function removeItems(
 }
 
 /**
- * Marks a conversation as expired, from when on no read finds it; false where the account has none of that id. What it
- * holds is deleted by `deleteExpired`.
+ * Marks a conversation as expired, which hides it from reads; false if the account has none with that id.
+ * `deleteExpired` deletes its content.
  */
 export async function expireConversation(
   db: Kysely<Tables>,
@@ -269,8 +269,8 @@ export async function expireConversation(
 }
 
 /**
- * Deletes items of one conversation that was last used at or before `timeMs`, the longest unused first, and then itself;
- * `id` names a certain one. Gives whether there may be more.
+ * Deletes items of one conversation last used at or before `timeMs`, the least recently used first, and then the
+ * conversation; `id` selects a certain one. Returns whether there may be more.
  */
 export function deleteExpired(db: Kysely<Tables>, timeMs: number, id?: string): Promise<boolean> {
   return db.transaction().execute(async (transaction) => {
@@ -300,7 +300,7 @@ export function deleteExpired(db: Kysely<Tables>, timeMs: number, id?: string): 
   })
 }
 
-/** A retention longer than time itself keeps everything but what was deleted. */
+/** A retention that exceeds the time range keeps everything except explicitly expired data. */
 function wholeTime(timeMs: number): number {
   return Math.max(0, Math.floor(timeMs))
 }

@@ -3,10 +3,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { isBusy } from './connect-sqlite.ts'
 import { makePrivateFile } from './private-file.ts'
 
-/** Long enough for a killed predecessor to be gone, short enough for a person. */
+/** Long enough for a killed predecessor to exit, short enough for a user. */
 const lockTimeoutMs = 500
 
-/** Another process keeps the ledger of this data folder (contract 32.2). */
+/** Another process holds the ledger of this data folder (contract 32.2). */
 export class DataFolderInUse extends Error {
   override readonly name = 'DataFolderInUse'
 
@@ -16,8 +16,8 @@ export class DataFolderInUse extends Error {
 }
 
 /**
- * Takes a data folder for this process, by a lock of the operating system that ends with the process however it dies.
- * Gives what releases it. @throws DataFolderInUse
+ * Locks a data folder for this process, with an operating system lock that ends with the process however it dies.
+ * Returns what releases it. @throws DataFolderInUse
  */
 export function lockDataFolder(folder: string): () => void {
   const path = join(folder, 'owner.db')

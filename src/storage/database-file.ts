@@ -9,8 +9,8 @@ const lookEveryMs = 1_000
 const headerBytes = 100
 
 /**
- * Refuses a data folder that has lost its database: none is there, or only the beginning of one, though delivery marks
- * or a checkpoint of the audit log show that there was one. Reads the file's header alone. @throws SetupError
+ * Rejects a data folder whose database is missing or truncated although delivery marks or an audit checkpoint show that
+ * there was one. Reads only the file's header. @throws SetupError
  */
 export function assertDatabaseThere(path: string, folder: string): void {
   const evidence = [markPath(folder), checkpointPath(folder)].filter((file) => existsSync(file))
@@ -19,17 +19,17 @@ export function assertDatabaseThere(path: string, folder: string): void {
     if (evidence.length === 0) return
     throw new SetupError('the database of this data folder is missing, though there was one', fix)
   }
-  // What is not yet in the file itself is in its log then.
+  // Pages that are not in the file yet are in its write-ahead log.
   if (sizeOf(`${path}-wal`) > 0) return
   if (isTruncated(path))
-    throw new SetupError('the database of this data folder is cut short: a part of it is missing', fix)
+    throw new SetupError('the database of this data folder is truncated: a part of it is missing', fix)
 }
 
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }
 
-/** By the size of a page and their number, as the header of a SQLite file has them. */
+/** By the page size and page count in the SQLite file header. */
 function isTruncated(path: string): boolean {
   const header = Buffer.alloc(headerBytes)
   const file = openSync(path, 'r')
@@ -42,7 +42,7 @@ function isTruncated(path: string): boolean {
   return sizeOf(path) < pageBytes * header.readUInt32BE(28)
 }
 
-/** Watches that the file which is open is still the one of that name; `onLost` is told once when it is not. */
+/** Watches that the open file is still the one at its path; `onLost` is called once if it is not. */
 export function watchDatabaseFile(path: string, clock: Clock, onLost: () => void): { isThere(): boolean; end(): void } {
   const opened = statSync(path).ino
   let isThere = true

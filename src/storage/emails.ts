@@ -22,7 +22,7 @@ export function addAccountWithEmail(
   })
 }
 
-/** One more address; false where it is taken or the account has `maxEmails`. */
+/** Adds an address; false if it is taken or the account has `maxEmails`. */
 export function addEmail(
   db: Kysely<Tables>,
   email: AccountEmail,
@@ -41,7 +41,7 @@ export function addEmail(
   })
 }
 
-/** Whose address it is, if anybody's. */
+/** The account email with this address, if any. */
 export async function findEmail(db: Kysely<Tables>, address: string): Promise<AccountEmail | undefined> {
   const row = await db.selectFrom('emails').selectAll().where('address', '=', address).executeTakeFirst()
   return row === undefined ? undefined : readEmail(row)
@@ -59,7 +59,7 @@ export async function listEmails(db: Kysely<Tables>, accountId: string): Promise
   return rows.map(readEmail)
 }
 
-/** Takes an address from an account; false where it has no such one. */
+/** Removes an address from an account; false if the account does not have it. */
 export function removeEmail(
   db: Kysely<Tables>,
   accountId: string,

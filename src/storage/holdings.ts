@@ -7,7 +7,7 @@ import { change } from './revision.ts'
 import type { Tables } from './schema.ts'
 import { readTicket } from './tickets.ts'
 
-/** Tables whose rows are an account's alone, in an order in which nothing refers to what is gone. */
+/** Tables whose rows belong to one account, ordered so that no row refers to a deleted one. */
 const ownTables = [
   'sessions',
   'passkeys',
@@ -23,7 +23,7 @@ const ownTables = [
   'usage',
 ] as const satisfies readonly (keyof Tables)[]
 
-/** Units that an account used, month by month, the latest first. */
+/** Units an account used per month, the latest first. */
 export async function listUsedUnits(
   db: Kysely<Tables>,
   accountId: string,
@@ -39,7 +39,7 @@ export async function listUsedUnits(
   return rows.map(({ period_id: periodId, used }) => ({ periodId, used }))
 }
 
-/** Proofs that an account asked for, or nobody who was signed in for its addresses, the latest first. */
+/** Proofs requested by an account, or for its addresses by somebody not signed in, the latest first. */
 export async function listProofs(
   db: Kysely<Tables>,
   accountId: string,
@@ -51,7 +51,7 @@ export async function listProofs(
     .where((row) =>
       row.or([
         row('account_id', '=', accountId),
-        // What another account asked for such an address names that account, and is its own.
+        // A proof that another account requested for such an address belongs to that account.
         row.and([
           row('account_id', 'is', null),
           row('address', 'in', row.selectFrom('emails').select('address').where('account_id', '=', accountId)),
@@ -65,7 +65,7 @@ export async function listProofs(
   return rows.map(readProof)
 }
 
-/** What an account asked of support, signed in or by one of its addresses, the latest first. */
+/** An account's support tickets, filed while signed in or with one of its addresses, the latest first. */
 export async function listOwnTickets(db: Kysely<Tables>, accountId: string, limit: number): Promise<readonly Ticket[]> {
   const rows = await db
     .selectFrom('tickets')
@@ -77,7 +77,10 @@ export async function listOwnTickets(db: Kysely<Tables>, accountId: string, limi
   return rows.map(readTicket)
 }
 
-/** What nobody was signed in for belongs to whose proven address it names; what another account asked is that account's. */
+/**
+ * A ticket filed without signing in belongs to the account with that verified address; one filed by another account
+ * belongs to that account.
+ */
 function isTicketOf(accountId: string) {
   return (row: ExpressionBuilder<Tables, 'tickets'>): ExpressionWrapper<Tables, 'tickets', SqlBool> =>
     row.or([
@@ -89,7 +92,7 @@ function isTicketOf(accountId: string) {
     ])
 }
 
-/** Deletes an account with everything about it; see `HoldingsStore.deleteAccount`. */
+/** Deletes an account and all its data; see `HoldingsStore.deleteAccount`. */
 export function deleteAccount(
   db: Kysely<Tables>,
   accountId: string,
@@ -100,7 +103,7 @@ export function deleteAccount(
     const known = await transaction.selectFrom('accounts').select('id').where('id', '=', accountId).executeTakeFirst()
     if (known === undefined) return false
     await deleteProofs(transaction, accountId)
-    // Before the addresses by which they are found, too.
+    // Also before the addresses that identify them.
     await transaction.deleteFrom('tickets').where(isTicketOf(accountId)).execute()
     await transaction
       .deleteFrom('stored_items')
@@ -112,13 +115,16 @@ export function deleteAccount(
     for (const table of ownTables) await transaction.deleteFrom(table).where('account_id', '=', accountId).execute()
     await giveUpBilling(transaction, accountId, nowMs)
     await transaction.deleteFrom('accounts').where('id', '=', accountId).execute()
-    // Last: whoever was adding to these held the account until now, and finds none from here on.
+    // Last: concurrent writers to these tables locked the account until now, and find none from here on.
     await transaction.deleteFrom('refused_requests').where('account_id', '=', accountId).execute()
     return true
   })
 }
 
-/** Those of its own backends, and what others' backends said to its requests. Before the requests by which they are found. */
+/**
+ * Deletes errors of its own backends, and other backends' errors for its requests. Before the requests that identify
+ * them.
+ */
 async function deleteProviderErrors(transaction: Transaction<Tables>, accountId: string): Promise<void> {
   await transaction
     .deleteFrom('provider_errors')
@@ -131,7 +137,7 @@ async function deleteProviderErrors(transaction: Transaction<Tables>, accountId:
     .execute()
 }
 
-/** Before the addresses by which they are found. */
+/** Before the addresses that identify them. */
 async function deleteProofs(transaction: Transaction<Tables>, accountId: string): Promise<void> {
   await transaction
     .deleteFrom('sign_in_proofs')
@@ -144,7 +150,7 @@ async function deleteProofs(transaction: Transaction<Tables>, accountId: string)
     .execute()
 }
 
-/** What may still be paid for stays until it is cancelled; the rest goes at once. */
+/** Billing that may still be charged stays until it is canceled; the rest is deleted now. */
 async function giveUpBilling(transaction: Transaction<Tables>, accountId: string, nowMs: number): Promise<void> {
   await transaction.deleteFrom('billing').where('account_id', '=', accountId).where('customer_id', 'is', null).execute()
   await transaction

@@ -4,7 +4,7 @@ import type { Impact, Incident, IncidentState, IncidentUpdate } from '../domain/
 import { appendEntry } from './audit.ts'
 import type { Tables } from './schema.ts'
 
-/** An incident with its first update, in one transaction. */
+/** Adds an incident with its first update, in one transaction. */
 export async function addIncident(
   db: Kysely<Tables>,
   { updates, ...incident }: Incident,
@@ -22,7 +22,7 @@ export async function addIncident(
   })
 }
 
-/** One more update; false where there is no such incident. */
+/** Adds an update; false if the incident is unknown. */
 export function addIncidentUpdate(
   db: Kysely<Tables>,
   incidentId: string,
@@ -41,7 +41,7 @@ export function addIncidentUpdate(
       .select(({ fn }) => fn.max('at_ms').as('last'))
       .where('incident_id', '=', incidentId)
       .executeTakeFirstOrThrow()
-    // The latest word stays the latest, also in the same millisecond and where a clock went back.
+    // The newest update must sort last, even within the same millisecond or after the clock was set back.
     const atMs = Math.max(update.atMs, (last ?? 0) + 1)
     await transaction
       .insertInto('incident_updates')

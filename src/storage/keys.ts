@@ -9,7 +9,7 @@ import { readAccount } from './accounts.ts'
 import { change } from './revision.ts'
 import type { KeyRow, Tables } from './schema.ts'
 
-/** The key of that digest with its account; see `KeyStore.find`. */
+/** The key with that digest and its account; see `KeyStore.find`. */
 export async function findByDigest(db: Kysely<Tables>, digest: string): Promise<KeyEntry | undefined> {
   const row = await db
     .selectFrom('keys')
@@ -34,7 +34,7 @@ export async function findByDigest(db: Kysely<Tables>, digest: string): Promise<
   return { key: readKey(row), account }
 }
 
-/** Adds a key unless the account has `maxKeys` that still work or could work again; see `AccountStore.addKey`. */
+/** Adds a key unless the account has `maxKeys` that work or could work again; see `AccountStore.addKey`. */
 export function addKey(
   db: Kysely<Tables>,
   key: StoredKey,
@@ -48,7 +48,7 @@ export function addKey(
       .select((row) => row.fn.countAll<number>().as('count'))
       .where('account_id', '=', key.accountId)
       .where('state', '<>', 'revoked')
-      // A retiring key that has reached its end is revoked in all but name.
+      // A retiring key after its end time is effectively revoked.
       .where((row) => row.or([row('state', '<>', 'retiring'), row('ends_at_ms', '>', Math.floor(key.createdAtMs))]))
       .executeTakeFirstOrThrow()
     if (count >= maxKeys) return false
@@ -57,13 +57,13 @@ export function addKey(
   })
 }
 
-/** The key of that id, if any. */
+/** The key with that id, if any. */
 export async function findKey(db: Kysely<Tables>, keyId: string): Promise<StoredKey | undefined> {
   const row = await db.selectFrom('keys').selectAll().where('id', '=', keyId).executeTakeFirst()
   return row === undefined ? undefined : readKey(row)
 }
 
-/** The key of that digest, if any. */
+/** The key with that digest, if any. */
 export async function findKeyByDigest(db: Kysely<Tables>, digest: string): Promise<StoredKey | undefined> {
   const row = await db.selectFrom('keys').selectAll().where('digest', '=', digest).executeTakeFirst()
   return row === undefined ? undefined : readKey(row)
@@ -82,7 +82,7 @@ export async function listKeys(db: Kysely<Tables>, accountId: string, limit: num
   return rows.map(readKey)
 }
 
-/** Replaces an active key of the same account by `next`; see `AccountStore.rotateKey`. */
+/** Replaces an active key by `next`, a key of the same account; see `AccountStore.rotateKey`. */
 export function rotateKey(
   db: Kysely<Tables>,
   { oldKeyId, nowMs, endsAtMs, next, nextDigest }: KeyRotation,
@@ -103,7 +103,7 @@ export function rotateKey(
       .updateTable('keys')
       .set({
         state: ended ? 'revoked' : 'retiring',
-        // A key that would expire sooner by itself is not made to live longer.
+        // The overlap must not extend a key that expires sooner.
         ends_at_ms: Math.floor(Math.min(endsAtMs, old.ends_at_ms ?? endsAtMs)),
         revoked_at_ms: ended ? Math.floor(nowMs) : null,
       })
@@ -115,7 +115,7 @@ export function rotateKey(
   })
 }
 
-/** Puts limits in the place of a key's; see `AccountStore.limitKey`. */
+/** Replaces a key's limits; see `AccountStore.limitKey`. */
 export function limitKey(
   db: Kysely<Tables>,
   keyId: string,
@@ -135,7 +135,7 @@ export function limitKey(
   })
 }
 
-/** Revokes a key for ever; false where it is unknown or was revoked before. */
+/** Revokes a key permanently; false if it is unknown or already revoked. */
 export function revokeKey(db: Kysely<Tables>, keyId: string, nowMs: number, record: AuditRecord): Promise<boolean> {
   return change(db, record, async (transaction) => {
     const result = await transaction

@@ -12,11 +12,11 @@ import {
 import { change } from './revision.ts'
 import type { ManagedRequestRow, ResaleControlRow, Tables } from './schema.ts'
 
-/** Providers whose controls are read: a configuration has fewer. */
+/** Most providers' controls read: a configuration has fewer. */
 const maxControls = 1000
 const openStates = ['requested', 'approved'] as const satisfies readonly ManagedRequestState[]
 
-/** The operator's side, as it stands. */
+/** The operator's switch and the resale controls. */
 export async function readManagedAccess(db: Kysely<Tables>): Promise<ManagedAccessState> {
   const { switched_on: switchedOn } = await db
     .selectFrom('managed_access')
@@ -27,7 +27,7 @@ export async function readManagedAccess(db: Kysely<Tables>): Promise<ManagedAcce
   return { switchedOn: switchedOn !== 0, controls: rows.map(readControl) }
 }
 
-/** Moves the operator's switch; false where it stands so already. */
+/** Turns the operator's switch on or off; false if it is already in that state. */
 export function switchManagedAccess(db: Kysely<Tables>, on: boolean, record: AuditRecord): Promise<boolean> {
   return change(db, record, async (transaction) => {
     const result = await transaction
@@ -40,7 +40,7 @@ export function switchManagedAccess(db: Kysely<Tables>, on: boolean, record: Aud
   })
 }
 
-/** Records a provider's resale controls; false where some are recorded and not revoked. */
+/** Records a provider's resale controls; false if some are recorded and not revoked. */
 export function recordResale(
   db: Kysely<Tables>,
   control: Omit<ResaleControl, 'revokedAtMs'>,
@@ -58,14 +58,14 @@ export function recordResale(
     await transaction
       .insertInto('resale_controls')
       .values({ provider, ...row })
-      // What was recorded before is in the audit log.
+      // Earlier records are in the audit log.
       .onConflict((conflict) => conflict.column('provider').doUpdateSet(row))
       .execute()
     return true
   })
 }
 
-/** Takes a provider's resale controls back; false where none are recorded. */
+/** Revokes a provider's resale controls; false if none are recorded. */
 export function revokeResale(
   db: Kysely<Tables>,
   provider: string,
@@ -106,7 +106,7 @@ export function addRequest(
   })
 }
 
-/** The request of that id, if any. */
+/** The request with that id, if any. */
 export async function findManagedRequest(db: Kysely<Tables>, id: string): Promise<ManagedRequest | undefined> {
   const row = await db.selectFrom('managed_requests').selectAll().where('id', '=', id).executeTakeFirst()
   return row === undefined ? undefined : readRequest(row)
@@ -124,7 +124,7 @@ export async function listManagedRequests(
   return rows.map(readRequest)
 }
 
-/** Takes a request one step on; false where it is not in a state from which that may be done. */
+/** Changes a request's state; false if its current state does not allow that. */
 export function stepRequest(
   db: Kysely<Tables>,
   id: string,

@@ -1,4 +1,4 @@
-/** What operators said of backends, and which tickets are done. No reference to anything: backends are in the configuration. */
+/** Operators' decisions about backends, and closed tickets. No foreign keys: backends are in the configuration. */
 export const backendControlsMigration = {
   name: '012-backend-controls',
   statements: [

@@ -1,6 +1,6 @@
 import type { Migration } from './migration-steps.ts'
 
-/** Charged for a row besides its sealed text. */
+/** Bytes charged per row in addition to its encrypted text. */
 const conversationRowBytes = 1024
 const itemRowBytes = 256
 const conversationBytes = (row: string): string => `length(${row}sealed_metadata) + ${conversationRowBytes}`
@@ -21,8 +21,8 @@ const tables = [
 ]
 
 /**
- * Conversations and their items, sealed. Triggers count their bytes toward the stored text of the account; of a row that
- * changes only the new size is charged before the old one is given back.
+ * Encrypted conversations and their items. Triggers add their bytes to the account's stored text; for a changed row the
+ * new size is added before the old one is subtracted.
  */
 export const conversationsMigration: Migration = {
   name: '018-conversations',

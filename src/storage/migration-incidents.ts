@@ -1,4 +1,4 @@
-/** What the status page and the support form keep: no account's own, so that they outlive any. */
+/** Data of the status page and the support form; it belongs to no account and survives account deletion. */
 export const incidentsMigration = {
   name: '007-incidents',
   statements: [

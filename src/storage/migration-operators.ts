@@ -1,4 +1,4 @@
-/** Who operates the service, apart from accounts, and what proofs are for that concern operators. */
+/** Operators, separate from accounts, and the proofs that concern operators. */
 export const operatorsMigration = {
   name: '009-operators',
   statements: [
@@ -23,7 +23,7 @@ export const operatorsMigration = {
       confirmed_at_ms bigint not null
     )`,
     `create index operator_sessions_by_operator on operator_sessions (operator_id, last_seen_at_ms)`,
-    // Operators see the newest first.
+    // Operators see the newest accounts first.
     `create index accounts_by_time on accounts (created_at_ms, id)`,
     `alter table sign_in_proofs add column operator_id text`,
     `alter table sign_in_proofs add column operator_session_id text`,

@@ -1,6 +1,6 @@
 /**
- * What failing backends said, sealed for who owns them (contract 21.11), and settings of upstreams. No reference to
- * requests or accounts: rows are written beside both, and swept within days.
+ * Encrypted error messages of failing backends, readable by the backend's owner (contract 21.11), and settings of
+ * upstreams. No foreign keys to requests or accounts: rows are written independently of both, and deleted within days.
  */
 export const providerErrorsMigration = {
   name: '014-provider-errors',

@@ -1,4 +1,6 @@
-/** Refused requests, counted by hour (decision 47). Accounts are not referenced: `addRefused` asks whether they are there. */
+/**
+ * Rejected requests, counted by hour (decision 47). No foreign key to accounts: `addRefused` checks that they exist.
+ */
 export const refusedRequestsMigration = {
   name: '019-refused-requests',
   statements: [

@@ -7,21 +7,21 @@ import { providerErrorsMigration } from './migration-provider-errors.ts'
 import { refusedRequestsMigration } from './migration-refused-requests.ts'
 import { storedBytesMigration } from './migration-stored-bytes.ts'
 
-/** One step of the schema. Never changed once it is released: what was applied is checked by its checksum. */
+/** One schema migration. Never changed once released: a checksum verifies what was applied. */
 export interface Migration {
   readonly name: string
   readonly statements: readonly string[]
-  /** Behind the others, where the engines have no words in common. */
+  /** Runs after the common statements, where the engines have no common syntax. */
   readonly own?: EngineStatements
 }
 
-/** The same thing said to each engine. */
+/** The same change in each engine's syntax. */
 export interface EngineStatements {
   readonly sqlite: readonly string[]
   readonly postgres: readonly string[]
 }
 
-/** Every step, in order. Forward only; the same statements on both engines, so only `text` and `bigint`. */
+/** Every migration, in order. Forward only; the same statements on both engines, so only `text` and `bigint`. */
 export const migrations: readonly Migration[] = [
   {
     name: '001-foundation',
@@ -59,7 +59,7 @@ export const migrations: readonly Migration[] = [
         created_at_ms bigint not null
       )`,
       `create unique index upstreams_by_position on upstreams (account_id, position)`,
-      // Accounts are not referenced from here on: the check would cost every request, and a record outlives its account.
+      // No foreign key to accounts from here on: the check would cost every request, and a record outlives its account.
       `create table requests (
         id text primary key,
         account_id text not null,
@@ -83,7 +83,7 @@ export const migrations: readonly Migration[] = [
         first_content_ms bigint,
         total_ms bigint
       )`,
-      // By the time of admission, because that is what the sliding minute counts; an id is minted earlier.
+      // By admission time, because the sliding minute counts it; an id is minted earlier.
       `create index requests_by_account on requests (account_id, admitted_at_ms)`,
       `create table usage (
         account_id text not null,
@@ -110,7 +110,7 @@ export const migrations: readonly Migration[] = [
         sealed_input text not null,
         sealed_output text not null
       )`,
-      // For the sweep of what has expired.
+      // For deleting expired rows.
       `create index stored_responses_by_time on stored_responses (created_at_ms)`,
       `create table stored_items (
         digest text not null,
@@ -122,7 +122,7 @@ export const migrations: readonly Migration[] = [
   },
   {
     name: '003-fusion-records',
-    // In the row of its request: written and swept with it, and nothing to join for the many that have none.
+    // In the request's row: written and deleted with it, and no join for the many requests without fusions.
     statements: [`alter table requests add column fusions text`],
   },
   {
@@ -161,7 +161,7 @@ export const migrations: readonly Migration[] = [
         created_at_ms bigint not null,
         decided_at_ms bigint
       )`,
-      // One subscription for each account, whoever asks for it at once.
+      // One open request per account, even under concurrency.
       `create unique index managed_requests_open on managed_requests (account_id) where state in ('requested', 'approved')`,
       `create index managed_requests_by_time on managed_requests (created_at_ms)`,
     ],
@@ -173,7 +173,7 @@ export const migrations: readonly Migration[] = [
   {
     name: '005-billing',
     statements: [
-      // Accounts are not referenced: what an account still pays for is cancelled after it is deleted.
+      // No foreign key to accounts: subscriptions are canceled after the account is deleted.
       `create table billing (
         account_id text primary key,
         customer_id text unique,
@@ -196,7 +196,7 @@ export const migrations: readonly Migration[] = [
         created_at_ms bigint not null,
         decided_at_ms bigint
       )`,
-      // An account has one open request at most.
+      // At most one open request per account.
       `create unique index upgrade_requests_open on upgrade_requests (account_id) where state = 'requested'`,
       `create index upgrade_requests_by_account on upgrade_requests (account_id, created_at_ms)`,
     ],
@@ -252,7 +252,7 @@ export const migrations: readonly Migration[] = [
   incidentsMigration,
   {
     name: '008-responses-by-account',
-    // Without it an account that reads or deletes what is kept of it would have everybody's answers looked through.
+    // Without this index, an account that reads or deletes its stored answers would scan everybody's.
     statements: [`create index stored_responses_by_account on stored_responses (account_id, created_at_ms)`],
   },
   operatorsMigration,
@@ -274,13 +274,14 @@ export const migrations: readonly Migration[] = [
   backendControlsMigration,
   {
     name: '013-tickets-by-state',
-    // Without it every text is read to say how many are open.
+    // Without this index, counting open tickets would read every text.
     statements: [`create index tickets_by_state on tickets (closed_at_ms, id)`],
   },
   providerErrorsMigration,
   {
     name: '015-token-counts',
-    // Providers' counts were stored as they came. One beyond what a double holds exactly made every page that read it fail.
+    // Providers' counts used to be stored unchecked. One beyond what a double represents exactly made every page that
+    // read it fail.
     statements: [
       `update requests set
         input_tokens = case when input_tokens > 100000000 then 100000000 else input_tokens end,

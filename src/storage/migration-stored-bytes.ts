@@ -3,7 +3,7 @@ import type { Migration } from './migration-steps.ts'
 const bytesOf = (row: string): string =>
   ['sealed_response', 'sealed_input', 'sealed_output'].map((column) => `length(${row}${column})`).join(' + ')
 
-/** How many bytes of sealed text each account has stored: triggers keep it right, however rows come and go. */
+/** Bytes of encrypted text stored per account, maintained by triggers on every change. */
 export const storedBytesMigration: Migration = {
   name: '016-stored-bytes',
   statements: [

@@ -3,14 +3,14 @@ import { type Kysely, SqliteAdapter, type Transaction, sql } from 'kysely'
 import { migrations, type Migration } from './migration-steps.ts'
 import type { Tables } from './schema.ts'
 
-/** Data that this version must not touch: written by a newer one, or by a migration that was changed afterwards. */
+/** Data that this version must not touch: written by a newer version, or by a migration that was changed later. */
 export class SchemaMismatch extends Error {
   override readonly name = 'SchemaMismatch'
 }
 
 /**
- * Brings the schema up to date in one transaction. `lock` must make a second starter wait until that transaction ends.
- * @throws SchemaMismatch
+ * Migrates the schema to the current version in one transaction. `lock` must make a second process wait until that
+ * transaction ends. @throws SchemaMismatch
  */
 export async function migrate(
   db: Kysely<Tables>,
@@ -52,7 +52,7 @@ function ownStatements(db: Kysely<Tables>, { own }: Migration): readonly string[
   return db.getExecutor().adapter instanceof SqliteAdapter ? own.sqlite : own.postgres
 }
 
-/** Over both engines' statements: it is the same on either. */
+/** Covers both engines' statements, so that it is the same on either. */
 function checksumOf({ statements, own }: Migration): string {
   const all = [...statements, ...(own?.sqlite ?? []), ...(own?.postgres ?? [])]
   return createHash('sha256').update(all.join(';\n')).digest('hex')

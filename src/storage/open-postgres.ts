@@ -5,22 +5,22 @@ import type { Tables } from './schema.ts'
 
 const maxConnections = 10
 const connectTimeoutMs = 5000
-/** After it the server gives a statement up; it includes waiting for a lock. */
+/** The server cancels a statement after this time, which includes waiting for a lock. */
 const statementTimeoutMs = 10_000
-/** After it we give up on the server: longer, so that its own answer comes first. */
+/** The client gives up after this time: longer, so that the server's own error comes first. */
 const queryTimeoutMs = 15_000
 const idleTimeoutMs = 30_000
-/** A number of our own for the lock that one migrating starter holds. */
+/** An arbitrary advisory lock key, held while migrating. */
 const migrationLock = 7_308_412
 const int8 = 20
 
 /**
- * Opens a Postgres database with its schema up to date. End it with `destroy()`. `onConnectionError` hears of
- * connections that break while idle: nothing is lost by that, the next statement opens another.
- * @throws SchemaMismatch, or the driver's error where the server cannot be reached
+ * Opens a Postgres database and migrates its schema. Close it with `destroy()`. `onConnectionError` is called for
+ * connections that break while idle, which is harmless: the next statement opens another. @throws SchemaMismatch, or
+ * the driver's error if the server cannot be reached
  */
 export async function openPostgres(url: string, onConnectionError: () => void = () => {}): Promise<Kysely<Tables>> {
-  // Whole numbers arrive as numbers: times, counts and units stay far below 2^53.
+  // Parse integers as numbers: times, counts, and units stay far below 2^53.
   const types = new TypeOverrides()
   types.setTypeParser(int8, parseInteger)
   const pool = new Pool({

@@ -10,14 +10,14 @@ import { SqliteStatements } from './sqlite-statements.ts'
 import type { SqliteThread } from './sqlite-thread.ts'
 import { ThreadConnection } from './thread-connection.ts'
 
-/** Opening may have to wait for another process that recovers or closes the same file; it blocks, but only at the start. */
+/** How long opening waits for another process that recovers or closes the same file; it blocks, but only at startup. */
 const openTimeoutMs = 5000
 
 /**
- * Opens the database of a data folder, made where it is missing, with its schema up to date. Any number of processes may
- * do so at once; only the ledger needs the folder for itself. Queries run in the calling thread and block it: this is
- * for a command and for the start of the service, which then uses `openSqliteInThread`. End it with `destroy()`.
- * @throws SchemaMismatch, or the system's error where the folder cannot be written
+ * Opens the database of a data folder, creating it if missing, and migrates its schema. Several processes may do this
+ * concurrently; only the ledger needs exclusive use of the folder. Queries run in the calling thread and block it: use
+ * this for commands and for startup; the service then uses `openSqliteInThread`. Close it with `destroy()`. @throws
+ * SchemaMismatch, or the system's error if the folder is not writable
  */
 export async function openSqlite(folder: string): Promise<Kysely<Tables>> {
   makeFolder(folder)
@@ -35,7 +35,7 @@ export async function openSqlite(folder: string): Promise<Kysely<Tables>> {
   })
   const db = new Kysely<Tables>({ dialect })
   try {
-    // Every transaction begins immediate here, so a second starter already waits.
+    // Every transaction begins immediate here, so a second process already waits.
     await migrate(db, async () => {})
     return db
   } catch (error) {
@@ -45,9 +45,9 @@ export async function openSqlite(folder: string): Promise<Kysely<Tables>> {
 }
 
 /**
- * Queries that run in the database thread, over a database that `openSqlite` has opened before. A query that gets no
- * answer in time rejects with StoreUnavailable; a write that the disk held up may still happen then. End it with
- * `destroy()`, before the thread is closed.
+ * Runs queries in the database thread, on a database that `openSqlite` opened before. A query without an answer in time
+ * rejects with StoreUnavailable; a write that the disk delayed may still happen later. Close it with `destroy()` before
+ * closing the thread.
  */
 export function openSqliteInThread(thread: SqliteThread, name: ConnectionName): Kysely<Tables> {
   return new Kysely<Tables>({ dialect: sqliteDialect(() => new ThreadConnection(thread, name)) })

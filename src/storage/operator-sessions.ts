@@ -15,7 +15,7 @@ import {
 import type { OperatorSessionRow } from './schema-identity.ts'
 import type { Tables } from './schema.ts'
 
-/** Joins the queries about operators to their port. */
+/** Implements the operator port with its queries. */
 export function createOperatorStore(db: Kysely<Tables>): OperatorStore {
   return {
     addOperator: (operator, maxOperators, record) => addOperator(db, operator, maxOperators, record),
@@ -37,7 +37,7 @@ export function createOperatorStore(db: Kysely<Tables>): OperatorStore {
   }
 }
 
-/** No revision moves: no key and no plan changes. */
+/** The revision stays the same, since no key or plan changes. */
 function addSession(
   db: Kysely<Tables>,
   session: OperatorSession,
@@ -46,7 +46,7 @@ function addSession(
   record: AuditRecord,
 ): Promise<boolean> {
   return db.transaction().execute(async (transaction) => {
-    // The update holds off a removal that comes at the same time, which would leave this session behind.
+    // The update blocks a concurrent removal, which would otherwise leave this session open.
     const operator = await transaction
       .updateTable('operators')
       .set((row) => ({ state: row.ref('state') }))

@@ -35,7 +35,7 @@ export async function addOperator(
   return outcome
 }
 
-/** The operator of that id, removed or not. */
+/** The operator with that id, removed or not. */
 export async function findOperator(db: Kysely<Tables>, id: string): Promise<Operator | undefined> {
   const row = await db.selectFrom('operators').selectAll().where('id', '=', id).executeTakeFirst()
   return row === undefined ? undefined : readOperator(row)
@@ -52,7 +52,7 @@ export async function findOperatorByEmail(db: Kysely<Tables>, email: string): Pr
   return row === undefined ? undefined : readOperator(row)
 }
 
-/** Active ones first, each in the order in which they were made. */
+/** Active operators first, each group in order of creation. */
 export async function listOperators(db: Kysely<Tables>, limit: number): Promise<readonly Operator[]> {
   const rows = await db
     .selectFrom('operators')
@@ -65,7 +65,7 @@ export async function listOperators(db: Kysely<Tables>, limit: number): Promise<
   return rows.map(readOperator)
 }
 
-/** Gives an operator another role; see `OperatorStore.setOperatorRole`. */
+/** Changes an operator's role; see `OperatorStore.setOperatorRole`. */
 export async function setOperatorRole(
   db: Kysely<Tables>,
   id: string,
@@ -82,7 +82,7 @@ export async function setOperatorRole(
   })
 }
 
-/** Ends an operator and its sessions; see `OperatorStore.removeOperator`. */
+/** Removes an operator and its sessions; see `OperatorStore.removeOperator`. */
 export async function removeOperator(
   db: Kysely<Tables>,
   id: string,

@@ -5,7 +5,7 @@ import { change } from './revision.ts'
 import type { PasskeyRow } from './schema-identity.ts'
 import type { Tables } from './schema.ts'
 
-/** Adds a passkey; false where it is known already or the account has `maxPasskeys`. */
+/** Adds a passkey; false if it is already registered or the account has `maxPasskeys`. */
 export function addPasskey(
   db: Kysely<Tables>,
   passkey: Passkey,
@@ -37,7 +37,7 @@ export function addPasskey(
   })
 }
 
-/** The passkey of that id, whoever's it is. */
+/** The passkey with that id, whichever account it belongs to. */
 export async function findPasskey(db: Kysely<Tables>, passkeyId: string): Promise<Passkey | undefined> {
   const row = await db.selectFrom('passkeys').selectAll().where('id', '=', passkeyId).executeTakeFirst()
   return row === undefined ? undefined : readPasskey(row)
@@ -55,7 +55,7 @@ export async function listPasskeys(db: Kysely<Tables>, accountId: string): Promi
   return rows.map(readPasskey)
 }
 
-/** Writes down that a passkey signed, and what it counted. */
+/** Records the use of a passkey and its signature counter. */
 export async function usePasskey(db: Kysely<Tables>, passkeyId: string, counter: number, nowMs: number): Promise<void> {
   await db
     .updateTable('passkeys')
@@ -64,7 +64,7 @@ export async function usePasskey(db: Kysely<Tables>, passkeyId: string, counter:
     .execute()
 }
 
-/** Takes a passkey from an account; false where it has none of that id. */
+/** Removes a passkey from an account; false if the account has none with that id. */
 export function removePasskey(
   db: Kysely<Tables>,
   accountId: string,
@@ -81,7 +81,7 @@ export function removePasskey(
   })
 }
 
-/** Uses a challenge up; see `IdentityStore.useChallenge`. */
+/** Consumes a challenge; see `IdentityStore.useChallenge`. */
 export async function useChallenge(
   db: Kysely<Tables>,
   digest: string,

@@ -5,21 +5,21 @@ import { SetupError } from '../domain/setup-error.ts'
 import type { Tables } from './schema.ts'
 
 const rowName = 'pepper_check'
-/** What is hashed under the pepper to know it again. */
+/** The text whose digest identifies a pepper. */
 const checkedText = 'svc-router pepper check'
 
 /**
- * Makes sure that the keys in this database were made under one of these peppers, the current one first: under another
- * one every key would look unknown, and good callers would be told 401. The first pepper that is seen is remembered.
- * @throws SetupError
+ * Verifies that the keys in this database were created under one of these peppers, the current one first: under another
+ * one every key would be unknown and valid callers would get 401. The first pepper seen is remembered. @throws
+ * SetupError
  */
 export async function checkPepper(db: Kysely<Tables>, peppers: readonly Secret[]): Promise<void> {
   const checks = peppers.map((pepper) => keyDigest(checkedText, pepper))
   const row = await db.selectFrom('ledger').select('value').where('name', '=', rowName).executeTakeFirst()
   if (row !== undefined && !checks.includes(row.value)) {
     throw new SetupError(
-      'the keys in the data folder were made under another pepper, so none of them would be known',
-      'give the pepper that they were made with, or name it as the previous one (secrets.previous_pepper_env)',
+      'the keys in the data folder were created under another pepper, so none of them would be recognized',
+      'set the pepper they were created with, or configure it as the previous one (secrets.previous_pepper_env)',
     )
   }
   if (row?.value === checks[0]) return

@@ -4,9 +4,9 @@ const forOthers = 0o077
 const ownerOnly = 0o600
 
 /**
- * Makes an empty file for this user alone, or takes from one of this user's that is there what others may do with it.
- * One that is there is not opened: closing it again would give up the locks that SQLite holds on it in this process.
- * What SQLite puts beside it gets the same mode. @throws the system's error
+ * Creates an empty file that only this user can access, or removes other users' access to an existing file of this
+ * user. An existing file is not opened: closing it would release the locks that SQLite holds on it in this process.
+ * Files that SQLite creates next to it get the same mode. @throws the system's error
  */
 export function makePrivateFile(path: string): void {
   if (existsSync(path)) {
@@ -17,7 +17,7 @@ export function makePrivateFile(path: string): void {
   try {
     closeSync(openSync(path, 'ax', ownerOnly))
   } catch (error) {
-    // Another process was faster.
+    // Another process created it first.
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
   }
 }

@@ -4,7 +4,7 @@ import type { ProofPurpose, SignInProof } from '../domain/identity.ts'
 import type { ProofRow } from './schema-identity.ts'
 import type { Tables } from './schema.ts'
 
-/** Keeps a proof, and forgets those that ended before a moment. */
+/** Stores a proof, and deletes those that expired before a given time. */
 export async function addProof(
   db: Kysely<Tables>,
   proof: SignInProof,
@@ -34,13 +34,13 @@ export async function addProof(
   })
 }
 
-/** The proof of that id, whatever became of it. */
+/** The proof with that id, in any state. */
 export async function findProof(db: Kysely<Tables>, proofId: string): Promise<SignInProof | undefined> {
   const row = await db.selectFrom('sign_in_proofs').selectAll().where('id', '=', proofId).executeTakeFirst()
   return row === undefined ? undefined : readProof(row)
 }
 
-/** The proof of that link while it is unused; nothing is used up by looking. */
+/** The unused proof of that link; reading does not consume it. */
 export async function findProofByLink(db: Kysely<Tables>, linkDigest: string): Promise<SignInProof | undefined> {
   const row = await db
     .selectFrom('sign_in_proofs')
@@ -51,7 +51,7 @@ export async function findProofByLink(db: Kysely<Tables>, linkDigest: string): P
   return row === undefined ? undefined : readProof(row)
 }
 
-/** How often an address was asked for, or a network asked, since a moment; see `IdentityStore.countProofs`. */
+/** The number of proofs requested for an address or by a network since a time; see `IdentityStore.countProofs`. */
 export async function countProofs(
   db: Kysely<Tables>,
   { address, network }: { readonly address?: string; readonly network?: string },
@@ -74,7 +74,7 @@ export async function countProofs(
   return { count, firstAtMs: first }
 }
 
-/** One try; see `IdentityStore.tryCode`. Each step is one statement that says what must still hold. */
+/** Counts one attempt; see `IdentityStore.tryCode`. Each step is one statement that repeats its preconditions. */
 export async function tryCode(
   db: Kysely<Tables>,
   proofId: string,
@@ -101,7 +101,7 @@ export async function tryCode(
   return used.numUpdatedRows === 0n ? 'wrong' : 'used'
 }
 
-/** Uses a proof up by its link, once; see `IdentityStore.useLink`. */
+/** Consumes a proof by its link, once; see `IdentityStore.useLink`. */
 export async function useLink(db: Kysely<Tables>, linkDigest: string, nowMs: number): Promise<SignInProof | undefined> {
   const used = await db
     .updateTable('sign_in_proofs')
@@ -119,7 +119,7 @@ export async function useLink(db: Kysely<Tables>, linkDigest: string, nowMs: num
   return readProof(row)
 }
 
-/** A proof from its row. */
+/** Converts a row to a proof. */
 export function readProof(row: ProofRow): SignInProof {
   return {
     id: row.id,

@@ -5,9 +5,9 @@ const connectTimeoutMs = 400
 const statementTimeoutMs = 400
 
 /**
- * The same proof as on SQLite: a counter beside the quotas' own is moved through one connection and found moved by
- * another. What the server says it commits to disk is asked too, for a proof cannot stop the machine.
- * @throws where any of it does not hold
+ * The same proof as on SQLite: a counter next to the quotas is incremented over one connection and read back over
+ * another. It also checks the server's durability settings, since a proof cannot stop the machine. @throws if any of
+ * this fails
  */
 export async function proveQuotasOnPostgres(url: string): Promise<void> {
   const written = await withClient(url, async (client) => {
@@ -17,7 +17,7 @@ export async function proveQuotasOnPostgres(url: string): Promise<void> {
     return Number(await firstValue(client, writeProof))
   })
   const found = await withClient(url, async (client) => Number(await firstValue(client, readProof)))
-  // Also where one of them is no number.
+  // Also true if one of them is not a number.
   if (!(found >= written)) throw new Error('a write to the quotas was not found again')
 }
 
@@ -34,7 +34,7 @@ async function withClient<Value>(url: string, work: (client: Client) => Promise<
     query_timeout: statementTimeoutMs,
     application_name: 'svc-router proof',
   })
-  // A connection that breaks also rejects what is being asked.
+  // A broken connection also rejects the pending query.
   client.on('error', () => {})
   try {
     await client.connect()

@@ -4,17 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { connectSqlite, isBusy } from './connect-sqlite.ts'
 import { readProof, writeProof } from './quota-proof.ts'
 
-/** How long the proof waits for other writers; the waiting is asynchronous, so that the event loop is not held. */
+/** How long the proof waits for other writers; it waits asynchronously, so that the event loop is not blocked. */
 const busyTimeoutMs = 400
 const busyPauseMs = 3
 
 /**
- * Proves that quotas are durable: a counter beside theirs is moved through a connection of its own that commits to disk,
- * is closed, and found moved by another. `path` is that of the database file. Blocks its thread on the disk.
- * @throws where it is not found, or where the database cannot be written
+ * Proves that quotas are durable: a counter next to them is incremented over a separate connection that commits to disk
+ * and is closed, and then read back over another. `path` is the database file. Blocks its thread on the disk. @throws
+ * if the increment is not found, or the database is not writable
  */
 export async function proveQuotasOnSqlite(path: string): Promise<void> {
-  // Opening makes what is missing, and an empty database is no proof.
+  // Opening would create a missing file, and an empty database proves nothing.
   if (!existsSync(path)) throw new Error('the database of the quotas is not there')
   const written = await withConnection(path, (connection) => connection.prepare(writeProof).get()?.['used'])
   const found = await withConnection(path, (connection) => connection.prepare(readProof).get()?.['used'])

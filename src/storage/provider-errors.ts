@@ -3,10 +3,10 @@ import { lowestIdAt } from '../domain/ids.ts'
 import type { SealedProviderError } from '../domain/provider-error.ts'
 import type { Tables } from './schema.ts'
 
-/** Messages of one request that are read. */
+/** Most messages read per request. */
 const maxOfRequest = 50
 
-/** Keeps what backends said. */
+/** Stores backends' error messages. */
 export async function addProviderErrors(db: Kysely<Tables>, errors: readonly SealedProviderError[]): Promise<void> {
   if (errors.length === 0) return
   const rows = errors.map(({ id, requestId, backend, accountId, atMs, sealed }) => ({
@@ -20,7 +20,10 @@ export async function addProviderErrors(db: Kysely<Tables>, errors: readonly Sea
   await db.insertInto('provider_errors').values(rows).execute()
 }
 
-/** What the backends of one owner said in one request, the first first. `accountId` is null for the operator's backends. */
+/**
+ * The error messages of one owner's backends for one request, in order. `accountId` is null for the operator's
+ * backends.
+ */
 export async function listProviderErrors(
   db: Kysely<Tables>,
   requestId: string,
@@ -44,7 +47,7 @@ export async function listProviderErrors(
   }))
 }
 
-/** Deletes at most `limit` of the oldest messages from before `timeMs` and says how many. */
+/** Deletes at most `limit` of the oldest messages from before `timeMs` and returns how many. */
 export async function deleteProviderErrorsBefore(db: Kysely<Tables>, timeMs: number, limit: number): Promise<number> {
   const result = await db
     .deleteFrom('provider_errors')

@@ -2,28 +2,29 @@ import { uptime } from 'node:os'
 import type { Clock } from '../domain/clock.ts'
 import { type Moment, type Period, periodAt } from '../domain/usage.ts'
 
-/** Corrections of the wall clock up to this size are followed at once. */
+/** Wall clock corrections up to this size apply immediately. */
 const smallMs = 1_000
-/** A larger one is followed once it has lasted this long. */
+/** A larger correction applies once it has lasted this long. */
 const believedAfterMs = 3_600_000
-/** While the wall clock is doubted, the time since boot is read this often at most. */
+/** How often the time since boot is read at most while the wall clock is in doubt. */
 const lookEveryMs = 1_000
 
 /**
- * Says which month is charged. Its time is the wall's, carried forward by the monotonic clock: a wall clock that is set by
- * more than a second turns no month until it has kept its new time for an hour. A sleep of the machine is no such step.
+ * Determines which month is charged. Its time is the wall clock's, carried forward by the monotonic clock: if the wall
+ * clock is set by more than a second, the month does not change until the new time has held for an hour. A machine's
+ * sleep is not such a step.
  */
 export class QuotaCalendar {
   readonly #clock: Clock
   readonly #uptimeMs: () => number
   #offsetMs: number
-  /** Time in which the machine slept, since boot. */
+  /** Time the machine has slept since boot. */
   #sleptMs: number
   #doubtedSinceMs: number | undefined
   #lookedMs = Number.NEGATIVE_INFINITY
   #period: Period
 
-  /** `uptimeMs` counts sleep of the machine, and does not change with the wall clock. */
+  /** `uptimeMs` includes the machine's sleep, and does not change with the wall clock. */
   constructor(clock: Clock, uptimeMs: () => number = systemUptimeMs(clock)) {
     this.#clock = clock
     this.#uptimeMs = uptimeMs
@@ -62,7 +63,7 @@ export class QuotaCalendar {
   }
 }
 
-/** Only Linux stops its monotonic clock while the machine sleeps and says how long it has really been up. */
+/** Only Linux both stops its monotonic clock during sleep and reports how long it has really been up. */
 function systemUptimeMs(clock: Clock): () => number {
   return process.platform === 'linux' ? () => uptime() * 1000 : () => clock.monotonicMs()
 }

@@ -1,9 +1,9 @@
-/** The counter that proofs move: it stands among the quotas' own and belongs to no account. */
+/** The counter that proofs increment: stored among the quotas, for no real account. */
 const place = `account_id = 'proof' and period_id = 'proof'`
 
-/** Moves the counter and gives where it stands then. */
+/** Increments the counter and returns its value. */
 export const writeProof = `insert into usage (account_id, period_id, used) values ('proof', 'proof', 1)
   on conflict (account_id, period_id) do update set used = usage.used + 1 returning used`
 
-/** Where the counter stands. Another proof may have moved it further meanwhile. */
+/** Reads the counter. Another proof may have incremented it meanwhile. */
 export const readProof = `select used from usage where ${place}`

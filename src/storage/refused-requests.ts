@@ -3,8 +3,8 @@ import type { RefusedHour, RefusedCount, RefusedSelection } from '../domain/refu
 import type { RefusedRequestsRow, Tables } from './schema.ts'
 
 /**
- * Adds counts to those of their hours. Those of an account that was deleted meanwhile are left out: PostgreSQL locks the
- * accounts until this is committed, and SQLite has one writer.
+ * Adds counts to their hours. Counts of accounts deleted meanwhile are left out: PostgreSQL locks the accounts until
+ * the commit, and SQLite has one writer.
  */
 export async function addRefused(db: Kysely<Tables>, hours: readonly RefusedHour[]): Promise<void> {
   if (hours.length === 0) return
@@ -23,7 +23,7 @@ export async function addRefused(db: Kysely<Tables>, hours: readonly RefusedHour
       last_key_id = excluded.last_key_id, last_at_ms = excluded.last_at_ms`.execute(db)
 }
 
-/** Refused requests of one account or of all, added up by account and error, the latest first. */
+/** Rejected requests of one account or all, totaled by account and error, the latest first. */
 export async function sumRefused(
   db: Kysely<Tables>,
   { accountId, fromMs, untilMs, limit }: RefusedSelection,
@@ -41,7 +41,7 @@ export async function sumRefused(
   return rows.map(readRefused)
 }
 
-/** An account's refused requests hour by hour, the latest first; those before `before` where it is given. */
+/** An account's rejected requests by hour, the latest first; those before `before` if it is given. */
 export async function listRefusedHours(
   db: Kysely<Tables>,
   accountId: string,
@@ -54,7 +54,7 @@ export async function listRefusedHours(
   return rows.map((row) => ({ ...readRefused(row), hourMs: row.hour_ms }))
 }
 
-/** Deletes at most `limit` counts of hours that began before `timeMs` and says how many. */
+/** Deletes at most `limit` counts of hours that began before `timeMs` and returns how many. */
 export async function deleteRefusedBefore(db: Kysely<Tables>, timeMs: number, limit: number): Promise<number> {
   const result = await sql`
     delete from refused_requests where (account_id, hour_ms, code) in (

@@ -2,19 +2,19 @@ import type { Clock } from '../domain/clock.ts'
 import type { Store } from './store.ts'
 import { startSweep } from './sweep.ts'
 
-/** With the pause between two chunks 5,000 records a second, above what one process admits for long. */
+/** With the pause between chunks, 5,000 records a second: more than one process admits for long. */
 const chunkRows = 500
 
 export interface RequestSweepOptions {
   readonly retentionMs: number
   readonly clock: Clock
-  /** Told of each sweep that failed; the next one is tried as usual. */
+  /** Called after each failed sweep; the next one runs as usual. */
   readonly onFailed: (error: unknown) => void
 }
 
 /**
- * Deletes the records of requests that are older than they are kept, and the counts of refused requests of their time, for
- * as long as it runs; gives what ends it.
+ * Deletes request records older than their retention, and rejected request counts of the same age; returns a function
+ * that stops it.
  */
 export function startRequestSweep(
   store: Pick<Store, 'deleteRequestsBefore' | 'deleteRefusedBefore'>,

@@ -7,25 +7,25 @@ import { maxTokenCount } from '../domain/token-counts.ts'
 import type { Attempt } from '../domain/upstream.ts'
 import type { RequestRow, Tables } from './schema.ts'
 
-/** Deliberations that one record holds. */
+/** Most fusions in one record. */
 const maxFusions = 8
-/** Backends that were kept out, of one record. */
+/** Most skipped backends in one record. */
 const maxPassedBy = 32
 
-/** Which records to list: newest first, those before `beforeId` when it is given. */
+/** Filters for request records: newest first, those before `beforeId` if given. */
 export interface RequestSelection {
   readonly accountId?: string
   readonly limit: number
   readonly beforeId?: string
 }
 
-/** The record of one request, if it is still kept. */
+/** The record of one request, if it still exists. */
 export async function findRequest(db: Kysely<Tables>, id: string): Promise<RequestRecord | undefined> {
   const row = await db.selectFrom('requests').selectAll().where('id', '=', id).executeTakeFirst()
   return row === undefined ? undefined : readRequest(row)
 }
 
-/** Records, newest first: by id, or by the time of admission within one account. */
+/** Records, newest first: by id, or by admission time within one account. */
 export async function listRequests(
   db: Kysely<Tables>,
   { accountId, limit, beforeId }: RequestSelection,
@@ -44,7 +44,7 @@ export async function listRequests(
   return (await query.orderBy('admitted_at_ms', 'desc').orderBy('id', 'desc').execute()).map(readRequest)
 }
 
-/** Units that an account used in a period (`2026-11`); on Postgres those of running requests included. */
+/** Units an account used in a period (`2026-11`); on Postgres including running requests. */
 export async function usedUnits(db: Kysely<Tables>, accountId: string, periodId: string): Promise<number> {
   const row = await db
     .selectFrom('usage')
@@ -55,7 +55,7 @@ export async function usedUnits(db: Kysely<Tables>, accountId: string, periodId:
   return row?.used ?? 0
 }
 
-/** When each key was last used, by its id, among the account's latest requests: `among` of them at most are looked through. */
+/** When each key was last used, by id, among at most the account's latest `among` requests. */
 export async function lastKeyUses(
   db: Kysely<Tables>,
   accountId: string,
@@ -78,8 +78,8 @@ export async function lastKeyUses(
 }
 
 /**
- * Forgets at most `limit` of the oldest records made before `timeMs` and says how many: call it again while it gives
- * `limit`. Units used are not touched. `timeMs` must lie further back than any request can still run.
+ * Deletes at most `limit` of the oldest records created before `timeMs` and returns how many: call it again while it
+ * returns `limit`. Used units are not touched. `timeMs` must be earlier than the start of any running request.
  */
 export async function deleteRequestsBefore(db: Kysely<Tables>, timeMs: number, limit: number): Promise<number> {
   const result = await db
@@ -91,7 +91,7 @@ export async function deleteRequestsBefore(db: Kysely<Tables>, timeMs: number, l
   return Number(result.numDeletedRows)
 }
 
-/** The columns that an outcome fills, the same on both engines. */
+/** The columns of an outcome, the same on both engines. */
 export function outcomeColumns(outcome: RequestOutcome) {
   const { usage } = outcome
   return {
@@ -110,17 +110,17 @@ export function outcomeColumns(outcome: RequestOutcome) {
   }
 }
 
-/** Bounded, so that rows and their sums can always be read, whatever a provider or a fusion of many counted. */
+/** Bounded, so that rows and their sums can always be read, whatever a provider or a large fusion counted. */
 function countColumn(tokens: number | undefined): number | null {
   return tokens === undefined ? null : Math.min(tokens, maxTokenCount)
 }
 
-/** Bounded, whatever a request did: its row is read whole wherever records are listed. */
+/** Bounded, because every listing of records reads the row whole. */
 function writeFusions(fusions: readonly FusionRecord[]): string {
   return JSON.stringify(fusions.slice(0, maxFusions).map(boundRecord))
 }
 
-/** A record from its row. */
+/** Converts a row to a record. */
 export function readRequest(row: RequestRow): RequestRecord {
   return {
     id: row.id,

@@ -15,36 +15,36 @@ import {
 } from './responses.ts'
 import type { Tables } from './schema.ts'
 
-/** One transaction holds the event loop on SQLite, so it takes no more than this. */
+/** Most bytes per transaction, because a transaction blocks the event loop on SQLite. */
 const maxBatchBytes = 512 * 1024
 const maxBatchRows = 32
-/** As many of the largest are deleted without being noticed. */
+/** The largest rows that can be deleted at once without a noticeable delay. */
 const rowsPerDeletion = 5
-/** What may wait for its turn: beyond it an answer is not kept rather than that memory fills. */
+/** Most bytes waiting to be saved: beyond it an answer is not stored, so that memory does not fill up. */
 const maxWaitingBytes = 64 * 1024 * 1024
 
-/** Stored answers on either engine, with their retention. `close` ends the database that it was made from. */
+/** Stored answers on either engine, with retention. `close` closes the underlying database. */
 export interface RetainedResponses extends ResponseStore {
-  /** An account's answers made after `sinceMs`, newest first; those behind `before` when it is given. */
+  /** An account's answers created after `sinceMs`, newest first; those before the cursor `before` if given. */
   listOf(
     accountId: string,
     sinceMs: number,
     before: Pick<StoredSummary, 'id' | 'createdAtMs'> | undefined,
     limit: number,
   ): Promise<readonly StoredSummary[]>
-  /** Forgets at most `limit` of the oldest answers made at or before `timeMs` and says how many. */
+  /** Deletes at most `limit` of the oldest answers created at or before `timeMs` and returns how many. */
   deleteUntil(timeMs: number, limit: number): Promise<number>
   close(): Promise<void>
 }
 
-/** More answers wait to be saved than are held. */
+/** Too many answers are waiting to be saved. */
 export class TooManySaves extends Error {
   override readonly name = 'TooManySaves'
 }
 
 /**
- * Joins the queries of one open database to the port. What is to be saved meanwhile goes into one transaction.
- * `maxBytesOfAccount`: sealed text that one account may have stored.
+ * Implements the response port on one open database. Answers that arrive during a save share the next transaction.
+ * `maxBytesOfAccount`: encrypted text that one account may store.
  */
 export function createResponseStore(db: Kysely<Tables>, maxBytesOfAccount = Infinity): RetainedResponses {
   const saves = new GroupedSaves(db, maxBytesOfAccount)
@@ -79,7 +79,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** One transaction after the other: another writer's lock is waited for once for all that have gathered. */
+/** Saves in one transaction at a time: another writer's lock is awaited once for all answers that have queued up. */
 class GroupedSaves {
   readonly #db: Kysely<Tables>
   readonly #maxBytesOfAccount: number

@@ -2,22 +2,22 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { ItemPlace, StoredResponse, StoredTurn } from '../domain/stored-responses.ts'
 import type { StoredResponseRow, Tables } from './schema.ts'
 
-/** Rows of one statement, well below what SQLite binds in one. */
+/** Rows per statement, well below SQLite's limit on bound parameters. */
 const rowsPerInsert = 500
 
-/** An answer to be saved, with the digests of the items by which it may be found. */
+/** An answer to save, with the digests of the item ids it can be found by. */
 export interface ResponseToSave {
   readonly response: StoredResponse
   readonly itemDigests: readonly string[]
 }
 
-/** Of the oldest answers so many are deleted at once to make room, and so many times for one answer. */
+/** How many of the oldest answers are deleted per step to make room, and the most steps per answer. */
 const rowsPerStep = 5
 const maxSteps = 40
 
 /**
- * Saves several answers in one transaction; `maxBytes` is how much sealed text an account may have. To make room its oldest
- * answers go first. Gives for each whether it was saved: not where even so there is no room.
+ * Saves several answers in one transaction; `maxBytes` is an account's limit for encrypted text. Deletes the account's
+ * oldest answers to make room. Returns for each answer whether it was saved: not if there still was no room.
  */
 export async function addResponses(
   db: Kysely<Tables>,
@@ -46,8 +46,8 @@ export async function addResponses(
 }
 
 /**
- * Whether an account has room for so many bytes more, after its oldest answers were deleted as far as needed.
- * Conversations stay: where they alone leave too little room, nothing is deleted.
+ * Whether an account has room for this many more bytes, after deleting its oldest answers as needed. Conversations
+ * stay: if they alone leave too little room, nothing is deleted.
  */
 export async function makeRoom(
   db: Transaction<Tables>,
@@ -79,7 +79,7 @@ export async function makeRoom(
   return false
 }
 
-/** One answer of an account that was made after `sinceMs`. */
+/** One answer of an account created after `sinceMs`. */
 export async function findResponse(
   db: Kysely<Tables>,
   accountId: string,
@@ -98,14 +98,14 @@ export async function findResponse(
     : { ...readTurn(row), accountId: row.account_id, sealedResponse: row.sealed_response }
 }
 
-/** What is told of a stored answer without opening it. */
+/** The properties of a stored answer that are not encrypted. */
 export interface StoredSummary {
   readonly id: string
   readonly previousId: string | undefined
   readonly createdAtMs: number
 }
 
-/** An account's answers made after `sinceMs`, newest first; those behind `before` when it is given. */
+/** An account's answers created after `sinceMs`, newest first; those before the cursor `before` if given. */
 export async function listResponses(
   db: Kysely<Tables>,
   accountId: string,
@@ -128,7 +128,9 @@ export async function listResponses(
   }))
 }
 
-/** An answer and those behind it, newest first; it ends where one is missing, another account's or too old. */
+/**
+ * An answer and its predecessors, newest first; the chain ends at one that is missing, too old, or another account's.
+ */
 export async function listChain(
   db: Kysely<Tables>,
   accountId: string,
@@ -156,7 +158,7 @@ export async function listChain(
 
 type ChainRow = Omit<StoredResponseRow, 'account_id' | 'sealed_response'>
 
-/** Where items stand, newest answers first. */
+/** The locations of items, newest answers first. */
 export async function listPlaces(
   db: Kysely<Tables>,
   accountId: string,
@@ -179,7 +181,7 @@ export async function listPlaces(
   return rows.map((row) => ({ digest: row.digest, responseId: row.response_id, createdAtMs: row.created_at_ms }))
 }
 
-/** Forgets one answer and its items; false where the account has none of that id. */
+/** Deletes one answer and its items; false if the account has none with that id. */
 export function removeResponse(db: Kysely<Tables>, accountId: string, id: string, sinceMs: number): Promise<boolean> {
   return db.transaction().execute(async (transaction) => {
     const removed = await transaction
@@ -194,7 +196,7 @@ export function removeResponse(db: Kysely<Tables>, accountId: string, id: string
   })
 }
 
-/** Forgets at most `limit` of the oldest answers made at or before `timeMs` and says how many. */
+/** Deletes at most `limit` of the oldest answers created at or before `timeMs` and returns how many. */
 export function deleteResponsesUntil(db: Kysely<Tables>, timeMs: number, limit: number): Promise<number> {
   return db.transaction().execute(async (transaction) => {
     const old = await transaction

@@ -6,9 +6,9 @@ import type { Tables } from './schema.ts'
 class NothingChanged extends Error {}
 
 /**
- * Runs one change of the control plane in a transaction that moves the revision first and appends the events that tell
- * of it last. The revision's row is thereby a lock: such changes happen one after another, on every node, so `work` may
- * check and then act. Where `work` gives false nothing is written and the revision stays.
+ * Runs one control plane change in a transaction that increments the revision first and appends the audit events last.
+ * The revision's row thus acts as a lock: such changes are serialized on every node, so `work` may check and then act.
+ * If `work` returns false, nothing is written and the revision stays.
  */
 export async function change(
   db: Kysely<Tables>,
@@ -32,7 +32,7 @@ export async function change(
   }
 }
 
-/** How often anything changed; see `KeyStore.revision`. */
+/** The number of changes so far; see `KeyStore.revision`. */
 export async function readRevision(db: Kysely<Tables>): Promise<number> {
   const row = await db.selectFrom('revisions').select('value').where('id', '=', 1).executeTakeFirstOrThrow()
   return row.value

@@ -1,4 +1,4 @@
-/** Who may sign in, and who is: to accounts, and to the operator's console. */
+/** Sign-in methods and sessions, for accounts and for the operator's console. */
 export interface IdentityTables {
   emails: EmailRow
   sign_in_proofs: ProofRow
@@ -20,12 +20,12 @@ export interface ProofRow {
   purpose: string
   address: string | null
   account_id: string | null
-  /** The operator that a link is for, or whose session a code confirms. */
+  /** The operator that a link signs in, or whose session a code confirms. */
   operator_id: string | null
   operator_session_id: string | null
   code_digest: string | null
   link_digest: string
-  /** Digest of the network that asked for it, by which letters are counted; null where nobody did. */
+  /** Digest of the requesting network, by which emails are counted; null if no network requested it. */
   network: string | null
   tries: number
   created_at_ms: number
@@ -34,7 +34,7 @@ export interface ProofRow {
 }
 
 export interface SessionRow {
-  /** HMAC of the token in base64url; the token itself is nowhere. */
+  /** HMAC of the token in base64url; the token itself is not stored. */
   digest: string
   id: string
   account_id: string
@@ -56,7 +56,7 @@ export interface PasskeyRow {
   last_used_at_ms: number | null
 }
 
-/** A challenge that was answered, until it would be over anyway. */
+/** A used challenge, until it would have expired anyway. */
 interface ChallengeRow {
   digest: string
   expires_at_ms: number
@@ -72,7 +72,7 @@ export interface OperatorRow {
 }
 
 export interface OperatorSessionRow {
-  /** HMAC of the token in base64url, as that of a session. */
+  /** HMAC of the token in base64url, as for a session. */
   digest: string
   id: string
   operator_id: string

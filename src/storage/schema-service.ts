@@ -1,4 +1,4 @@
-/** How a profile or a backend did on one day. */
+/** The results of a profile or backend on one day. */
 export interface UptimeRow {
   day: string
   kind: string
@@ -12,7 +12,7 @@ export interface IncidentRow {
   title: string
   impact: string
   created_at_ms: number
-  /** Whether its last update says that it is resolved. */
+  /** Whether its last update resolved it. */
   is_over: number
 }
 
@@ -34,7 +34,7 @@ export interface TicketRow {
   closed_at_ms: number | null
 }
 
-/** What an operator said of a backend, by its name in the configuration. */
+/** An operator's decision about a backend, by its configured name. */
 export interface BackendControlRow {
   backend_id: string
   kind: string

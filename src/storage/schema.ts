@@ -2,8 +2,8 @@ import type { IdentityTables } from './schema-identity.ts'
 import type { BackendControlRow, IncidentRow, IncidentUpdateRow, TicketRow, UptimeRow } from './schema-service.ts'
 
 /**
- * The tables as Kysely sees them, the same on both engines: text and whole numbers only. Booleans are 0 and 1, times
- * are epoch milliseconds, lists are JSON text.
+ * The tables as Kysely types, the same on both engines: only text and integers. Booleans are 0 and 1, times are epoch
+ * milliseconds, lists are JSON text.
  */
 export interface Tables extends IdentityTables {
   accounts: AccountRow
@@ -56,7 +56,7 @@ export interface KeyRow {
   ends_at_ms: number | null
   created_at_ms: number
   revoked_at_ms: number | null
-  /** Its limits, null where it has none of a kind; lists as JSON. */
+  /** Its limits, each null if not set; lists as JSON. */
   profiles: string | null
   per_minute: number | null
   addresses: string | null
@@ -74,7 +74,7 @@ export interface UpstreamRow {
   credential_hint: string | null
   position: number
   created_at_ms: number
-  /** JSON, null where there are none. */
+  /** JSON; null if there are none. */
   timeouts: string | null
   headers: string | null
 }
@@ -83,7 +83,7 @@ interface ProviderErrorRow {
   id: string
   request_id: string
   backend: string
-  /** Null for backends of the configuration. */
+  /** Null for configured backends. */
   account_id: string | null
   at_ms: number
   sealed: string
@@ -102,12 +102,12 @@ export interface RequestRow {
   state: string
   charged: number
   /**
-   * Only while it is open whether a charged answer left: the number that the next delivery mark had when the charge
-   * was decided. Null once nothing is open.
+   * Set only while it is undecided whether a charged answer was delivered: the number of the next delivery mark at the
+   * time of the charge. Null once that is settled.
    */
   due_mark: number | null
   attempts: string | null
-  /** Backends that were kept out, and why, JSON. */
+  /** Skipped backends and the reasons, as JSON. */
   passed_by: string | null
   input_tokens: number | null
   output_tokens: number | null
@@ -117,24 +117,27 @@ export interface RequestRow {
   error_code: string | null
   first_content_ms: number | null
   total_ms: number | null
-  /** The trails of its deliberations, JSON. */
+  /** The records of its fusions, as JSON. */
   fusions: string | null
 }
 
-/** Units of the month of one account. On Postgres they include those of requests that still run. */
+/** An account's units in one month. On Postgres they include running requests. */
 interface UsageRow {
   account_id: string
   period_id: string
   used: number
 }
 
-/** One row: it moves with every change of accounts, keys or upstreams, and is the lock that puts those in a row. */
+/**
+ * A single row, incremented with every change of accounts, keys, or upstreams; also the lock that serializes those
+ * changes.
+ */
 interface RevisionRow {
   id: number
   value: number
 }
 
-/** What a ledger remembers about itself, by name. */
+/** Values that a ledger stores about itself, by name. */
 interface LedgerRow {
   name: string
   value: string
@@ -152,12 +155,12 @@ export interface StoredResponseRow {
   sealed_output: string
 }
 
-/** Sealed text that an account has stored; written by triggers alone. */
+/** Size of the encrypted text an account has stored; only triggers write it. */
 interface StoredBytesRow {
   account_id: string
-  /** All of it. */
+  /** The total. */
   bytes: number
-  /** The part that conversations have. */
+  /** The part that belongs to conversations. */
   conversation_bytes: number
 }
 
@@ -181,30 +184,30 @@ interface ConversationItemRow {
   sealed: string
 }
 
-/** Finds the answer of an item by its id, of which only a digest is kept. */
+/** Maps an item id, of which only a digest is stored, to its answer. */
 interface StoredItemRow {
   digest: string
   response_id: string
 }
 
-/** One entry of the audit log; triggers let nobody change or delete it. */
+/** One entry of the audit log; triggers prevent changes and deletions. */
 interface AuditRow {
   sequence: number
-  /** Beside the entry, to be searched by. */
+  /** Copied from the entry, for searching. */
   account_id: string | null
   /** As `writeEntry` writes it. */
   entry: string
   hash: string
 }
 
-/** One row: the last entry. It is the lock that puts all appends in a row. */
+/** A single row: the last entry, and the lock that serializes all appends. */
 interface AuditHeadRow {
   id: number
   sequence: number
   hash: string
 }
 
-/** Triggers let nobody change or delete it either. */
+/** Triggers prevent changes and deletions here too. */
 interface CheckpointRow {
   sequence: number
   hash: string
@@ -213,7 +216,7 @@ interface CheckpointRow {
   mac: string
 }
 
-/** One row: the operator's switch. */
+/** A single row: the operator's switch. */
 interface ManagedAccessRow {
   id: number
   switched_on: number
@@ -235,7 +238,7 @@ export interface ManagedRequestRow {
   decided_at_ms: number | null
 }
 
-/** One for each account, hour, and error. */
+/** One row per account, hour, and error. */
 export interface RefusedRequestsRow {
   account_id: string
   hour_ms: number
@@ -255,7 +258,7 @@ interface MigrationRow {
 export interface BillingRow {
   account_id: string
   customer_id: string | null
-  /** How many reads have begun, and which of them was applied last. */
+  /** The number of reads begun, and the last one applied. */
   reads: number
   applied_read: number
   granted_plan_id: string | null

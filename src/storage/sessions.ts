@@ -3,7 +3,7 @@ import type { Session, SignInMethod } from '../domain/identity.ts'
 import type { SessionRow } from './schema-identity.ts'
 import type { Tables } from './schema.ts'
 
-/** Adds a session; beyond `maxSessions` those used longest ago end. */
+/** Adds a session; beyond `maxSessions` the least recently used ones end. */
 export async function addSession(
   db: Kysely<Tables>,
   session: Session,
@@ -40,13 +40,13 @@ export async function addSession(
   })
 }
 
-/** The session of that digest, ended or not. */
+/** The session with that digest, ended or not. */
 export async function findSession(db: Kysely<Tables>, digest: string): Promise<Session | undefined> {
   const row = await db.selectFrom('sessions').selectAll().where('digest', '=', digest).executeTakeFirst()
   return row === undefined ? undefined : readSession(row)
 }
 
-/** Writes down that a session was used. */
+/** Records the use of a session. */
 export async function touchSession(db: Kysely<Tables>, digest: string, nowMs: number): Promise<void> {
   await db
     .updateTable('sessions')
@@ -55,7 +55,7 @@ export async function touchSession(db: Kysely<Tables>, digest: string, nowMs: nu
     .execute()
 }
 
-/** An account's sessions, the one used last first; their number is bounded by `addSession`. */
+/** An account's sessions, the most recently used first; their number is bounded by `addSession`. */
 export async function listSessions(db: Kysely<Tables>, accountId: string): Promise<readonly Session[]> {
   const rows = await db
     .selectFrom('sessions')
@@ -67,7 +67,7 @@ export async function listSessions(db: Kysely<Tables>, accountId: string): Promi
   return rows.map(readSession)
 }
 
-/** Ends one session; false where the account has none of that id. */
+/** Ends one session; false if the account has none with that id. */
 export async function removeSession(db: Kysely<Tables>, accountId: string, sessionId: string): Promise<boolean> {
   const result = await db
     .deleteFrom('sessions')

@@ -57,7 +57,7 @@ import { addProviderErrors, deleteProviderErrorsBefore, listProviderErrors } fro
 import { addRefused, deleteRefusedBefore, listRefusedHours, sumRefused } from './refused-requests.ts'
 import { addUpstream, listUpstreams, removeUpstream } from './upstreams.ts'
 
-/** Reads of what the ledger wrote, and its retention. */
+/** Reads the ledger's records, and applies their retention. */
 interface RequestStore {
   findRequest(id: string): Promise<RequestRecord | undefined>
   listRequests(selection: RequestSelection): Promise<readonly RequestRecord[]>
@@ -71,7 +71,7 @@ interface RequestStore {
   deleteRefusedBefore(timeMs: number, limit: number): Promise<number>
 }
 
-/** Everything that is kept, on either engine. `close` ends the database that it was made from. */
+/** All storage, on either engine. `close` closes the underlying database. */
 export interface Store
   extends
     AccountStore,
@@ -91,7 +91,7 @@ export interface Store
   close(): Promise<void>
 }
 
-/** Joins the queries of one open database to the ports that they serve. */
+/** Implements the storage ports with the queries of one open database. */
 export function createStore(db: Kysely<Tables>): Store {
   return {
     addAccount: (account, record) => addAccount(db, account, record),

@@ -1,20 +1,20 @@
 import type { Clock, Timer } from '../domain/clock.ts'
 
-/** Between two chunks while there is more. */
+/** Pause between two chunks while there are more. */
 const pauseMs = 100
 const everyMs = 10_000
 
 export interface SweepOptions {
-  /** Deletes at most `chunkRows` of what is older than it is kept at `nowMs`; gives how many. */
+  /** Deletes at most `chunkRows` rows that are past their retention at `nowMs`; returns how many. */
   readonly deleteOld: (nowMs: number, chunkRows: number) => Promise<number>
-  /** Old records are deleted in chunks of this many, so that nothing else waits for long. */
+  /** Rows per chunk, so that nothing else waits for long. */
   readonly chunkRows: number
   readonly clock: Clock
-  /** Told of each sweep that failed; the next one is tried as usual. */
+  /** Called after each failed sweep; the next one runs as usual. */
   readonly onFailed: (error: unknown) => void
 }
 
-/** Deletes what is older than it is kept, for as long as it runs; gives what ends it. */
+/** Deletes rows past their retention periodically; returns a function that stops it. */
 export function startSweep({ deleteOld, chunkRows, clock, onFailed }: SweepOptions): () => void {
   let isEnded = false
   let timer: Timer | undefined

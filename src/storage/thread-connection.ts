@@ -4,11 +4,11 @@ import type { ConnectionName, SqliteResult } from './sqlite-messages.ts'
 import type { SqliteThread } from './sqlite-thread.ts'
 import { StoreUnavailable } from './store-unavailable.ts'
 
-/** The main thread's end of a connection of the database thread. */
+/** The main thread's end of a connection in the database thread. */
 export class ThreadConnection implements SqliteConnection {
   readonly #thread: SqliteThread
   readonly #name: ConnectionName
-  /** A statement of the present caller got no answer: its transaction is abandoned. */
+  /** A statement of the current caller got no answer: its transaction is abandoned. */
   #isAbandoned = false
   /** Whether nothing was sent since the last rollback. */
   #isReset = true
@@ -44,10 +44,10 @@ export class ThreadConnection implements SqliteConnection {
     this.#isAbandoned = false
   }
 
-  /** The thread closes its connections when it ends. */
+  /** The thread closes its own connections when it ends. */
   close(): void {}
 
-  /** Whatever the thread still does of this transaction is undone before the next one begins. */
+  /** Rolls back whatever the thread still does in this transaction before the next one begins. */
   #abandon(): void {
     this.#isAbandoned = true
     if (this.#isReset) return

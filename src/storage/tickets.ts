@@ -6,7 +6,7 @@ import { appendEntry } from './audit.ts'
 import type { TicketRow } from './schema-service.ts'
 import type { Tables } from './schema.ts'
 
-/** Keeps a ticket; see `SupportStore.addTicket`. */
+/** Stores a ticket; see `SupportStore.addTicket`. */
 export async function addTicket(
   db: Kysely<Tables>,
   ticket: NewTicket,
@@ -45,7 +45,7 @@ export async function listTickets(
   return (await query.execute()).map(readTicket)
 }
 
-/** How many there are; an index answers, so that no text is read. */
+/** The number of open and closed tickets, answered by an index without reading texts. */
 export async function countTickets(db: Kysely<Tables>): Promise<{ readonly open: number; readonly closed: number }> {
   const count = async (is: 'is' | 'is not'): Promise<number> => {
     const { tickets } = await db
@@ -58,13 +58,13 @@ export async function countTickets(db: Kysely<Tables>): Promise<{ readonly open:
   return { open: await count('is'), closed: await count('is not') }
 }
 
-/** The ticket of that id, if any. */
+/** The ticket with that id, if any. */
 export async function findTicket(db: Kysely<Tables>, id: string): Promise<Ticket | undefined> {
   const row = await db.selectFrom('tickets').selectAll().where('id', '=', id).executeTakeFirst()
   return row === undefined ? undefined : readTicket(row)
 }
 
-/** Closes a ticket or opens it again; see `SupportStore.closeTicket`. */
+/** Closes or reopens a ticket; see `SupportStore.closeTicket`. */
 export function closeTicket(
   db: Kysely<Tables>,
   id: string,
@@ -84,7 +84,7 @@ export function closeTicket(
   })
 }
 
-/** A ticket from its row. */
+/** Converts a row to a ticket. */
 export function readTicket(row: TicketRow): Ticket {
   return {
     id: row.id,

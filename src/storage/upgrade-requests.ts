@@ -6,7 +6,9 @@ import { putOnPlan } from './accounts.ts'
 import { change } from './revision.ts'
 import type { Tables, UpgradeRequestRow } from './schema.ts'
 
-/** See `BillingStore.addUpgradeRequest`. The open one is unique by an index; of the others the oldest go. */
+/**
+ * See `BillingStore.addUpgradeRequest`. An index keeps the open request unique; the oldest decided ones are deleted.
+ */
 export async function addUpgradeRequest(
   db: Kysely<Tables>,
   request: UpgradeRequest,
@@ -46,7 +48,7 @@ export async function addUpgradeRequest(
   })
 }
 
-/** The request of that id, if any. */
+/** The request with that id, if any. */
 export async function findUpgradeRequest(db: Kysely<Tables>, id: string): Promise<UpgradeRequest | undefined> {
   const row = await db.selectFrom('upgrade_requests').selectAll().where('id', '=', id).executeTakeFirst()
   return row === undefined ? undefined : readRequest(row)
@@ -69,7 +71,7 @@ export async function listUpgradeRequests(
   return rows.map(readRequest)
 }
 
-/** See `BillingStore.decideUpgradeRequest`: the decision and the plan are one transaction. */
+/** See `BillingStore.decideUpgradeRequest`: the decision and the plan change share one transaction. */
 export function decideUpgradeRequest(
   db: Kysely<Tables>,
   id: string,

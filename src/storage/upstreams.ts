@@ -4,7 +4,7 @@ import type { AuditRecord } from '../domain/audit.ts'
 import { change } from './revision.ts'
 import type { Tables, UpstreamRow } from './schema.ts'
 
-/** Connects a provider behind all others; false where the account has `maxUpstreams` already. */
+/** Connects a provider after all others in order; false if the account already has `maxUpstreams`. */
 export function addUpstream(
   db: Kysely<Tables>,
   upstream: Omit<Upstream, 'position'>,
@@ -40,7 +40,7 @@ export function addUpstream(
   })
 }
 
-/** An account's providers in the order in which they are tried. Their number is bounded by `addUpstream`. */
+/** An account's providers in failover order. Their number is bounded by `addUpstream`. */
 export async function listUpstreams(db: Kysely<Tables>, accountId: string): Promise<readonly Upstream[]> {
   const rows = await db
     .selectFrom('upstreams')
@@ -51,7 +51,7 @@ export async function listUpstreams(db: Kysely<Tables>, accountId: string): Prom
   return rows.map(readUpstream)
 }
 
-/** Disconnects a provider; false where the account has none of that id. */
+/** Disconnects a provider; false if the account has none with that id. */
 export function removeUpstream(
   db: Kysely<Tables>,
   accountId: string,

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import type { UptimeCount, UptimeKind } from '../domain/uptime.ts'
 import type { Tables } from './schema.ts'
 
-/** Adds counts to those of their days; see `StatusStore.addUptime`. */
+/** Adds counts to their days; see `StatusStore.addUptime`. */
 export async function addUptime(
   db: Kysely<Tables>,
   counts: readonly UptimeCount[],
@@ -25,7 +25,7 @@ export async function addUptime(
   })
 }
 
-/** All counts from a day on: as many as there are days, profiles and backends. */
+/** All counts from a day on: one for each day, profile, and backend. */
 export async function listUptime(db: Kysely<Tables>, fromDay: string): Promise<readonly UptimeCount[]> {
   const rows = await db.selectFrom('uptime').selectAll().where('day', '>=', fromDay).execute()
   return rows.map((row) => ({ ...row, kind: row.kind as UptimeKind }))

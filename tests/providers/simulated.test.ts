@@ -579,7 +579,7 @@ describe('the script', () => {
       stepsLeft: 1,
     })
     for (const [body, problem] of [
-      ['{', 'The script is not JSON.'],
+      ['{', 'The script is not valid JSON.'],
       ['{}', 'A script is a list of steps.'],
       ['[1]', 'Step 0: it is not an object.'],
       ['[{"do":"answer"},{"do":"explode"}]', `Step 1: "do" must be one of ${stepKinds.join(', ')}.`],

@@ -4,32 +4,32 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { JsonObject } from '../../domain/conversation.ts'
 import type { ScriptStep, StepKind } from './script.ts'
 
-/** One request and what it would be answered with. */
+/** One request and its default answer. */
 export interface Exchange {
   readonly response: ServerResponse
   readonly step: ScriptStep
   readonly stream: boolean
-  /** Fires when the connection is gone. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
   readonly tokenDelayMs: number
   readonly whole: () => JsonObject
   readonly frames: () => Iterable<string>
-  /** The event that says that it failed, as number `sequence` of the stream. */
+  /** The event that reports a failure, as number `sequence` of the stream. */
   readonly errorFrame: (sequence: number) => string
-  /** What ends a stream behind its last event; empty where nothing does. */
+  /** The end of a stream after its last event; empty if there is none. */
   readonly ending: string
-  /** The body of a refusal. */
+  /** The body of an error. */
   readonly errorBody: ErrorBody
-  /** One event of text of that many bytes. */
+  /** One text event of this many bytes. */
   readonly hugeFrame: (bytes: number) => string
-  /** Says that the connection ends by our own doing. */
+  /** Marks the connection as closed by the simulation itself. */
   readonly leave: () => void
 }
 
 type ErrorBody = (type: string, code: string, message: string) => JsonObject
 
 const simulatedHeader = { 'x-simulated': 'true' }
-/** Until what was written has left. */
+/** Time for written data to be sent. */
 const flushMs = 15
 const defaultHugeBytes = 2 * 1024 * 1024
 
@@ -44,7 +44,7 @@ const errorTypes: Readonly<Record<number, readonly [type: string, code: string]>
   529: ['overloaded_error', 'overloaded'],
 }
 
-/** Does with a request what its step says. Ends early, without an error, when the connection goes. */
+/** Runs a request's step. Ends early, without an error, when the client disconnects. */
 export async function behave(exchange: Exchange): Promise<void> {
   try {
     await behaviours[exchange.step.do](exchange)
@@ -94,7 +94,7 @@ const behaviours: Readonly<Record<StepKind, (exchange: Exchange) => Promise<void
   },
   async cut(exchange) {
     await sendPart(exchange)
-    // A reset overtakes what is still on its way.
+    // A reset overtakes data that is still in flight.
     await delay(flushMs, undefined, { signal: exchange.signal })
     const { by = 'fin' } = exchange.step
     exchange.leave()
@@ -133,7 +133,7 @@ async function sendAnswer(exchange: Exchange): Promise<void> {
   }
 }
 
-/** Sends the first `afterEvents` events, or half of a whole answer; gives how many events were sent. */
+/** Sends the first `afterEvents` events, or half of a whole answer; returns the number of events sent. */
 async function sendPart(exchange: Exchange): Promise<number> {
   if (!exchange.stream) {
     const text = JSON.stringify(exchange.whole())
@@ -183,7 +183,7 @@ function sendWhole(response: ServerResponse, text: string): void {
   response.write(text)
 }
 
-/** Refuses with a status and an error body like the ones that providers send. */
+/** Sends a status and an error body like those of real providers. */
 export function sendStatus(
   response: ServerResponse,
   status: number,

@@ -3,17 +3,17 @@ import { wordsOf } from './model.ts'
 import type { SimulatedAnswer, SimulatedCall } from './model.ts'
 import type { Prompt } from './prompt.ts'
 
-/** Ids and time of one answer. */
+/** Id and time of one answer. */
 export interface AnswerStamp {
   /** Letters and digits, unique within the provider. */
   readonly id: string
   /** Unix seconds. */
   readonly createdAt: number
-  /** What stands for the sealed form of reasoning, in formats that have it. */
+  /** The encrypted form of reasoning, in formats that have it. */
   readonly sealed?: string
 }
 
-/** A whole `chat.completion`. */
+/** Builds a whole `chat.completion`. */
 export function writeChat(answer: SimulatedAnswer, prompt: Prompt, stamp: AnswerStamp): JsonObject {
   const message: JsonObject = {
     role: 'assistant',
@@ -70,17 +70,17 @@ export function* streamChat(answer: SimulatedAnswer, prompt: Prompt, stamp: Answ
 
 export const doneFrame = 'data: [DONE]\n\n'
 
-/** An error in the midst of a stream. */
+/** An error in the middle of a stream. */
 export function streamChatError(message: string): string {
   return frame({ error: { message, type: 'server_error', param: null, code: 'server_error' } })
 }
 
-/** The body of a refusal. */
+/** The body of an error. */
 export function chatErrorBody(type: string, code: string, message: string): JsonObject {
   return { error: { message, type, param: null, code } }
 }
 
-/** The text of arguments in the pieces in which models write them. */
+/** Splits arguments into chunks the size that models write. */
 export function piecesOf(text: string): string[] {
   return text.match(/[^]{1,12}/g) ?? []
 }

@@ -8,8 +8,8 @@ const maxInputs = 2048
 const bytesPerHash = 32
 
 /**
- * A whole answer to a body of `/embeddings`, without chance: the same input has the same vector at every simulated
- * provider and for every model, as copies of one real model would give it. Vectors have length 1 and no meaning.
+ * Builds a deterministic answer to `/embeddings`: the same input gets the same vector from every simulated provider and
+ * model, as copies of one real model would return. Vectors have length 1 and no meaning.
  */
 export function writeEmbeddings(body: JsonObject): JsonObject {
   const { input, dimensions } = body
@@ -30,7 +30,7 @@ export function writeEmbeddings(body: JsonObject): JsonObject {
   }
 }
 
-/** One text, a list of them, one list of tokens, or a list of those. */
+/** A text, a list of texts, a list of token numbers, or a list of such lists. */
 function inputsOf(input: Json | undefined): string[] {
   if (!Array.isArray(input)) return [typeof input === 'string' ? input : '']
   const all = input as readonly Json[]

@@ -9,15 +9,15 @@ import { countTokens } from './prompt.ts'
 import type { Prompt } from './prompt.ts'
 import type { ScriptStep } from './script.ts'
 
-/** The path of a model's methods, below the base URL. */
+/** The path of a model's methods, under the base URL. */
 const method = /\/v1\/models\/([^/]+):(generateContent|streamGenerateContent)(?:\?|$)/
 
-/** Whether `POST /path` asks for an answer of Gemini's. */
+/** Whether a POST to this path is a Gemini answer request. */
 export function isGeminiPath(path: string): boolean {
   return path.startsWith('POST ') && method.test(path)
 }
 
-/** The body with what this format says in its path: `model` and `stream`. A body of another path stays as it is. */
+/** The body plus what this format puts in the path: `model` and `stream`. Bodies for other paths stay as they are. */
 export function withPath(body: JsonObject, url: string): JsonObject {
   const [, model, name] = method.exec(url) ?? []
   if (model === undefined) return body
@@ -25,8 +25,8 @@ export function withPath(body: JsonObject, url: string): JsonObject {
 }
 
 /**
- * From Gemini 3 on Google answers 400 where a call comes back without the signature that it was given. This is that
- * step; undefined where all calls are signed.
+ * From Gemini 3 on, Google answers 400 to a call without its signature. Returns that step; undefined if all calls are
+ * signed.
  */
 export function unsignedStep(body: JsonObject): ScriptStep | undefined {
   const isUnsigned = listOf(body['contents']).some((content) => {
@@ -39,7 +39,7 @@ export function unsignedStep(body: JsonObject): ScriptStep | undefined {
   return { do: 'status', status: 400, body: JSON.stringify({ error }) }
 }
 
-/** What this format makes of a body; `text` and `calls` replace what it would say. */
+/** The answers in this format to a body; `text` and `calls` replace the default content. */
 export function geminiAnswers(
   name: string,
   body: JsonObject,
@@ -100,7 +100,7 @@ function writeWhole(answer: SimulatedAnswer, prompt: Prompt, stamp: AnswerStamp)
   return chunk(answer, prompt, stamp, parts, finishOf(answer))
 }
 
-/** The last one has the reason for the end, and nothing follows it. */
+/** The last frame has the finish reason, and nothing follows it. */
 function* writeFrames(answer: SimulatedAnswer, prompt: Prompt, stamp: AnswerStamp): Generator<string> {
   const parts = [
     ...wordsOf(answer.reasoning ?? '').flatMap((word) => textParts(word, true)),
@@ -141,7 +141,7 @@ function textParts(text: string | undefined, thought = false): Json[] {
   return [thought ? { text, thought } : { text }]
 }
 
-/** Of calls made together the first is signed. */
+/** Only the first of several parallel calls is signed. */
 function callParts(answer: SimulatedAnswer, stamp: AnswerStamp): JsonObject[] {
   return answer.calls.map((call, index) => ({
     functionCall: { id: callId(stamp, index), name: call.name, args: JSON.parse(call.arguments) as Json },

@@ -1,4 +1,4 @@
-/** A line that fusion quotes: `⟦nonce·label⟧ text`. Candidates have one letter, all else a word. */
+/** A line quoted by fusion: `⟦nonce·label⟧ text`. Candidates have a one-letter label, everything else a word. */
 const quotedLine = /^⟦\w{1,16}·([A-H])⟧ ?(.*)$/gm
 const asksForJudgement = /reply with the JSON object\.\s{0,8}$/
 const maxQuotedCharacters = 200_000
@@ -7,8 +7,8 @@ const maxEntryCharacters = 400
 const sentenceEnd = /(?<=[.!?]["”]?)\s/
 
 /**
- * What the simulated model replies as a judge of quoted candidates: the judge's JSON object; undefined where the text
- * asks for none. It compares sentence by sentence, understands nothing, and says so.
+ * The simulated model's reply as a judge of quoted candidates: the judge's JSON object; undefined if the text does not
+ * ask for one. It compares sentence by sentence, understands nothing, and says so.
  */
 export function judgeAs(name: string, text: string): string | undefined {
   if (text.length > maxQuotedCharacters || !asksForJudgement.test(text.slice(-100))) return undefined

@@ -7,7 +7,7 @@ import type { Prompt } from './prompt.ts'
 
 const stopReasons = { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use' } as const
 
-/** A whole message. */
+/** Builds a whole message. */
 export function writeMessage(answer: SimulatedAnswer, prompt: Prompt, stamp: AnswerStamp): JsonObject {
   return {
     ...headOf(prompt, stamp),
@@ -33,12 +33,12 @@ export function* streamMessage(answer: SimulatedAnswer, prompt: Prompt, stamp: A
   yield frame('message_stop', {})
 }
 
-/** An error in the midst of a stream. */
+/** An error in the middle of a stream. */
 export function streamMessageError(message: string): string {
   return frame('error', { error: { type: 'api_error', message } })
 }
 
-/** The body of a refusal. */
+/** The body of an error. */
 export function messageErrorBody(type: string, message: string): JsonObject {
   return { type: 'error', error: { type, message } }
 }
@@ -57,7 +57,7 @@ function blocksOf(answer: SimulatedAnswer, prompt: Prompt, stamp: AnswerStamp): 
   return blocks
 }
 
-/** A block as it is when it begins, and what is added to it. */
+/** Splits a block into its start and its deltas. */
 function partsOf(block: JsonObject): readonly [opened: JsonObject, deltas: readonly JsonObject[]] {
   const { type, text = '', thinking = '', signature } = block as Readonly<Record<string, string>>
   if (type === 'text') {

@@ -6,13 +6,13 @@ import { sampleOf } from './sample.ts'
 const longestEcho = 80
 const maxCities = 4
 const defaultCity = 'Paris'
-/** What a user speaks of, and the tool that is called for it. */
+/** Topics in the user's message, and the tool that each one calls. */
 const topics = [
   [/\bweather\b/i, /weather/i],
   [/\bconsult other models\b/i, /^svc_router_fusion$/],
 ] as const
 
-/** What the simulated model says: text or calls, perhaps after reasoning. */
+/** The simulated model's answer: text or calls, optionally after reasoning. */
 export interface SimulatedAnswer {
   readonly reasoning: string | undefined
   readonly text: string | undefined
@@ -27,13 +27,13 @@ export interface SimulatedCall {
   readonly kind: 'function' | 'custom'
   readonly name: string
   readonly namespace: string | undefined
-  /** JSON text of a function's arguments; the input of a custom tool. */
+  /** JSON text of a function's arguments, or the input of a custom tool. */
   readonly arguments: string
 }
 
 /**
- * Answers without chance: the same prompt has the same answer, and each says that it is simulated. `text` and `scripted`
- * calls replace what it would say.
+ * Answers deterministically: the same prompt gets the same answer, which says that it is simulated. `text` and
+ * `scripted` calls replace the default content.
  */
 export function answerAs(
   name: string,
@@ -96,7 +96,7 @@ function chooseCalls(prompt: Prompt): SimulatedCall[] {
   if (toolChoice === 'none') return []
   if (typeof toolChoice === 'object') {
     const named = tools.find((tool) => tool.name === toolChoice.name)
-    // A forced choice stands in the request for every turn: with a result at hand a model would loop for ever.
+    // A forced choice is repeated in every turn's request: calling again despite a result would loop forever.
     return named === undefined || prompt.toolResults.length > 0 ? [] : callsOf(named, prompt)
   }
   if (prompt.toolResults.length > 0) return []
@@ -129,7 +129,7 @@ function argumentsOf(tool: PromptTool, city: string | undefined): unknown {
   })
 }
 
-/** The places named after `in`, `for` or `at`: `weather in Oslo and San Francisco`. */
+/** The places after `in`, `for` or `at`: `weather in Oslo and San Francisco`. */
 function citiesIn(text: string): string[] {
   const place = String.raw`\p{Lu}[\p{L}'.-]*(?: \p{Lu}[\p{L}'.-]*){0,3}`
   const list = new RegExp(
@@ -152,7 +152,7 @@ function shorten(text: string): string {
   return flat.length > longestEcho ? `${flat.slice(0, longestEcho).trimEnd()}…` : flat
 }
 
-/** A text in the pieces in which it is streamed: word by word. */
+/** Splits a text into the chunks in which it is streamed: word by word. */
 export function wordsOf(text: string): string[] {
   return text.match(/\S*\s+|\S+$/g) ?? []
 }

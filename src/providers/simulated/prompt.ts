@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { isObject, objectOf } from '../../domain/json.ts'
 
-/** What the simulated model looks at, read from a body of any format. Lenient: what is odd is passed over. */
+/** The parts of a request that the simulated model uses, in any format. Lenient: unknown parts are skipped. */
 export interface Prompt {
   readonly model: string
   readonly stream: boolean
@@ -11,12 +11,12 @@ export interface Prompt {
   readonly tools: readonly PromptTool[]
   readonly toolChoice: 'auto' | 'none' | 'required' | { readonly name: string }
   readonly parallel: boolean
-  /** Results of tools that came after the last message of the user. */
+  /** Tool results after the last user message. */
   readonly toolResults: readonly string[]
   readonly output: 'text' | 'json' | { readonly schema: JsonObject }
   readonly maxTokens: number | undefined
   readonly reasons: boolean
-  /** Messages only: whether it is to keep its thoughts to itself. */
+  /** Messages only: whether the request hides reasoning. */
   readonly hidesReasoning: boolean
   readonly inputTokens: number
   /** Chat only. */
@@ -35,12 +35,12 @@ export interface PromptTool {
 const maxChoices = 8
 const charactersPerToken = 4
 
-/** About four characters a token, as for English. */
+/** About four characters per token, as for English. */
 export function countTokens(text: string): number {
   return Math.ceil(text.length / charactersPerToken)
 }
 
-/** Cuts a text to a number of tokens. */
+/** Truncates a text to a number of tokens. */
 export function cutToTokens(text: string, tokens: number): string {
   return text.slice(0, Math.max(0, tokens) * charactersPerToken)
 }
@@ -215,9 +215,9 @@ function positive(value: Json | undefined): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 1 ? Math.floor(value) : undefined
 }
 
-/** Whether the output of a tool stands in a body of `/responses` without its call before it: the vendor refuses that. */
+/** Whether a `/responses` body contains a tool output without its call before it, which the vendor rejects. */
 export function hasOrphanedOutput({ input, previous_response_id: previous }: JsonObject): boolean {
-  // Its call is in what is kept there.
+  // Its call is in the stored response.
   if (typeof previous === 'string') return false
   const called = new Set<unknown>()
   for (const { type, call_id: id } of listOf(input)) {

@@ -5,7 +5,7 @@ import { wordsOf } from './model.ts'
 import type { SimulatedAnswer, SimulatedCall } from './model.ts'
 import { isObject } from '../../domain/json.ts'
 
-/** A whole `response`. `body` is the request, of which a response repeats much. */
+/** Builds a whole `response`. `body` is the request, much of which a response repeats. */
 export function writeResponse(answer: SimulatedAnswer, body: JsonObject, stamp: AnswerStamp): JsonObject {
   return responseOf(body, stamp, answer, itemsOf(answer, body, stamp))
 }
@@ -32,7 +32,7 @@ export function* streamResponse(answer: SimulatedAnswer, body: JsonObject, stamp
   yield doneFrame
 }
 
-/** A failure in the midst of a stream: the two events that clients need (contract 10.3). */
+/** A failure in the middle of a stream: the two events that clients need (contract 10.3). */
 export function streamResponseError(message: string, body: JsonObject, stamp: AnswerStamp, sequence: number): string {
   const error = { type: 'server_error', code: 'server_error', message, param: null }
   const failed = { ...responseOf(body, stamp), status: 'failed', error: { code: 'server_error', message } }
@@ -77,7 +77,7 @@ function callItem(call: SimulatedCall, stamp: AnswerStamp, position: number): Js
     : { type: 'function_call', id: `fc_${stamp.id}${position}`, arguments: call.arguments, ...shared }
 }
 
-/** An item as it is when it begins. */
+/** An item in its start event. */
 function opened(item: JsonObject): JsonObject {
   if (item.type === 'reasoning') return { ...item, summary: [] }
   if (item.type === 'message') return { ...item, status: 'in_progress', content: [] }
@@ -121,7 +121,7 @@ function partText(parts: Json | undefined): string {
   return isObject(part) ? textOf(part.text) : ''
 }
 
-/** What a response repeats of its request, and what stands there where the request does not say. */
+/** Request fields that a response repeats, and their defaults. */
 const repeated: JsonObject = {
   instructions: null,
   max_output_tokens: null,

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { isObject, objectOf } from '../../domain/json.ts'
 
 const maxDepth = 12
-/** Schemas visited for one value: callers write schemas, and a recursive one branches without end. */
+/** Most schemas visited per value: callers write schemas, and a recursive one branches endlessly. */
 const maxVisits = 2_000
 const maxItems = 32
 const maxCharacters = 10_000
@@ -22,8 +22,8 @@ const texts: Readonly<Record<string, string>> = {
 }
 
 /**
- * A small JSON value that fits a JSON Schema: every declared property, the first alternative, the lowest allowed number.
- * `pattern` and `not` are not understood. `textFor` gives the text of a named property where it has an idea.
+ * Builds a small JSON value that matches a JSON Schema: every declared property, the first alternative, the lowest
+ * allowed number. Ignores `pattern` and `not`. `textFor` may supply the text of a named property.
  */
 export function sampleOf(
   schema: JsonObject,
@@ -53,7 +53,10 @@ function sample(given: Json | undefined, context: Context, name: string, depth: 
   return type === 'boolean' ? true : null
 }
 
-/** One of `anyOf` or `oneOf`, together with what stands beside it: the first, or deep in a recursive schema the one that ends it. */
+/**
+ * One alternative of `anyOf` or `oneOf`, merged with its siblings: the first, or deep in a recursive schema the one
+ * that ends the recursion.
+ */
 function chooseAlternative(schema: JsonObject, depth: number): JsonObject | undefined {
   const alternatives = schema.anyOf ?? schema.oneOf
   if (!Array.isArray(alternatives) || alternatives.length === 0) return undefined
@@ -107,7 +110,7 @@ function guessType(schema: JsonObject): string | undefined {
   return schema.items === undefined ? undefined : 'array'
 }
 
-/** Follows `$ref` inside the document and folds `allOf` in. */
+/** Follows `$ref` inside the document and merges `allOf`. */
 function resolve(schema: JsonObject, context: Context, depth: number): JsonObject {
   let current = schema
   context.visitsLeft -= 1

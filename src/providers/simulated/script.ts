@@ -1,11 +1,11 @@
 import type { JsonObject } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 
-/** Every way in which a simulated provider can be told to behave (contract 7). */
+/** Every scripted behavior of a simulated provider (contract 7). */
 export const stepKinds = [
-  /** Answers well; with `text`, `calls`, `length` or `words` something other than usual. */
+  /** Succeeds; `text`, `calls`, `length` or `words` change the content. */
   'answer',
-  /** Refuses with `status` (default 500), `retryAfter`, `body`. */
+  /** Fails with `status` (default 500), `retryAfter`, `body`. */
   'status',
   /** 400 with the code of that name. */
   'context_length_exceeded',
@@ -17,17 +17,17 @@ export const stepKinds = [
   'slow_first',
   /** Headers after `ms`. */
   'slow_headers',
-  /** 200 and then an error event, or with `with: 'garbage'` something that is no JSON. */
+  /** 200 and then an error event, or with `with: 'garbage'` something that is not JSON. */
   'broken_first_event',
   /** 200 without any event, or without any choice. */
   'empty',
   /** 200 with a web page. */
   'html',
-  /** Ends after `afterEvents` events, by `end` (well formed), `fin` (default) or `rst`. */
+  /** Closes after `afterEvents` events, by `end` (well formed), `fin` (default), or `rst`. */
   'cut',
-  /** Falls silent after `afterEvents` events. */
+  /** Sends nothing more after `afterEvents` events. */
   'stall',
-  /** Says that it failed after `afterEvents` events. */
+  /** Sends an error event after `afterEvents` events. */
   'error_event',
   /** Leaves out `[DONE]`. */
   'no_done',
@@ -37,13 +37,13 @@ export const stepKinds = [
 
 export type StepKind = (typeof stepKinds)[number]
 
-/** What is done with one request. Steps are taken in order, one for each request; behind the last all is well again. */
+/** The behavior for one request. Steps apply in order, one per request; after the last, requests succeed. */
 export interface ScriptStep {
   readonly do: StepKind
-  /** Stays for all further requests. */
+  /** Applies to all further requests. */
   readonly repeat?: boolean
   readonly status?: number
-  /** The header `Retry-After` as it is. */
+  /** The exact value of the `Retry-After` header. */
   readonly retryAfter?: string
   readonly body?: string
   readonly ms?: number
@@ -51,24 +51,24 @@ export interface ScriptStep {
   readonly by?: 'end' | 'fin' | 'rst'
   readonly with?: 'error' | 'garbage'
   readonly bytes?: number
-  /** Time between two events. */
+  /** Delay between two events. */
   readonly tokenDelayMs?: number
-  /** So many events come without that time before them; default 1. */
+  /** How many events come without that delay first; default 1. */
   readonly delayAfterEvents?: number
-  /** What is answered. */
+  /** The answer's text. */
   readonly text?: string
-  /** What is called: JSON of a list of `name` and `arguments`; `text` is said before it. */
+  /** The answer's calls: JSON of a list of `name` and `arguments`; `text` comes before them. */
   readonly calls?: string
-  /** An answer of that many bytes. */
+  /** An answer of this many bytes. */
   readonly length?: number
-  /** An answer of that many words, each an event. */
+  /** An answer of this many words, each an event. */
   readonly words?: number
 }
 
 const maxSteps = 10_000
 const maxNumber = 64 * 1024 * 1024
 
-/** What each field may be: a type, or one of a list. */
+/** Each field's type, or its allowed values. */
 const fields = {
   repeat: 'boolean',
   status: 'number',
@@ -87,7 +87,7 @@ const fields = {
   words: 'number',
 } as const satisfies Record<Exclude<keyof ScriptStep, 'do'>, string | readonly string[]>
 
-/** Reads a script as it was sent. @throws TypeError that names the step and the field at fault */
+/** Parses a script. @throws TypeError that names the invalid step and field */
 export function readScript(value: unknown): ScriptStep[] {
   if (!Array.isArray(value)) throw new TypeError('A script is a list of steps.')
   if (value.length > maxSteps) throw new TypeError(`A script has at most ${maxSteps} steps.`)
@@ -118,7 +118,7 @@ function problemOf(step: JsonObject): string | undefined {
 
 const well: ScriptStep = { do: 'answer' }
 
-/** The steps that are left. */
+/** The remaining steps. */
 export class Script {
   #steps: ScriptStep[] = []
 

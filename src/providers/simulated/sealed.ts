@@ -2,12 +2,15 @@ import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../../formats/fields.ts'
 
-/** Reasoning that only the provider of that name reads back. Only its form is that of a secret. */
+/**
+ * Encrypted reasoning that only the provider with that name accepts back. It imitates the form of a real one and
+ * contains no secret.
+ */
 export function sealAs(name: string, id: string): string {
   return Buffer.from(`${mark(name)}${id}`).toString('base64')
 }
 
-/** Whether a request brings sealed reasoning that another provider made, which a real one answers with 400. */
+/** Whether a request contains encrypted reasoning from another provider, which real providers answer with 400. */
 export function hasForeignSeal(name: string, { input, messages }: JsonObject): boolean {
   const items = isArray(input) ? input : []
   const blocks = isArray(messages) ? messages.flatMap(blocksOf) : []

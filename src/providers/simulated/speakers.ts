@@ -12,21 +12,21 @@ import { streamResponse, streamResponseError, writeResponse } from './responses.
 import { sealAs } from './sealed.ts'
 import type { ScriptStep } from './script.ts'
 
-/** What a format makes of one body. */
+/** A format's answers to one body. */
 type Answers = Pick<Exchange, 'stream' | 'whole' | 'frames' | 'errorFrame' | 'hugeFrame'>
 
-/** A format that the simulated provider speaks. */
+/** A format that the simulated provider supports. */
 export interface Speaker {
-  /** What ends a stream behind its last event; empty where nothing does. */
+  /** The end of a stream after its last event; empty if there is none. */
   readonly ending: string
-  /** The body of a refusal. */
+  /** The body of an error. */
   readonly errorBody: (type: string, code: string, message: string) => JsonObject
   answers(name: string, body: JsonObject, step: ScriptStep, stamp: AnswerStamp): Answers
 }
 
 const failure = 'This is a simulated failure.'
 
-/** By the path of its requests, where that is always the same. */
+/** By request path, for formats with a constant path. */
 const speakers: Readonly<Record<string, Speaker>> = {
   '/v1/chat/completions': {
     ending: doneFrame,
@@ -80,7 +80,7 @@ const speakers: Readonly<Record<string, Speaker>> = {
     ending: '',
     errorBody: chatErrorBody,
     answers(_name, body) {
-      // Never streamed, whatever was asked, as with real providers.
+      // Never streamed, whatever the request says, as with real providers.
       return {
         stream: false,
         whole: () => writeEmbeddings(body),
@@ -98,7 +98,7 @@ const gemini: Speaker = {
   answers: (name, body, step, stamp) => geminiAnswers(name, body, { text: textOf(step), calls: callsOf(step) }, stamp),
 }
 
-/** Who answers a POST to that path; undefined where nobody does. */
+/** The format for a POST to that path; undefined if there is none. */
 export function speakerAt(path: string): Speaker | undefined {
   if (Object.hasOwn(speakers, path)) return speakers[path]
   return isGeminiPath(`POST ${path}`) ? gemini : undefined
@@ -114,7 +114,7 @@ function hugest(frames: Iterable<string>): string {
   return longest
 }
 
-/** What a step wants called instead of the usual. */
+/** Calls set by a step instead of the default ones. */
 function callsOf({ calls }: ScriptStep): SimulatedCall[] | undefined {
   if (calls === undefined) return undefined
   const list = JSON.parse(calls) as readonly { readonly name: string; readonly arguments: unknown }[]
@@ -126,7 +126,7 @@ function callsOf({ calls }: ScriptStep): SimulatedCall[] | undefined {
   }))
 }
 
-/** What a step wants said instead of the usual. */
+/** Text set by a step instead of the default one. */
 function textOf(step: ScriptStep): string | undefined {
   if (step.text !== undefined) return step.text
   if (step.words !== undefined) return 'simulated '.repeat(step.words).trimEnd()

@@ -1,7 +1,7 @@
 import type { Json } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 
-/** Where formats keep what a model is told. */
+/** Fields with content for the model, in all formats. */
 const places: ReadonlySet<string> = new Set([
   'messages',
   'input',
@@ -15,7 +15,7 @@ const places: ReadonlySet<string> = new Set([
   'system_instruction',
 ])
 
-/** All that a request's body tells a model, in any format, as one text. */
+/** All text for the model in a request body of any format, joined. */
 export function textsIn(body: Json | undefined): string {
   if (typeof body === 'string') return body
   if (Array.isArray(body)) return body.map((entry: Json) => textsIn(entry)).join('\n')
