@@ -10,15 +10,21 @@ const quote = 0x22
 const backslash = 0x5c
 const firstPrintable = 0x20
 
-/** One shape: literal text with a hole behind each literal but the last. */
+/** One shape: literal text with a hole after each literal but the last. */
 interface Shape {
   readonly literals: readonly string[]
   /** Whether each hole is the inside of a string; the others are whole numbers. */
   readonly isText: readonly boolean[]
-  /** The literal that names the model, and the same with our name for it; -1 where none does. */
-  readonly modelAt: number
+  /** Events of this shape in a row, as long as their strings have no escapes. Sticky; linear, because no hole can match the quote after it. */
+  readonly run: RegExp
+  /** Finds the literal that names the model; undefined where none does. */
+  readonly named: RegExp | undefined
+  /** That literal with our name for the model, as a replacement pattern. */
   readonly renamed: string
 }
+
+const textHole = '[^"\\\\\\x00-\\x1f]*'
+const numberHole = '(?:0|[1-9][0-9]{0,14})'
 
 /**
  * The shapes of a stream's events that were read in full and only said something: their exact text but for the values of
@@ -33,8 +39,6 @@ export class EventShapes {
   readonly #shapes: Shape[] = []
   /** The shape that matched last is tried first. */
   #last = 0
-  /** Where the literal that names the model began in the event that matched last. */
-  #modelFrom = 0
 
   /** `members` are those whose string values differ from event to event; `model` replaces what `modelMember` finds. */
   constructor(members: readonly string[], model: string) {
@@ -70,20 +74,18 @@ export class EventShapes {
   pass(text: string, from: number, write: (out: string) => void): number {
     let out = ''
     let at = from
-    let kept = from
     while (at < text.length) {
       const shape = this.#match(text, at)
       if (shape === undefined) break
+      const events = text.slice(at, this.#end)
+      out += shape.named === undefined ? events : events.replace(shape.named, shape.renamed)
       at = this.#end
-      if (shape.modelAt < 0) continue
-      out += text.slice(kept, this.#modelFrom) + shape.renamed
-      kept = this.#modelFrom + shape.literals[shape.modelAt]!.length
     }
-    if (at > from) write(out === '' ? text.slice(from, at) : out + text.slice(kept, at))
+    if (at > from) write(out)
     return at
   }
 
-  /** Where the event that matched last ends. */
+  /** Where the events that matched last end. */
   #end = 0
 
   #match(text: string, from: number): Shape | undefined {
@@ -91,19 +93,27 @@ export class EventShapes {
     for (let tried = 0; tried < shapes.length; tried += 1) {
       const index = (this.#last + tried) % shapes.length
       const shape = shapes[index]!
-      if (!this.#fits(shape, text, from)) continue
+      if (!this.#fitsRun(shape, text, from) && !this.#fits(shape, text, from)) continue
       this.#last = index
       return shape
     }
     return undefined
   }
 
-  #fits({ literals, isText, modelAt }: Shape, text: string, from: number): boolean {
+  /** Whether events without escapes begin at `from`: most do, and one comparison takes all of them. */
+  #fitsRun({ run }: Shape, text: string, from: number): boolean {
+    run.lastIndex = from
+    if (!run.test(text)) return false
+    this.#end = run.lastIndex
+    return true
+  }
+
+  /** Whether one event begins at `from`, with or without escapes. */
+  #fits({ literals, isText }: Shape, text: string, from: number): boolean {
     let at = from
     for (let index = 0; index < literals.length; index += 1) {
       const literal = literals[index]!
       if (!text.startsWith(literal, at)) return false
-      if (index === modelAt) this.#modelFrom = at
       at += literal.length
       if (index === isText.length) break
       at = isText[index] === true ? endOfText(text, at) : endOfNumber(text, at)
@@ -116,17 +126,19 @@ export class EventShapes {
   #remember(sliced: readonly string[], isText: readonly boolean[]): void {
     // Copies: a slice would keep all that was read with it.
     const literals = sliced.map((literal) => Buffer.from(literal, 'latin1').toString('latin1'))
-    let modelAt = -1
+    let named: RegExp | undefined
     let renamed = ''
-    for (const [index, literal] of literals.entries()) {
+    for (const literal of literals) {
       const own = literal.replace(modelMember, this.#model)
       if (own === literal) continue
       // No format names it twice.
-      if (modelAt >= 0) return
-      modelAt = index
-      renamed = own
+      if (named !== undefined) return
+      named = new RegExp(RegExp.escape(literal), 'g')
+      renamed = own.replaceAll('$', '$$$$')
     }
-    const shape = { literals, isText, modelAt, renamed }
+    const holes = isText.map((isString) => (isString ? textHole : numberHole))
+    const event = literals.map((literal, index) => RegExp.escape(literal) + (holes[index] ?? '')).join('')
+    const shape = { literals, isText, run: new RegExp(`(?:${event})+`, 'y'), named, renamed }
     if (this.#shapes.length < maxShapes) this.#last = this.#shapes.push(shape) - 1
     else {
       this.#last = (this.#last + 1) % maxShapes
