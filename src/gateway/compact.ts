@@ -65,13 +65,13 @@ export async function answerCompaction(
       usage: answer['usage'] ?? writeUsage(estimateOf(bytes, summary)),
     }
   }
-  const asked = { ...request, bytes, members: scan.members(bytes), body, isOwnQuestion: true } as const
-  await gateway.answer(principal, asked, new CompactionSink(sink, seal))
+  const summaryRequest = { ...request, bytes, members: scan.members(bytes), body, isOwnQuestion: true } as const
+  await gateway.answer(principal, summaryRequest, new CompactionSink(sink, seal))
 }
 
 /** For a backend that does not report usage. */
-function estimateOf(asked: Buffer, summary: string): Usage {
-  return estimatedUsage(Math.ceil(asked.length / charsPerToken), Math.ceil(summary.length / charsPerToken))
+function estimateOf(body: Buffer, summary: string): Usage {
+  return estimatedUsage(Math.ceil(body.length / charsPerToken), Math.ceil(summary.length / charsPerToken))
 }
 
 /** The conversation as text, so that no backend rejects it for tools that are not declared. */
@@ -88,12 +88,12 @@ function transcriptOf(turns: readonly Turn[], instructions: string | undefined):
 }
 
 function textOf(answer: JsonObject): string {
-  let said = ''
+  let text = ''
   for (const item of isArray(answer['output']) ? answer['output'] : []) {
     for (const part of isObject(item) && isArray(item['content']) ? item['content'] : []) {
       if (isObject(part) && part['type'] === 'output_text' && typeof part['text'] === 'string')
-        said += `${part['text']}\n`
+        text += `${part['text']}\n`
     }
   }
-  return said.trim()
+  return text.trim()
 }

@@ -96,14 +96,14 @@ export class Course {
 
   async #sendWhole(run: AttemptRun): Promise<RequestOutcome> {
     const { sink, units, keeping, admission } = this.#of
-    const kept = keeping && (await keepWhole(run, keeping))
+    const persisted = keeping && (await keepWhole(run, keeping))
     const outcome = this.#outcome(units, this.#gone ? 'client_closed' : undefined)
     // Settled first, so that one record holds everything; the delivery mark follows with the first byte.
     this.#settle(outcome, this.#gone ? 'none' : 'due')
     if (this.#gone) return outcome
     const written = admission.durable()
     if (written !== undefined) await this.#parts.commits.of(written)
-    const send = (answer: string | Buffer): void => this.#sendFirst(() => sink.end(kept ?? answer))
+    const send = (answer: string | Buffer): void => this.#sendFirst(() => sink.end(persisted ?? answer))
     run.flowTo({ write: send, ended: send, broke: () => {} })
     return outcome
   }

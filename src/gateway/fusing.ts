@@ -77,8 +77,8 @@ export class Fusing {
     const isAlias = profile.id === fusionId
     const depth = request.fusionDepth ?? 0
     const own: FusionPool = { backends, defaults: profile.fusion }
-    const asked = isAlias || conversation.fusionTool === undefined ? own : await pool()
-    const deliberating = asked.backends.length === 0 ? own : asked
+    const chosenPool = isAlias || conversation.fusionTool === undefined ? own : await pool()
+    const deliberating = chosenPool.backends.length === 0 ? own : chosenPool
     const tool = readFusionTool(conversation, usualOf(deliberating, conversation.stream))
     const recalled = this.#parts.notes?.recall(principal.accountId, conversation)
     let reason: SkipReason = 'not_allowed'
@@ -132,8 +132,8 @@ export class Fusing {
     const backends = affordable(conversation, pinnedFirst(turn.backends, recalled?.pinned), tool.settings)
     const last = conversation.turns.findLastIndex(isUsers)
     // Findings belong to the last user message, even if tools have answered since.
-    const said = { ...conversation, turns: conversation.turns.slice(0, last + 1) }
-    const remember = this.#parts.notes?.keeperOf(accountId, request, said)
+    const upToUserTurn = { ...conversation, turns: conversation.turns.slice(0, last + 1) }
+    const remember = this.#parts.notes?.keeperOf(accountId, request, upToUserTurn)
     const decision = decideGate(conversation)
     const toolOf = {
       tool,

@@ -123,8 +123,8 @@ export function withFusionNotes(
     const content = contentWith(list[at], { type: words.part, text })
     if (content === undefined) continue
     // Our own encrypted items have been read and mean nothing to a model.
-    const told = list.with(at, content).filter((entry) => !isOwn(entry))
-    return rewriteRequest(request, { [words.member]: told })
+    const entries = list.with(at, content).filter((entry) => !isOwn(entry))
+    return rewriteRequest(request, { [words.member]: entries })
   }
   return undefined
 }

@@ -77,8 +77,8 @@ export function secondTry(error: unknown, refused: Refused): SecondTry | undefin
   try {
     const written = writeFor(backend, writer, endpoint)
     return { written, without: [], count, learn: () => learned.learnMissing(endpoint) }
-  } catch (unsayable) {
-    if (unsayable instanceof ServiceError) return undefined
-    throw unsayable
+  } catch (writeError) {
+    if (writeError instanceof ServiceError) return undefined
+    throw writeError
   }
 }

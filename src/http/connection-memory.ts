@@ -116,10 +116,10 @@ export class ConnectionMemory {
 
   /** Deletes an answer; its successors stay. */
   forget(id: string): void {
-    const told = this.#answers.get(id)
-    if (told === undefined) return
+    const node = this.#answers.get(id)
+    if (node === undefined) return
     this.#answers.delete(id)
-    this.#release(told)
+    this.#release(node)
   }
 
   clear(): void {
@@ -128,10 +128,10 @@ export class ConnectionMemory {
   }
 
   #release(held: Counted): void {
-    for (let told: Counted | undefined = held; told !== undefined; told = told.before) {
-      told.holders -= 1
-      if (told.holders > 0) return
-      this.#budget.count(this, -told.text.length)
+    for (let node: Counted | undefined = held; node !== undefined; node = node.before) {
+      node.holders -= 1
+      if (node.holders > 0) return
+      this.#budget.count(this, -node.text.length)
     }
   }
 }
@@ -140,9 +140,9 @@ export class ConnectionMemory {
 export function tellAll(last: Told): { readonly text: string; readonly storedId: string | undefined } {
   const texts: string[] = []
   let first = last
-  for (let told: Told | undefined = last; told !== undefined; told = told.before) {
-    if (told.text !== '') texts.push(told.text)
-    first = told
+  for (let node: Told | undefined = last; node !== undefined; node = node.before) {
+    if (node.text !== '') texts.push(node.text)
+    first = node
   }
   return { text: texts.toReversed().join(','), storedId: first.storedId }
 }

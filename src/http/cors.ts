@@ -47,10 +47,11 @@ export class Cors {
     if (origin === undefined || !(isForAll || this.#origins.has(origin))) return
     response.setHeader('Access-Control-Allow-Origin', isForAll ? '*' : origin)
     response.setHeader('Access-Control-Expose-Headers', exposed)
-    const asked = headers['access-control-request-headers']
+    const requested = headers['access-control-request-headers']
     if (method !== 'OPTIONS' || headers['access-control-request-method'] === undefined) return
     response.setHeader('Access-Control-Allow-Methods', 'GET, POST, DELETE')
-    if (asked !== undefined && headerNames.test(asked)) response.setHeader('Access-Control-Allow-Headers', asked)
+    if (requested !== undefined && headerNames.test(requested))
+      response.setHeader('Access-Control-Allow-Headers', requested)
     response.setHeader('Access-Control-Max-Age', String(maxAgeSeconds))
   }
 }

@@ -68,7 +68,7 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
     let received = 0
     const finish = (): void => {
       timer.cancel()
-      request.off('data', receive).off('end', ended).off('close', cut)
+      request.off('data', receive).off('end', ended).off('close', closed)
       decoder?.off('data', take).off('end', complete).destroy()
     }
     const fail = (error: unknown): void => {
@@ -115,7 +115,7 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
         reject(error instanceof Error ? error : new Error('unreadable body'))
       }
     }
-    const cut = (): void => {
+    const closed = (): void => {
       if (!request.complete) fail(new ServiceError('invalid_json', { words: { where: ': it ended early' } }))
     }
     const { timeoutMs } = limits
@@ -155,7 +155,7 @@ export function readJsonBody(request: IncomingMessage, limits: BodyLimits, cost:
       .on('drain', () => request.resume())
       // The listener stays: writes to a failed decoder emit errors too.
       .on('error', () => fail(new ServiceError('invalid_request', { words: { problem: undecodable } })))
-    request.on('data', receive).on('end', ended).on('close', cut)
+    request.on('data', receive).on('end', ended).on('close', closed)
   })
 }
 

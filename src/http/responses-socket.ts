@@ -14,9 +14,9 @@ const longestMs = 60 * 60_000
 /** A connection is closed after this long without a request (contract 14.9). */
 const idleMs = 15 * 60_000
 /** Interval of heartbeats, which check and ping the connection (contract 14.9). */
-const lookMs = 20_000
+const heartbeatMs = 20_000
 /** A client that has read nothing for this many heartbeats in a row is disconnected. */
-const stuckLooks = 3
+const maxStalledHeartbeats = 3
 /** Messages that may wait for the request before them (contract 14.6). */
 const maxWaiting = 16
 /** Size of a ping frame without its payload: two bytes and a mask of four. */
@@ -75,7 +75,7 @@ export class ResponsesSocket {
     this.#owner = owner
     this.#openedMs = parts.clock.monotonicMs()
     this.#lastTurnMs = this.#openedMs
-    this.#timer = parts.clock.after(lookMs, () => this.#look())
+    this.#timer = parts.clock.after(heartbeatMs, () => this.#look())
     this.#listen(end)
   }
 
@@ -217,7 +217,7 @@ export class ResponsesSocket {
     if (this.#isExpired) this.#goOn()
     else if (this.#turn === undefined && nowMs - this.#lastTurnMs >= idleMs) this.#close(normal, 'idle')
     if (socket.readyState === WebSocket.OPEN && !raw.writableNeedDrain) socket.ping()
-    if (!this.#isLeaving) this.#timer = clock.after(lookMs, () => this.#look())
+    if (!this.#isLeaving) this.#timer = clock.after(heartbeatMs, () => this.#look())
   }
 
   /** Whether there is no sign that the client is still there. */
@@ -231,7 +231,7 @@ export class ResponsesSocket {
     const isSilent = !raw.writableNeedDrain && raw.bytesRead === this.#readBefore
     this.#readBefore = raw.bytesRead
     this.#takenBefore = taken
-    return isSilent || this.#stuckLooks >= stuckLooks
+    return isSilent || this.#stuckLooks >= maxStalledHeartbeats
   }
 
   #close(code: number, reason: string): void {

@@ -8,7 +8,7 @@ import { Connections } from './connections.ts'
 /** Longer than load balancers keep idle connections, so that they close first and never use a closing one. */
 const keepAliveMs = 75_000
 /** Time for aborted answers to send their error. */
-const cutMs = 1_000
+const abortMs = 1_000
 /** Interval at which idle connections are closed while draining. */
 const closeIdleMs = 50
 /** How often Node checks for slow connections. */
@@ -175,7 +175,7 @@ function listen(server: Server, { host, port }: ServeOptions): Promise<void> {
 }
 
 async function drain(server: Server, api: Api, limitMs: number): Promise<Cut> {
-  let cut: Cut = { running: 0, unread: 0 }
+  let aborted: Cut = { running: 0, unread: 0 }
   await new Promise<void>((resolve) => {
     let isClosed = false
     let isForced = false
@@ -196,12 +196,12 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<Cut> {
     const limit = setTimeout(() => {
       const open = api.openRequests
       const running = Math.min(open, api.cutAll())
-      cut = { running, unread: open - running }
+      aborted = { running, unread: open - running }
       force = setTimeout(() => {
         server.closeAllConnections()
         api.sockets.terminate()
         isForced = true
-      }, cutMs)
+      }, abortMs)
     }, limitMs)
     server.close(() => {
       isClosed = true
@@ -210,7 +210,7 @@ async function drain(server: Server, api: Api, limitMs: number): Promise<Cut> {
     server.closeIdleConnections()
     api.sockets.drain()
   })
-  return cut
+  return aborted
 }
 
 /** `stream` is the connection, or Node's wrapper around it if the request has a body. */

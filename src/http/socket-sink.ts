@@ -100,9 +100,9 @@ export class SocketSink implements AnswerSink {
 
   /** Reports that the client disconnected. */
   leave(): void {
-    const gone = this.#gone
+    const onDisconnect = this.#gone
     this.finish()
-    gone?.()
+    onDisconnect?.()
   }
 
   /** Sends the single message that says why there is no answer. */

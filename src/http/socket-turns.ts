@@ -119,14 +119,14 @@ export class SocketTurns {
     const { gateway, limits, intake } = this.#parts
     const { requestId, request, memory, sink, ending } = turn
     const before = message.previousId === undefined ? undefined : memory.find(message.previousId)
-    const told = await requestOf(message, before, limits.bodyBytes)
-    const asked = await withStatedTool(request, { id: requestId, format, ...told, ...statedIn(request), work })
+    const parsed = await requestOf(message, before, limits.bodyBytes)
+    const modelRequest = await withStatedTool(request, { id: requestId, format, ...parsed, ...statedIn(request), work })
     if (!message.generate) {
-      await this.#prepare(turn, principal, message, asked, before)
+      await this.#prepare(turn, principal, message, modelRequest, before)
     } else {
-      const held = intake.answer(principal.accountId, asked.bytes.length)
+      const held = intake.answer(principal.accountId, modelRequest.bytes.length)
       this.#answering += 1
-      const answered = gateway.answer(principal, { ...asked, held }, sink).finally(() => {
+      const answered = gateway.answer(principal, { ...modelRequest, held }, sink).finally(() => {
         this.#answering -= 1
         held[Symbol.dispose]()
       })
@@ -147,12 +147,12 @@ export class SocketTurns {
     { requestId, sink }: TurnOf,
     principal: Principal,
     { previousId }: CreateMessage,
-    asked: ModelRequest,
+    modelRequest: ModelRequest,
     before: Told | undefined,
   ): Promise<void> {
     const { gateway, uncounted, nowMs, signalsOf } = this.#parts
     uncounted.take(principal.accountId)
-    const conversation = gateway.check(principal, asked)
+    const conversation = gateway.check(principal, modelRequest)
     if (conversation.hints.conversationId !== undefined) {
       throw invalidRequest('conversation', 'conversation cannot be used with "generate": false.')
     }

@@ -179,11 +179,11 @@ describe('a store that does not answer', () => {
     expect(await state(directory)).toBe('active')
   })
 
-  test('that hangs is one that does not answer: look-ups and polls give up after two seconds', async () => {
+  test('that hangs counts as unavailable: lookups and polls give up after two seconds', async () => {
     const { store, clock, directory } = await opened()
     store.held = Promise.withResolvers()
     const found = directory.find('k') as Promise<unknown>
-    const failed = expect(found).rejects.toThrow('does not answer')
+    const failed = expect(found).rejects.toThrow('did not answer')
     await clock.advance(2_000)
     await failed
     await clock.advance(5_000)

@@ -8,7 +8,7 @@ import type { Questions } from './questions.ts'
 /** Caller tool calls that have a question waiting, over all accounts; the oldest is evicted first. */
 const maxCalls = 2_000
 /** Answers that arrive later than this find no question (contract 16.6). */
-const keptMs = 30 * 60_000
+const expiresAfterMs = 30 * 60_000
 
 /** A waiting question and the calls that it waits for. */
 export interface Deferred extends Questions {
@@ -32,7 +32,7 @@ export class DeferredQuestions {
   /** Stores questions until one of these calls, which the model made after these turns, is answered. */
   keep(accountId: string, turns: readonly Turn[], callIds: readonly string[], questions: Questions): void {
     const keys = keysOf(accountId, turns, callIds)
-    const deferred = { ...questions, keys, keptUntilMs: this.#clock.monotonicMs() + keptMs }
+    const deferred = { ...questions, keys, keptUntilMs: this.#clock.monotonicMs() + expiresAfterMs }
     for (const key of keys) this.#byCall.setLast(key, deferred)
   }
 
@@ -55,7 +55,7 @@ export class DeferredQuestions {
 
 function keysOf(accountId: string, turns: readonly Turn[], callIds: readonly string[]): string[] {
   if (callIds.length === 0) return []
-  const said = turns.findLast(isUsers)
-  const conversation = conversationKey(accountId, said === undefined ? [] : [said])
+  const userTurn = turns.findLast(isUsers)
+  const conversation = conversationKey(accountId, userTurn === undefined ? [] : [userTurn])
   return callIds.map((callId) => JSON.stringify([conversation, callId]))
 }

@@ -9,7 +9,7 @@ const maxArgumentsCharacters = 64_000
 /** Calls of our tool per turn; further ones are not answered. */
 const maxCalls = 16
 /** The most of the model's text that is repeated to it. */
-const maxToldCharacters = 262_144
+const maxRepeatedCharacters = 262_144
 
 /**
  * Reads one streaming reply of the calling model: separates what the caller sees from the calls of our tool, which it
@@ -83,12 +83,12 @@ export class OuterAnswer {
         this.finish = event.reason
         return []
       case 'text': {
-        if (this.#text.length < maxToldCharacters) this.#text += event.text
+        if (this.#text.length < maxRepeatedCharacters) this.#text += event.text
         const text = scrub(event.text, this.#scrubbers)
         return text === '' ? [] : [text === event.text ? event : { type: 'text', text }]
       }
       case 'reasoning': {
-        if (this.#thought.length < maxToldCharacters) this.#thought += event.text
+        if (this.#thought.length < maxRepeatedCharacters) this.#thought += event.text
         const text = scrub(event.text, this.#thoughtScrubbers)
         return text === '' ? [] : [{ type: 'reasoning', text }]
       }

@@ -81,11 +81,11 @@ export class OuterModel {
   #reserve(request: Conversation): Reservation | undefined {
     const book = this.#book
     const [first, ...others] = membersOf(this.#backends)
-    const dearest = others.reduce(
+    const mostExpensive = others.reduce(
       (before, member) => (book.worstUsd(member, request) > book.worstUsd(before, request) ? member : before),
       first!,
     )
-    return book.reserve('outer', dearest, book.worstUsd(dearest, request))
+    return book.reserve('outer', mostExpensive, book.worstUsd(mostExpensive, request))
   }
 
   #close(reservation: Reservation, { usage, ms }: OuterTurn, { finish }: OuterAnswer): void {
@@ -96,6 +96,6 @@ export class OuterModel {
 }
 
 function tooDear(): ServiceError {
-  const problem = 'parameters.max_cost_usd is too low for this. Send a higher one, or a shorter request.'
+  const problem = 'parameters.max_cost_usd is too low for this request. Raise it, or send a shorter request.'
   return invalidRequest('parameters.max_cost_usd', problem)
 }

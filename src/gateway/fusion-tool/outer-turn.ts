@@ -45,8 +45,8 @@ export class OuterTurn implements Disposable {
     const fusionDepth = isBehindRun ? (request.fusionDepth ?? 0) + 1 : request.fusionDepth
     const sent = { ...request, passedHeaders: undefined, fusionDepth }
     const able = preferCapable(backends, conversation, parts.learned)
-    const asked = { request: sent, accountId, conversation, backends: able, written: undefined }
-    this.#failover = new Failover({ ...parts, relays: translatedOnly }, asked, (backend) => {
+    const failoverOptions = { request: sent, accountId, conversation, backends: able, written: undefined }
+    this.#failover = new Failover({ ...parts, relays: translatedOnly }, failoverOptions, (backend) => {
       // Events of a failed backend are not part of the next one's answer.
       this.#events = new AnswerEvents(port.clock)
       return this.#events.laneOf({

@@ -135,10 +135,10 @@ function panelConversation(
 ): Conversation {
   const { fusionTool: _, outputFormat, ...rest } = conversation
   // The output format is for the model that writes the reply; a panel that stands in for the reply gets it too.
-  const asked = questions === undefined && outputFormat !== undefined ? { ...rest, outputFormat } : rest
+  const base = questions === undefined && outputFormat !== undefined ? { ...rest, outputFormat } : rest
   const isAlone = context === 'question'
   const { instructions: __, ...hints } = conversation.hints
-  const bare = isAlone ? { ...asked, hints } : asked
+  const bare = isAlone ? { ...base, hints } : base
   if (questions === undefined) {
     const last = conversation.turns.findLast(isUsers)
     return isAlone && last !== undefined ? { ...bare, turns: [last] } : bare
@@ -146,7 +146,7 @@ function panelConversation(
   const text = questionPrompt(questions.questions, questions.focus)
   if (isAlone) return { ...bare, turns: [userTurn(text)] }
   const isUsersTurn = conversation.turns.at(-1)?.role === 'user'
-  const turns = isUsersTurn ? appendToUser(asked.turns, `\n\n${text}`) : [...asked.turns, userTurn(text)]
+  const turns = isUsersTurn ? appendToUser(base.turns, `\n\n${text}`) : [...base.turns, userTurn(text)]
   return { ...bare, turns }
 }
 

@@ -86,13 +86,13 @@ export class Telling {
     if (this.#surface.request.format !== 'openai-responses' || resultItem === 'none' || resultItem === 'reasoning')
       return
     const shape = resultItem === 'native' ? 'native' : 'mcp_call'
-    const asked: JsonObject = questions === undefined ? {} : { ...questions }
+    const callArguments: JsonObject = questions === undefined ? {} : { ...questions }
     const outcome =
       'failure' in result
         ? { result: {}, error: result.failure }
         : { result: { status: 'ok', ...result.report }, error: undefined }
     this.#isWithinText = false
-    const item = [publicCall(shape, { arguments: asked, ...outcome })]
+    const item = [publicCall(shape, { arguments: callArguments, ...outcome })]
     // Findings are content; a run without findings is not an answer yet, and costs nothing (contract 16.12).
     if ('failure' in result) this.#outlet.note(item)
     else void this.#outlet.say(item)

@@ -4,12 +4,15 @@ import { answerTypes, criteria, verdicts } from './analysis.ts'
 const text = { type: 'string' }
 const list = (items: JsonObject): JsonObject => ({ type: 'array', items })
 
-/** All members required and no others: strict servers take nothing else. */
+/** All properties required and no others allowed, because strict servers accept nothing else. */
 function closed(properties: Record<string, JsonObject>): JsonObject {
   return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false }
 }
 
-/** The form of the judge's reply about these candidates, for models that enforce a JSON schema. `readAnalysis` reads it. */
+/**
+ * The JSON schema of the judge's reply about these candidates, for models that enforce one. `readAnalysis` parses the
+ * reply.
+ */
 export function analysisFormat(labels: readonly string[]): OutputFormat {
   const label = { type: 'string', enum: [...labels] }
   const score = { type: 'integer' }

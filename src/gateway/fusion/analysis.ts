@@ -9,12 +9,12 @@ const maxCharacters = 400
 export const answerTypes = ['open', 'closed', 'code', 'structured', 'action'] as const satisfies readonly AnswerType[]
 
 export const criteria = ['correct', 'complete', 'grounded', 'instruction', 'format'] as const
-/** What the judge gives one candidate, whole numbers from 0 to 10. */
+/** The judge's scores for one candidate, whole numbers from 0 to 10. */
 export type Scores = Readonly<Record<(typeof criteria)[number], number>>
 
 export const verdicts = ['adopt', 'synthesize', 'insufficient'] as const satisfies readonly Verdict[]
 
-/** What the judge found, checked: letters are those of candidates, lists and texts are short. */
+/** The judge's findings, validated: labels are those of candidates, and lists and texts are short. */
 export interface Analysis {
   readonly answerType: AnswerType
   readonly consensus: readonly { readonly claim: string; readonly support: readonly string[] }[]
@@ -32,20 +32,20 @@ interface Contradiction {
   readonly topic: string
   readonly material: boolean
   readonly positions: readonly { readonly labels: readonly string[]; readonly claim: string }[]
-  /** Empty where it stays unresolved. */
+  /** Empty if the contradiction is unresolved. */
   readonly side: readonly string[]
   readonly check: string
 }
 
-/** A checked analysis, or what is wrong with it in a sentence of ours that the judge can be told. */
+/** A validated analysis, or the problem with it in a sentence that can be sent to the judge. */
 export type AnalysisReading = { readonly analysis: Analysis } | { readonly problem: string }
 
-/** What stands for a score that one candidate did not get while others did: neither merit nor fault. */
-const unsaidScore = 5
+/** Neutral default for a candidate that was not scored although others were. */
+const defaultScore = 5
 
 /**
- * Reads the judge's object as it is meant: text where an object was asked for, one entry where a list was, letters in
- * any dress. Without a type, a verdict and the scores of at least half of the candidates there is nothing to decide on.
+ * Parses the judge's object leniently: text where an object was requested, one entry where a list was, labels in any
+ * notation. Without a type, a verdict, and scores for at least half of the candidates there is nothing to decide on.
  */
 export function readAnalysis(body: JsonObject, labels: readonly string[]): AnalysisReading {
   const scores = readScores(body['scores'], labels)
@@ -94,22 +94,22 @@ function readContradiction(entry: JsonObject, labelsOf: (value: Json | undefined
   return [{ topic, material: entry['material'] !== false, positions, side, check: textOf(resolution['check']) }]
 }
 
-/** Scores by label: an object of them, a list of entries that name theirs, or one number for each candidate. */
+/** Scores by label: an object, a list of entries that name their label, or one number per candidate. */
 function readScores(value: Json | undefined, labels: readonly string[]): Record<string, Scores> | undefined {
   const pairs: [string, Json | undefined][] = isArray(value)
     ? value.filter(isObject).map((entry) => [textOf(entry['label'] ?? entry['candidate']), entry])
     : Object.entries(objectOf(value))
   const scores: Record<string, Scores> = {}
-  let said = 0
+  let scored = 0
   for (const [name, given] of pairs.slice(0, maxEntries * 2)) {
     const label = labelIn(name, labels)
     const read = label === undefined ? undefined : scoresOf(given)
     if (label === undefined || read === undefined || label in scores) continue
     scores[label] = read
-    said += 1
+    scored += 1
   }
-  if (said * 2 < labels.length || said === 0) return undefined
-  for (const label of labels) scores[label] ??= scoresOf(unsaidScore)!
+  if (scored * 2 < labels.length || scored === 0) return undefined
+  for (const label of labels) scores[label] ??= scoresOf(defaultScore)!
   return scores
 }
 
@@ -147,7 +147,7 @@ function labelIn(text: string, labels: readonly string[]): string | undefined {
   return letter === undefined || !labels.includes(letter) ? undefined : letter
 }
 
-/** The entries of a list; a text that stands where an object was meant becomes the object's `main` field. */
+/** The entries of a list; text in place of an object becomes the object's `main` field. */
 function entries(value: Json | undefined, main: string): JsonObject[] {
   const given = isArray(value) ? value : isObject(value) || typeof value === 'string' ? [value] : []
   return given.slice(0, maxEntries).flatMap((entry) => {
@@ -171,6 +171,6 @@ function textOf(value: Json | undefined): string {
 }
 
 function nameOf<Name extends string>(value: Json | undefined, names: readonly Name[]): Name | undefined {
-  const said = textOf(value).toLowerCase()
-  return names.find((name) => said === name) ?? names.find((name) => said.startsWith(name))
+  const given = textOf(value).toLowerCase()
+  return names.find((name) => given === name) ?? names.find((name) => given.startsWith(name))
 }

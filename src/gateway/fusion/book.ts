@@ -4,14 +4,14 @@ import { usageCostUsd } from '../../domain/request-cost.ts'
 import { cautiousInputTokens, unsaidOutputTokens } from './measure.ts'
 import type { FusionMember } from './ports.ts'
 
-/** What a call may still have kept back for it. */
+/** The reserved worst-case cost of a call. */
 export interface Reservation {
   readonly role: CallRole
   readonly member: FusionMember
   readonly worstUsd: number
 }
 
-/** Ends at which no provider has begun to count. */
+/** Statuses of calls that no provider has started to bill. */
 const unbilled: ReadonlySet<CallStatus> = new Set([
   'rejected_credentials',
   'rejected_content',
@@ -25,11 +25,11 @@ const unbilled: ReadonlySet<CallStatus> = new Set([
 
 const none: Usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0, source: 'counted' }
 
-/** The calls of one fusion, what they used, and whether another one may be afforded (contract 15.14). */
+/** The calls of one fusion, their usage, and whether another one is affordable (contract 15.14). */
 export class Book {
   readonly #records: CallRecord[] = []
   readonly #maxCostUsd: number | undefined
-  /** What answered calls cost, and what unanswered ones may have cost: whoever is hung up on may still bill. */
+  /** Cost of answered calls, and the possible cost of unanswered ones: a provider may bill an aborted call. */
   #spentUsd = 0
   #reservedUsd = 0
 
@@ -41,12 +41,12 @@ export class Book {
     return this.#records
   }
 
-  /** All that the calls used: the sum of the records, field by field. */
+  /** The total usage of all calls: the sum of the records, field by field. */
   get usage(): Usage {
     return this.#records.reduce((sum, { usage }) => (usage === undefined ? sum : add(sum, usage)), none)
   }
 
-  /** The same with every call that was made, for the caller: `modelOf` where it may know who was asked. */
+  /** The total usage with every call listed, for the caller. `modelOf` names the model if the caller may know it. */
   usageInParts(modelOf?: (member: string) => string | undefined): Usage {
     const parts = this.#records.map(({ role, member, status, ms, usage = none }): UsagePart => {
       const model = modelOf?.(member)
@@ -55,25 +55,25 @@ export class Book {
     return { ...this.usage, parts }
   }
 
-  /** US dollars, the worst case where a call did not say what it used; undefined where no price is known. */
+  /** US dollars, with the worst case for calls that reported no usage; undefined if no price is known. */
   get costUsd(): number | undefined {
     return this.#maxCostUsd === undefined && this.#records.every(({ costUsd }) => costUsd === undefined)
       ? undefined
       : this.#spentUsd
   }
 
-  /** Whether the caller set a limit in money: every call then has a longest answer. */
+  /** Whether the caller set a cost limit: every call then has a maximum answer length. */
   get isCapped(): boolean {
     return this.#maxCostUsd !== undefined
   }
 
-  /** Whether less than twice of `usd` is left: then what is not needed is not done. Never without a limit. */
+  /** Whether less than twice `usd` is left, so that optional calls are skipped. Always false without a limit. */
   isTight(usd: number): boolean {
     const limit = this.#maxCostUsd
     return limit !== undefined && this.#spentUsd + this.#reservedUsd + 2 * usd > limit
   }
 
-  /** The most that one such call can cost, US dollars; 0 where there is no limit to keep. */
+  /** The maximum cost of such a call, US dollars; 0 if there is no limit. */
   worstUsd(member: FusionMember, conversation: Conversation, furtherInputTokens = 0): number {
     if (this.#maxCostUsd === undefined || member.price === undefined) return 0
     const outputTokens = conversation.sampling.maxOutputTokens ?? unsaidOutputTokens
@@ -81,7 +81,7 @@ export class Book {
     return usageCostUsd(member.price, { inputTokens, outputTokens, cachedTokens: 0 })
   }
 
-  /** Takes the worst case of a call out of what is left, keeping `keepUsd` for later ones; undefined where it is too much. */
+  /** Reserves the worst-case cost of a call, leaving `keepUsd` for later ones; undefined if that exceeds the limit. */
   reserve(role: CallRole, member: FusionMember, worstUsd: number, keepUsd = 0): Reservation | undefined {
     const limit = this.#maxCostUsd
     if (limit !== undefined && this.#spentUsd + this.#reservedUsd + worstUsd + keepUsd > limit) return undefined
@@ -89,7 +89,7 @@ export class Book {
     return { role, member, worstUsd }
   }
 
-  /** Ends a call that was reserved. */
+  /** Settles a reserved call. */
   close({ role, member, worstUsd }: Reservation, end: Pick<CallRecord, 'status' | 'ms' | 'usage'>): void {
     this.#reservedUsd -= worstUsd
     const { price } = member

@@ -6,15 +6,15 @@ import type { Book } from './book.ts'
 import { charsPerToken, estimateUsage } from '../estimate-tokens.ts'
 import type { FusionMember, FusionPort, SubCall } from './ports.ts'
 
-/** Of an answer that is only gathered; what goes on for longer is cut off there. */
+/** The most characters of a collected answer; a longer one is cut off there. */
 const maxGatheredCharacters = 262_144
 
 export interface CallEnd {
   readonly status: CallStatus
   readonly text: string
-  /** What the model said to refuse. */
+  /** The text of the model's refusal. */
   readonly refusal: string
-  /** Whether the text is not all that the model wanted to say. */
+  /** Whether the text is incomplete. */
   readonly truncated: boolean
   readonly finish?: FinishReason
   readonly usage?: Usage
@@ -26,21 +26,21 @@ export interface CallOf {
   readonly book: Book
   readonly member: FusionMember
   readonly call: SubCall
-  /** Milliseconds until the last event. */
+  /** Time limit until the last event, milliseconds. */
   readonly limitMs: number
-  /** US dollars that must stay for later calls. */
+  /** US dollars to leave for later calls. */
   readonly keepUsd?: number
   readonly signal: AbortSignal
-  /** Takes the events as they come instead of their being gathered; false ends the call, which is then as it stands. */
+  /** Takes the events as they arrive instead of collecting them; returning false ends the call in its current state. */
   readonly onEvents?: (events: readonly AnswerEvent[]) => Promise<boolean> | boolean
 }
 
-/** The refusal of a call that the caller's limit in money does not allow. */
+/** The result of a call that the caller's cost limit does not allow. */
 const unaffordable: CallEnd = { status: 'unaffordable', text: '', refusal: '', truncated: false, ms: 0 }
 
 /**
- * Makes one call and waits for its end, which always comes: in time, at the limit, or at once when the signal is
- * aborted, whatever the port does. Rejects only with a bug.
+ * Makes one call and waits for its end, which always comes: in time, at the time limit, or as soon as the signal is
+ * aborted, whatever the port does. Rejects only on a bug.
  */
 export async function makeCall(of: CallOf): Promise<CallEnd> {
   const { port, book, member, call, signal } = of
@@ -62,7 +62,7 @@ async function settle({ port, member, call, limitMs, signal }: CallOf, gathering
   const stopped = Promise.withResolvers<CallStatus>()
   const stop = (status: CallStatus): void => {
     gathering.isOver = true
-    // At once: a caller that leaves does not wait for our promises (contract 9.10).
+    // At once: a client disconnect does not wait for our promises (contract 9.10).
     abort.abort()
     stopped.resolve(gathering.stoppedBy(status))
   }
@@ -70,7 +70,7 @@ async function settle({ port, member, call, limitMs, signal }: CallOf, gathering
   signal.addEventListener('abort', leave, { once: true })
   const limit = port.clock.after(limitMs, () => stop('timeout'))
   const reading = gathering.read(() => port.callModel(member, call, abort.signal))
-  // Once it was given up, how the call ends does not matter any more.
+  // The outcome of an aborted call no longer matters.
   reading.catch(() => {})
   try {
     return await Promise.race([reading, stopped.promise])
@@ -86,7 +86,7 @@ async function settle({ port, member, call, limitMs, signal }: CallOf, gathering
   }
 }
 
-/** What has come of one answer. */
+/** Collects one answer. */
 class Gathering {
   isOver = false
   readonly #onEvents: CallOf['onEvents']
@@ -113,7 +113,7 @@ class Gathering {
     return this.#finish === undefined && !this.#isFull ? 'broken' : this.#told()
   }
 
-  /** What an end from outside means: after the terminal event it does not matter any more. */
+  /** The status of a call that was stopped from outside: after the terminal event, the stop does not matter. */
   stoppedBy(status: CallStatus): CallStatus {
     return this.#finish === undefined ? status : this.#told()
   }
@@ -154,7 +154,7 @@ class Gathering {
     } else if (event.type === 'reasoning' || event.type === 'call_arguments') {
       this.#otherCharacters += event.text.length
     } else if (event.type === 'call') {
-      // A call is an answer of the model that has tools, and none of one that has not.
+      // A tool call is content from the model that has the caller's tools, and not from one without tools.
       this.#hasContent ||= this.#onEvents !== undefined
     } else if (event.type === 'usage') {
       this.#usage = event.usage
@@ -169,7 +169,7 @@ class Gathering {
     this.#isFull = text.length > room
   }
 
-  /** For an answer whose backend did not count: what came is estimated, and said to be. */
+  /** Estimated usage, marked as such, for an answer whose backend reported none. */
   #estimate({ conversation }: SubCall): Usage | undefined {
     const characters = this.#text.length + this.#refusal.length + this.#otherCharacters
     if (characters === 0 && this.#finish === undefined) return undefined

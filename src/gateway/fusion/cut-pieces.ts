@@ -1,8 +1,10 @@
 const maxPieceCharacters = 2_048
-/** A break is looked for in this last part of a piece. */
+/** A break is searched for in this last part of a piece. */
 const breakFrom = 1_024
 
-/** A whole text as a stream tells it: pieces of at most 2 kB that end with a paragraph, a line or a word where they can. */
+/**
+ * Splits a whole text as a stream would: pieces of at most 2 kB that end with a paragraph, line, or word if possible.
+ */
 export function cutPieces(text: string): string[] {
   const pieces: string[] = []
   let from = 0
@@ -21,7 +23,7 @@ function lengthOfPiece(piece: string): number {
     const at = piece.lastIndexOf(separator)
     if (at >= breakFrom) return at + separator.length
   }
-  // No surrogate pair is torn apart.
+  // Do not split a surrogate pair.
   const last = piece.charCodeAt(piece.length - 1)
   return last >= 0xd800 && last <= 0xdbff ? piece.length - 1 : piece.length
 }

@@ -1,7 +1,7 @@
-/** Of what is kept, the share that is the beginning; the rest is the end. */
+/** Share of the remaining text that comes from the beginning; the rest comes from the end. */
 const headShare = 0.7
 
-/** The beginning and the end of a text, at most so many characters besides the line that says what is missing. */
+/** The beginning and end of a text: at most this many characters, plus a line that says how much is missing. */
 export function cutText(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text
   const head = Math.floor(maxCharacters * headShare)

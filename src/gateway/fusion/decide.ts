@@ -2,7 +2,7 @@ import type { AnswerType, Verdict } from '../../domain/fusion-record.ts'
 import { criteria, type Analysis, type Scores } from './analysis.ts'
 import type { Candidate } from './normalise.ts'
 
-/** How much each criterion counts, by what kind of answer is wanted. Each row adds up to 1. */
+/** The weight of each criterion by type of answer. Each row adds up to 1. */
 const weights: Readonly<Record<AnswerType, Scores>> = {
   open: { correct: 0.45, complete: 0.2, grounded: 0.15, instruction: 0.12, format: 0.08 },
   closed: { correct: 0.8, complete: 0.05, grounded: 0.05, instruction: 0.05, format: 0.05 },
@@ -10,7 +10,10 @@ const weights: Readonly<Record<AnswerType, Scores>> = {
   structured: { correct: 0.5, complete: 0.15, grounded: 0.05, instruction: 0.1, format: 0.2 },
   action: { correct: 0.6, complete: 0.1, grounded: 0.1, instruction: 0.15, format: 0.05 },
 }
-/** From 0 to 10: below it no candidate is trusted; from `adoptFrom` on, this far ahead of all others, one is sent as it is. */
+/**
+ * On a scale from 0 to 10: a candidate below this is not trusted. From `adoptFrom` on, a candidate this far ahead of
+ * all others is sent unchanged.
+ */
 const trustFrom = 4
 const adoptFrom = 7
 const adoptLead = 1
@@ -26,11 +29,14 @@ export interface Ranked {
 
 export interface Decision {
   readonly verdict: Verdict
-  /** Best first; a candidate that tried to give orders stands behind all that did not. */
+  /** Best first; candidates that tried to give instructions come after all that did not. */
   readonly ranking: readonly Ranked[]
 }
 
-/** Each candidate's total out of 10, computed here from one or more readings of the judge: no model adds up. */
+/**
+ * Each candidate's total out of 10, computed here from one or more of the judge's analyses, because models add
+ * poorly.
+ */
 function rankCandidates(candidates: readonly Candidate[], analyses: readonly Analysis[]): Ranked[] {
   const ranked = candidates.map((candidate): Ranked => {
     const totals = analyses.map(({ answerType, scores }) => totalOf(scores[candidate.label], weights[answerType]))
@@ -41,7 +47,7 @@ function rankCandidates(candidates: readonly Candidate[], analyses: readonly Ana
   return ranked.sort((a, b) => Number(a.isFlagged) - Number(b.isFlagged) || b.total - a.total)
 }
 
-/** What is done with the candidates. */
+/** Decides what to do with the candidates. */
 export function decide(candidates: readonly Candidate[], analyses: readonly Analysis[]): Decision {
   const ranking = rankCandidates(candidates, analyses)
   const best = ranking[0]!
@@ -50,19 +56,22 @@ export function decide(candidates: readonly Candidate[], analyses: readonly Anal
   if (best.total < trustFrom || isDoubted || (flagged > 0 && flagged * 2 >= ranking.length))
     return { verdict: 'insufficient', ranking }
   const isOpen = analyses[0]!.answerType === 'open'
-  // A cut answer is never sent as if it were whole.
+  // A truncated answer is never sent as if it were complete.
   const canSend = !best.isFlagged && !best.candidate.answer.truncated
   const verdict = !isOpen && canSend && best.total >= adoptFrom && leadOf(ranking) >= adoptLead ? 'adopt' : 'synthesize'
   return { verdict, ranking }
 }
 
-/** Whether further looks are worth their price: the two best are less than `closeLead` apart, and over something that matters. */
+/**
+ * Whether further judging is worth its price: the two best are less than `closeLead` apart, with a material
+ * disagreement.
+ */
 export function isClose(candidates: readonly Candidate[], analysis: Analysis, closeLead: number): boolean {
   if (candidates.length < 2 || !analysis.contradictions.some(({ material }) => material)) return false
   return Math.abs(leadOf(rankCandidates(candidates, [analysis]))) < closeLead
 }
 
-/** Those whom the writer is shown, best first. */
+/** The candidates to show the writer, best first. */
 export function forWriter(ranking: readonly Ranked[]): Candidate[] {
   const best = ranking[0]!.total
   return ranking

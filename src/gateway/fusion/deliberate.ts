@@ -11,35 +11,36 @@ import { permute } from './seed.ts'
 import type { Notes } from './synthesis-request.ts'
 import { transcriptOf } from './transcript.ts'
 
-/** What panel and judge found. In memory only; the letters mean nothing outside of it. */
+/** The result of panel and judge. In memory only; the labels mean nothing elsewhere. */
 export interface Deliberation {
   readonly panel: PanelResult
   readonly candidates: readonly Candidate[]
   readonly analyses: readonly Analysis[]
-  /** Absent where nobody judged. */
+  /** Absent if there was no judge. */
   readonly decision: Decision | undefined
-  /** Whether no judge was needed because all say the same. */
+  /** Whether no judge was needed because all answers agree. */
   readonly areAgreed: boolean
   readonly fence: Fence
   readonly judgeMs: number
 }
 
-/** Told how far it is, so that the caller can be. */
+/** Receives progress, to be reported to the caller. */
 export interface DeliberationListener {
   onAnswer(answered: number, asked: number): void
   onCompared(disagreements: number): void
 }
 
 /**
- * Asks the panel and has its answers compared. Fewer than two answers are not compared, and who of the two is to write
- * the reply is not decided here: the alias writes with the final model, the tool hands the findings to it.
+ * Asks the panel and has its answers compared. Fewer than two answers are not compared. Who writes the reply is not
+ * decided here: a fusion request has the final model write it, the fusion tool returns the findings to the calling
+ * model.
  */
 export async function deliberate(run: FusionRun, listener: DeliberationListener): Promise<Deliberation> {
   const { conversation, settings } = run.request
   const { port, book, plan, signal } = run
   const [writer] = plan.writers
   const shown = settings.panelSize * settings.maxPanelTokens
-  // The judge's answer is shorter than the writer's may be: its own worst case is the writer's at most.
+  // The judge's answer is shorter than the writer's may be, so its worst-case cost is at most the writer's.
   const writingUsd = writer === undefined ? 0 : book.worstUsd(writer, conversation, shown)
   const requests = new PanelRequests(conversation, settings)
   const asked = plan.slots.length
@@ -74,7 +75,7 @@ export async function deliberate(run: FusionRun, listener: DeliberationListener)
   return { ...found, analyses, decision, areAgreed: false, judgeMs }
 }
 
-/** What of it the writer of the reply is shown; undefined where none of the answers can be trusted. */
+/** The notes for the writer of the reply; undefined if no answer can be trusted. */
 export function notesFrom({ candidates, decision, analyses, fence }: Deliberation): Notes | undefined {
   if (decision?.verdict === 'insufficient') return undefined
   const shown = decision === undefined ? candidates : forWriter(decision.ranking)

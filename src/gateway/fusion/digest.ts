@@ -4,26 +4,26 @@ import type { Fence } from './fence.ts'
 import { notesPrompt } from './prompts.ts'
 import type { Notes } from './synthesis-request.ts'
 
-/** About 600 tokens, and never so many bytes that the sealed form is longer than 6 kB. */
+/** About 600 tokens, and few enough bytes that the encrypted form is at most 6 kB. */
 const maxCharacters = 2_400
 const maxBytes = 3_600
 const label = 'notes'
 
-/** What a turn leaves that `writer` answers, for the turns with tool results that follow. */
+/** What an answer by `writer` leaves for the following requests with tool results. */
 export function memoOf(writer: string, notes: Notes | undefined): FusionMemo {
   const digest = notes?.analysis === undefined ? undefined : digestOf(notes.analysis, notes.fence)
   return notes === undefined || digest === undefined ? { writer } : { writer, notes: digest, mark: notes.fence.start }
 }
 
-/** A memo's notes as they stand behind the user's words; undefined where it has none. */
+/** A memo's notes as they are appended to the user's message; undefined if it has none. */
 export function memoText({ notes, mark }: Partial<FusionMemo> = {}): string | undefined {
   return notes === undefined || mark === undefined ? undefined : `\n\n${notesPrompt(mark)}\n\n${notes}`
 }
 
 /**
- * What was found, in short and fenced, for the model that goes on with the work: the plan first, then what was settled and
- * what stays open, as many lines as there is room for. Letters of candidates are left out: they mean nothing any more.
- * Undefined where there is nothing to say.
+ * The findings in short and fenced form, for the model that continues the work: first the plan, then what was settled
+ * and what is open, as many lines as fit. Candidate labels are left out because they no longer mean anything.
+ * Undefined if there are no findings.
  */
 export function digestOf(analysis: Analysis, fence: Fence): string | undefined {
   const lines: string[] = []
@@ -32,7 +32,7 @@ export function digestOf(analysis: Analysis, fence: Fence): string | undefined {
   for (const line of linesOf(analysis)) {
     const quoted = fence.quote(label, line.replaceAll(/\s+/g, ' '))
     characters += line.length + 1
-    // As it will stand in JSON, its line end included.
+    // Its length in JSON, including the line end.
     bytes += Buffer.byteLength(JSON.stringify(quoted))
     if (characters > maxCharacters || bytes > maxBytes) break
     lines.push(quoted)

@@ -2,39 +2,42 @@ import { randomBase62 } from '../../domain/ids.ts'
 import type { RandomBytes } from '../../domain/random.ts'
 
 const nonceCharacters = 6
-/** A quoted text cannot know the nonce: this many in a row that occur in it are a fault of the randomness. */
+/** A quoted text cannot know the nonce, so this many collisions in a row mean that the randomness is broken. */
 const maxNonces = 64
 
-/** Whatever some reader takes for the end of a line. */
-// oxlint-disable-next-line no-control-regex -- these are what has to go
+/** All characters that some reader treats as a line end. */
+// oxlint-disable-next-line no-control-regex -- these characters are removed
 const lineEnds = /\r\n|[\r\u000B\u000C\u001C-\u001E\u0085\u2028\u2029]/g
-/** Controls, and what is not seen or turns the direction of writing: C0 but tab and line feed, C1, bidi, zero width, tags. */
+/**
+ * Control and invisible characters, and those that change the writing direction: C0 except tab and line feed, C1,
+ * bidi, zero width, tags.
+ */
 const unseen =
-  // oxlint-disable-next-line no-control-regex -- these are what has to go
+  // oxlint-disable-next-line no-control-regex -- these characters are removed
   /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u180E\u200B-\u200F\u202A-\u202E\u2060-\u2069\uFEFF\uFFF9-\uFFFB]|\u{E0001}|[\u{E0020}-\u{E007F}]/gu
 const opening = '⟦'
 const closing = '⟧'
-/** The longest mark, for what is held back of a stream: `⟦nonce·conversation⟧ `. */
+/** The longest mark, which bounds what is held back of a stream: `⟦nonce·conversation⟧ `. */
 const maxMarkCharacters = 32
 
-/** Quotes texts line by line, so that nothing quoted can pass for what stands around it. */
+/** Quotes texts line by line, so that quoted text cannot be mistaken for the text around it. */
 export interface Fence {
-  /** What every quoted line begins with, up to the label. */
+  /** The start of every quoted line, up to the label. */
   readonly start: string
-  /** The text with the mark before each of its lines, without what cannot be seen. */
+  /** The text with the mark before each line, without invisible characters. */
   quote(label: string, text: string): string
 }
 
-/** A text as it may be quoted: lines end in line feeds, nothing is hidden, and no character of a mark is left in it. */
+/** A text prepared for quoting: line feeds as line ends, no invisible characters, no characters of a mark. */
 export function cleanText(text: string): string {
   return text.replace(lineEnds, '\n').replace(unseen, '').replaceAll(opening, '[').replaceAll(closing, ']')
 }
 
-/** A fence of this request alone, whose nonce occurs in none of the texts that it is for. */
+/** Creates the fence of one request, with a nonce that occurs in none of its texts. */
 export function buildFence(texts: readonly string[], random: RandomBytes): Fence {
   let nonce = randomBase62(nonceCharacters, random)
   for (let tries = 1; texts.some((text) => text.includes(nonce)); tries++) {
-    if (tries === maxNonces) throw new Error('the randomness gives what the texts hold')
+    if (tries === maxNonces) throw new Error('the random source repeats nonces that the texts contain')
     nonce = randomBase62(nonceCharacters, random)
   }
   const start = `${opening}${nonce}·`
@@ -47,7 +50,7 @@ export function buildFence(texts: readonly string[], random: RandomBytes): Fence
   }
 }
 
-/** Takes marks out of a text that a model writes, should it repeat what it was quoted. One for each answer. */
+/** Removes marks from a model's text, in case it repeats quoted lines. One instance per answer. */
 export class MarkScrubber {
   readonly #start: string
   #held = ''
@@ -56,7 +59,7 @@ export class MarkScrubber {
     this.#start = start
   }
 
-  /** What may be passed on now. */
+  /** The text that may be passed on now. */
   push(text: string): string {
     const all = this.#held + text
     this.#held = ''
@@ -72,7 +75,7 @@ export class MarkScrubber {
         out += opening
         from = at + 1
       } else if (end === -1 || end + 1 === all.length) {
-        // Not all of the mark, or not yet the blank behind it.
+        // An incomplete mark, or one without the space after it.
         this.#held = all.slice(at)
         return out
       } else {
@@ -81,7 +84,7 @@ export class MarkScrubber {
     }
   }
 
-  /** What was held back and turned out to be no mark. */
+  /** Text that was held back and turned out not to be a mark. */
   end(): string {
     const held = this.#held
     this.#held = ''

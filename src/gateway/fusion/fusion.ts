@@ -15,19 +15,19 @@ import { fitsSchema } from './schema-fit.ts'
 import { withCaution, withNotes, writerRequest, type Notes } from './synthesis-request.ts'
 import { writeLive } from './write-live.ts'
 
-/** Models that are asked one after the other where the panel gave nothing (contract 7.5). */
+/** Models to try one after another if the panel returned nothing (contract 7.5). */
 const maxFallbacks = 3
 
 /**
- * Answers one user turn by deliberation: a panel, a judge, and one answer that is adopted or written from what they
- * found; down to the answer of whoever is left. The answer leaves through `port.emit` and always
- * ends: with `finish`, or without it where the outcome holds an error. Once the caller's signal is aborted everything
- * under way is closed at once.
- * @throws ServiceError `invalid_request` before anything is asked or emitted; anything else that is thrown is a bug
+ * Answers one user turn by deliberation: a panel, a judge, and one answer that is adopted or written from their
+ * findings, falling back to any model that is left. Writes the answer through `port.emit`, which always ends: with
+ * `finish`, or without it if the outcome holds an error. When the caller's signal is aborted, all running calls are
+ * closed at once.
+ * @throws ServiceError `invalid_request` before anything is called or emitted; any other error is a bug
  */
 export async function fuse(request: FusionRequest, port: FusionPort, signal: AbortSignal): Promise<FusionOutcome> {
   using run = new FusionRun(request, port, signal)
-  // A whole answer is read when all is over: what was said while it was waited for would only stand in it.
+  // A whole answer is read at the end, so progress would only become part of it.
   const tellsProgress = request.settings.tellsProgress && request.conversation.stream
   const outlet = new Outlet({ port, caller: signal, tellsProgress })
   try {
@@ -37,17 +37,17 @@ export async function fuse(request: FusionRequest, port: FusionPort, signal: Abo
   }
 }
 
-/** Structured answers put together, as text. */
+/** Merged structured answers, as text. */
 interface MergedAnswer extends MergedJson {
   readonly text: string
   readonly truncated: boolean
 }
 
-/** The course of one fusion, from the first event to the last. */
+/** Runs one fusion, from the first event to the last. */
 class Fusion {
   readonly #run: FusionRun
   readonly #outlet: Outlet
-  /** Whether the answer is kept back until it is complete: it is not streamed, or its form has to be checked. */
+  /** Whether the answer is buffered until it is complete: it is not streamed, or its format has to be checked. */
   readonly #isHeld: boolean
 
   constructor(run: FusionRun, outlet: Outlet) {
@@ -74,7 +74,7 @@ class Fusion {
     const { panel, decision, analyses } = deliberation
     if (panel.answers.length === 0) return this.#answerWithoutPanel(panel.refusals)
     const best = this.#bestOf(deliberation)
-    // Only the final model has the caller's tools: what the others wrote cannot stand for a call.
+    // Only the final model has the caller's tools, so a panel answer cannot replace a tool call.
     const needsTools = this.#hasTools
     const asItIs = needsTools || !this.#hasForm(best.text) ? undefined : modeOfUnchanged(deliberation, best)
     if (asItIs !== undefined) return this.#adopt(asItIs, best)
@@ -91,7 +91,7 @@ class Fusion {
     return this.#adopt(mode, best)
   }
 
-  /** Has the final model write the reply; undefined where nothing of one was said. */
+  /** Has the final model write the reply; undefined if it wrote nothing. */
   async #write(deliberation: Deliberation, merged: MergedAnswer | undefined): Promise<Answered | undefined> {
     const run = this.#run
     const member = this.#writers(failedMembers(deliberation.panel))[0]
@@ -116,7 +116,7 @@ class Fusion {
     return finish === undefined ? this.#broken(mode) : this.#end(mode, finish)
   }
 
-  /** Nobody of the panel answered: one model after the other is asked as if there were no fusion. */
+  /** Called if no panel member answered: tries one model after another, as without fusion. */
   async #answerWithoutPanel(refusals: readonly string[]): Promise<Answered> {
     const run = this.#run
     const [refusal] = refusals
@@ -139,13 +139,16 @@ class Fusion {
     return { error: nobodyAnswered(run) }
   }
 
-  /** Where the caller's tools are attached their results come next: whoever writes now is asked again then, with the findings. */
+  /**
+   * With the caller's own tools attached, a later request will bring their results: the same writer gets it, with the
+   * findings.
+   */
   #remember({ id }: FusionMember, notes?: Notes): void {
     const { port, request } = this.#run
     if (request.conversation.tools.length > 0) this.#outlet.seal(port.remember?.(memoOf(id, notes)))
   }
 
-  /** Sends one answer of the panel as it is. */
+  /** Sends one panel answer unchanged. */
   async #adopt(mode: FusionMode, { text, truncated }: Pick<PanelAnswer, 'text' | 'truncated'>): Promise<Answered> {
     await this.#outlet.sayAll(text)
     return this.#end(mode, truncated ? 'length' : 'stop')
@@ -158,13 +161,16 @@ class Fusion {
     return { mode }
   }
 
-  /** Part of an answer is out and the rest does not come: that is said, and never hidden (contract 10). */
+  /** Part of an answer was sent and the rest is not coming: the answer ends with an error (contract 10). */
   #broken(mode: FusionMode): Answered {
     this.#run.degrade('synthesis_broken')
     return { mode, error: new ServiceError('upstream_broken') }
   }
 
-  /** The best answer that can be sent as it is: by the judge where there was one, of the form that was asked for if any has it. */
+  /**
+   * The best answer that can be sent unchanged: the judge's choice if there is one, and in the requested format if
+   * any is.
+   */
   #bestOf({ panel, decision }: Deliberation): PanelAnswer {
     const ranked =
       decision === undefined
@@ -173,7 +179,7 @@ class Fusion {
     return ranked.find(({ text, truncated }) => !truncated && this.#hasForm(text)) ?? ranked[0]!
   }
 
-  /** Who writes, in the order of asking: those who failed in this fusion last. */
+  /** The writers in order; members that failed in this fusion are last. */
   #writers(failed: ReadonlySet<string>): FusionMember[] {
     const { writers } = this.#run.plan
     const isFailed = ({ id }: FusionMember): boolean => failed.has(id)
@@ -181,20 +187,20 @@ class Fusion {
   }
 
   /**
-   * Structured answers put together field by field, the judge's or the medoid's best first; undefined where there are not
-   * two, or where what comes of them has not the form that was asked for.
+   * Merges structured answers field by field, with the judge's or the medoid's best first; undefined if there are
+   * fewer than two, or if the result does not have the requested format.
    */
   #merge({ panel, decision }: Deliberation): MergedAnswer | undefined {
     if (!this.#wantsJson) return undefined
     const ranked = decision?.ranking.filter(({ isFlagged }) => !isFlagged)
-    const heard =
+    const weighted =
       ranked?.flatMap(({ candidate: { answer, twins }, total }) =>
         [answer, ...twins].map((one) => ({ ...one, weight: total })),
       ) ?? rankByMedoid(panel.answers).map((one) => ({ ...one, weight: one.member.quality }))
     const merged = mergeJson(
-      heard.flatMap(({ text, truncated, member, weight }) => {
+      weighted.flatMap(({ text, truncated, member, weight }) => {
         const value = truncated ? undefined : this.#read(text)
-        // Whatever was heard has a say, however small.
+        // Every answer counts, however little.
         return value === undefined ? [] : [{ value, family: member.family, weight: Math.max(weight, Number.EPSILON) }]
       }),
     )
@@ -202,13 +208,13 @@ class Fusion {
     return merged === undefined || !this.#hasForm(text) ? undefined : { ...merged, text, truncated: false }
   }
 
-  /** A written answer as it may be sent: of the form that was asked for, with what was settled before in its place. */
+  /** A written answer in the form in which it may be sent: in the requested format, with settled values inserted. */
   #mend(text: string, merged: MergedAnswer | undefined): string | undefined {
     if (!this.#wantsJson) return text
     const value = this.#read(text)
     if (value === undefined) return undefined
     const settled = JSON.stringify(merged?.settle(value) ?? value)
-    // What the writer wrote stays byte for byte where nothing had to be put in its place.
+    // The writer's text stays byte for byte if no value had to be inserted.
     return settled !== JSON.stringify(value) && this.#hasForm(settled) ? settled : text
   }
 
@@ -216,7 +222,7 @@ class Fusion {
     return !this.#wantsJson || this.#read(text) !== undefined
   }
 
-  /** The text as JSON; undefined where it is none or not of the caller's schema. */
+  /** The text as JSON; undefined if it is invalid or does not match the caller's schema. */
   #read(text: string): Json | undefined {
     const { outputFormat } = this.#run.request.conversation
     try {
@@ -224,7 +230,7 @@ class Fusion {
       const isFit = outputFormat?.type !== 'json_schema' || fitsSchema(value, outputFormat.schema)
       return isFit ? value : undefined
     } catch {
-      // A model that was asked for JSON and wrote something else: its answer does not count as one.
+      // A model that was asked for JSON returned something else: its answer does not count.
       return undefined
     }
   }
@@ -240,7 +246,7 @@ class Fusion {
   }
 }
 
-/** Why one answer is sent as it is, without a writer; undefined where that is not so. */
+/** Why one answer is sent unchanged, without a writer; undefined if it is not. */
 function modeOfUnchanged({ panel, areAgreed, decision }: Deliberation, best: PanelAnswer): FusionMode | undefined {
   if (panel.answers.length === 1) return 'single'
   if (areAgreed) return 'agreed'

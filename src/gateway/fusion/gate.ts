@@ -3,17 +3,20 @@ import { invalidRequest } from '../../domain/errors.ts'
 import { unsupported } from '../../formats/translatable.ts'
 import { isInstruction } from './users-words.ts'
 
-/** An answer that may not be longer than this many tokens has no room for what a panel finds. */
+/** An answer limited to fewer tokens than this has no room for a panel's findings. */
 const leastAnswerTokens = 64
 
-/** Why what could have been deliberated about is answered by one model alone; `not_allowed`: its caller wants the tool not called. */
+/**
+ * Why a single model answers a request that could have been deliberated; `not_allowed`: the caller disallows the
+ * tool.
+ */
 export type SkipReason = 'tool_loop' | 'not_a_user_turn' | 'short_answer' | 'no_member_available' | 'not_allowed'
 
 export type GateDecision = { readonly run: true } | { readonly run: false; readonly reason: SkipReason }
 
 /**
- * Whether this turn is deliberated: exactly once for what a user said, and never while the model that answers is at
- * work with its tools (contract 15.1). Instructions behind the user's words change nothing.
+ * Whether to deliberate: exactly once per user message, and never while the answering model works with its tools
+ * (contract 15.1). Instructions after the user's message change nothing.
  */
 export function decideGate({ turns, sampling }: Conversation): GateDecision {
   const last = turns.findLast((turn) => !isInstruction(turn))
@@ -26,15 +29,16 @@ export function decideGate({ turns, sampling }: Conversation): GateDecision {
 }
 
 /**
- * Refuses what no fused answer can give. `depth` is how many fusions this request is already inside of: there is no
- * fusion within fusion, also not through a second router. `param` is what asks for it. @throws ServiceError `unsupported_parameter`, `invalid_request`
+ * Rejects what a fused answer cannot provide. `depth` is how many fusions the request is already nested in: fusions
+ * do not nest, even through a second router. `param` is the field that requests the fusion.
+ * @throws ServiceError `unsupported_parameter`, `invalid_request`
  */
 export function assertFusable({ sampling }: Conversation, depth: number, param: 'model' | 'tools' = 'model'): void {
   if (depth > 0) {
     const instead = param === 'model' ? 'Name a model or profile.' : 'Send the request without the tool.'
-    throw invalidRequest(param, `A fusion may not be part of another fusion. ${instead}`)
+    throw invalidRequest(param, `Fusions cannot be nested. ${instead}`)
   }
-  if ((sampling.choices ?? 1) > 1) throw unsupported('n', 'A fused answer is one answer: n must be 1.')
+  if ((sampling.choices ?? 1) > 1) throw unsupported('n', 'Fusion returns one answer: n must be 1.')
   if (sampling.logprobs === true || (sampling.topLogprobs ?? 0) > 0)
     throw unsupported('logprobs', 'A fused answer has no logprobs. Send the request without them.')
 }

@@ -1,21 +1,21 @@
 import type { JsonObject } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 
-/** Of a reply that is searched for its object. */
+/** The part of a reply that is searched for its object, characters. */
 const maxSearchedCharacters = 65_536
-/** Beginnings of an object that are tried: more of them are no reply but noise. */
+/** The number of opening braces to try: a reply with more is noise. */
 const maxStarts = 32
 
 /**
- * The first JSON object in a model's reply, whatever stands around it: fences, a greeting, a second object. Undefined
- * where there is none that can be read.
+ * The first JSON object in a model's reply, ignoring the text around it: fences, a greeting, a second object.
+ * Undefined if none can be parsed.
  */
 export function findJsonObject(reply: string): JsonObject | undefined {
   const text = reply.slice(0, maxSearchedCharacters)
   let from = text.indexOf('{')
   for (let starts = 0; from !== -1 && starts < maxStarts; starts++) {
     const end = endOfObject(text, from)
-    // Without an end nothing behind it can have one either, unless a brace before it was none of JSON's.
+    // If this object has no end, a later one has none either, unless this brace was not part of JSON.
     const found = end === -1 ? undefined : parseObject(text.slice(from, end))
     if (found !== undefined) return found
     from = text.indexOf('{', from + 1)
@@ -47,7 +47,7 @@ function parseObject(text: string): JsonObject | undefined {
       const value: unknown = JSON.parse(attempt)
       if (isObject(value)) return value
     } catch {
-      // Not JSON as it stands: perhaps without the commas before a closing bracket, perhaps not at all.
+      // Not valid JSON as it is; perhaps without the commas before closing brackets.
     }
   }
   return undefined

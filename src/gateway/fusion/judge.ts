@@ -16,13 +16,13 @@ import { imagesOf } from './transcript.ts'
 
 /** The longest comparison, in tokens. */
 export const maxAnalysisTokens = 4_096
-/** Of a reply that could not be read and is shown to its author once more. */
+/** The most of an unreadable reply that is shown to its author for repair, characters. */
 const maxRepeatedCharacters = 16_000
-/** Of the whole time, what must be left for writing; a judge that would need it is not asked. */
+/** Share of the total time to leave for writing; a judge that would need it is not called. */
 const writingShare = 0.15
-/** A judge that has less time than this is not asked. */
+/** A judge with less time than this is not called. */
 const leastJudgeMs = 1_000
-/** Judges as far below the best as this, in points of quality, only stand in. */
+/** Judges this far below the best, in points of quality, are used only as fallbacks. */
 const judgeFloor = 8
 
 export interface JudgeOf {
@@ -32,17 +32,17 @@ export interface JudgeOf {
   readonly fence: Fence
   /** The quoted conversation. */
   readonly transcript: string
-  /** Those who already failed in this fusion. */
+  /** Members that already failed in this fusion. */
   readonly failed: ReadonlySet<string>
-  /** Those who were too slow in this fusion. */
+  /** Members that were too slow in this fusion. */
   readonly cut: ReadonlySet<string>
-  /** US dollars that writing will need. */
+  /** US dollars to leave for writing. */
   readonly keepUsd: number
 }
 
 /**
- * Has the candidates compared: by one judge, who may mend an unreadable reply once, then by one of another family.
- * Empty where nobody could; further readings where a close decision was looked at again.
+ * Has the candidates compared: by one judge, which may repair an unreadable reply once, then by a judge of another
+ * family. Empty if no judge succeeded; several analyses if a close decision was judged again.
  */
 export async function judgeCandidates(of: JudgeOf): Promise<readonly Analysis[]> {
   const { run, candidates, keepUsd } = of
@@ -62,13 +62,13 @@ export async function judgeCandidates(of: JudgeOf): Promise<readonly Analysis[]>
   return []
 }
 
-/** Another order for each further look: the reverse first, then turned on, so that nobody keeps a good place. */
+/** Another order for each further pass: first reversed, then rotated, so that no candidate keeps a good position. */
 function reorder(candidates: readonly Candidate[], look: number): Candidate[] {
   const turn = look % candidates.length
   return look === 0 ? candidates.toReversed() : [...candidates.slice(turn), ...candidates.slice(0, turn)]
 }
 
-/** What a judge is asked: the rules apart, everything that others wrote behind the fence. */
+/** The judge's request: the rules are separate, and everything written by others is fenced. */
 function judgeRequest(
   { run, fence, transcript }: JudgeOf,
   judge: FusionMember,
@@ -102,7 +102,7 @@ function judgeRequest(
   }
 }
 
-/** One judge's reading of the candidates, mended once where it cannot be read. */
+/** One judge's analysis of the candidates; an unreadable reply is repaired once. */
 async function askJudge(
   of: JudgeOf,
   judge: FusionMember,
@@ -116,12 +116,12 @@ async function askJudge(
   if (reply?.status !== 'answered') return undefined
   const reading = readReply(reply.text, labels)
   if ('analysis' in reading) return reading.analysis
-  const said: AssistantPart = { type: 'text', text: reply.text.slice(0, maxRepeatedCharacters) }
+  const unreadable: AssistantPart = { type: 'text', text: reply.text.slice(0, maxRepeatedCharacters) }
   const ask: InputPart = { type: 'text', text: prompts.repairPrompt(reading.problem) }
-  const turns: Turn[] = [...request.turns, { role: 'assistant', parts: [said] }, { role: 'user', parts: [ask] }]
-  const mended = await call(of, judge, 'repair', { ...request, turns })
-  if (mended?.status !== 'answered') return undefined
-  const again = readReply(mended.text, labels)
+  const turns: Turn[] = [...request.turns, { role: 'assistant', parts: [unreadable] }, { role: 'user', parts: [ask] }]
+  const repaired = await call(of, judge, 'repair', { ...request, turns })
+  if (repaired?.status !== 'answered') return undefined
+  const again = readReply(repaired.text, labels)
   if (!('analysis' in again)) return undefined
   run.degrade('judge_repaired')
   return again.analysis
@@ -150,7 +150,10 @@ async function call(
   return end
 }
 
-/** Who judges, and who stands in: of the families that speak least in the panel, and never of one family twice if there is another. */
+/**
+ * The judges in order: families with the fewest panel answers first, and never the same family twice if there is
+ * another.
+ */
 function chooseJudges({ run: { plan }, candidates, failed, cut }: JudgeOf): FusionMember[] {
   const voices = new Map<string, number>()
   for (const { answer, twins } of candidates)
@@ -158,7 +161,7 @@ function chooseJudges({ run: { plan }, candidates, failed, cut }: JudgeOf): Fusi
   const best = Math.max(...plan.writers.map(({ quality }) => quality))
   const rank = (member: FusionMember): number[] => [
     Number(failed.has(member.id)),
-    // What is left of the time is not spent on a model that was just too slow.
+    // The remaining time is not spent on a model that was just too slow.
     Number(cut.has(member.id)),
     Number(member.quality < best - judgeFloor),
     voices.get(member.family) ?? 0,
@@ -170,7 +173,8 @@ function chooseJudges({ run: { plan }, candidates, failed, cut }: JudgeOf): Fusi
   })
   const first = plan.judgeFirst ?? order[0]
   if (first === undefined) return []
-  // Without one that was well so far it is better to write without a comparison than to wait for the next failure.
+  // Without another model that has worked so far, it is better to write without a comparison than to wait for the
+  // next failure.
   const others = order.filter((member) => member !== first && !failed.has(member.id) && !cut.has(member.id))
   const second = others.find(({ family }) => family !== first.family) ?? others[0]
   return second === undefined ? [first] : [first, second]

@@ -1,23 +1,22 @@
 import type { PanelAnswer } from './panel.ts'
 import { similarityOf, vectorise } from './similarity.ts'
 
-/** What agreement, the model's standing and the answer's form count for. */
+/** The weights of agreement, the model's quality, and the answer's format. */
 const agreementWeight = 0.5
 const qualityWeight = 0.3
 const validityWeight = 0.2
-/** What agreement within a family counts for, against that of different ones. */
+/** The weight of agreement within a family, relative to agreement between families. */
 const sameFamily = 0.25
-/** From here on answers agree, provided that they hold the same numbers. */
+/** From this similarity on, answers agree if they contain the same numbers. */
 const agreementFrom = 0.9
-/** Of each answer that is compared. */
+/** Characters of each answer that are compared. */
 const maxComparedCharacters = 24_000
-/** More numbers than these are compared by their beginning. */
+/** Numbers of each answer that are compared. */
 const maxNumbers = 2_000
 
 /**
- * The answers from the most to the least central, decided without any model: by what they share with those of other
- * families, by how good their model is held to be, and by their form. `isValid` says whether an answer has the form
- * that was asked for.
+ * Ranks the answers from the most to the least central, without any model: by what they share with answers of other
+ * families, by their model's quality, and by their format. `isValid` says whether an answer has the requested format.
  */
 export function rankByMedoid(
   answers: readonly PanelAnswer[],
@@ -42,7 +41,7 @@ export function rankByMedoid(
     .map(({ answer }) => answer)
 }
 
-/** Whether all answers say the same: alike in words, and with the same numbers. One answer agrees with nobody. */
+/** Whether all answers agree: similar in words, and with the same numbers. A single answer agrees with nothing. */
 export function doAgree(answers: readonly PanelAnswer[]): boolean {
   if (answers.length < 2 || answers.some(({ truncated }) => truncated)) return false
   const [first, ...others] = vectorise(answers.map(({ text }) => text.slice(0, maxComparedCharacters)))

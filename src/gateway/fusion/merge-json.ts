@@ -2,32 +2,32 @@ import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../../formats/fields.ts'
 
-/** Fields by which the entries of a list are told apart, where every entry has its own. */
+/** Fields that identify the entries of a list, if every entry has a distinct value. */
 const identifyingFields = ['id', 'key', 'name']
-/** Deeper values are taken whole. */
+/** Deeper values are compared as a whole. */
 const maxDepth = 32
-/** Families that have to say the same for a value to be settled. */
+/** Number of families that must agree for a value to be settled. */
 const settlingFamilies = 2
 
-/** One answer that was read as JSON. The first of several is the best. */
+/** One answer, parsed as JSON. The best answer comes first. */
 export interface JsonAnswer {
   readonly value: Json
   readonly family: string
-  /** How much its word counts, above 0. */
+  /** The weight of its vote, above 0. */
   readonly weight: number
 }
 
 export interface MergedJson {
   readonly value: Json
-  /** Values on which too few families agree, or the best answer does not. */
+  /** Number of values on which too few families agree, or the best answer disagrees. */
   readonly disputed: number
-  /** The settled values: a copy of another answer in which they stand instead of its own. */
+  /** Returns a copy of another answer with the settled values in place of its own. */
   settle(value: Json): Json
 }
 
 /**
- * Several structured answers as one, field by field: a value that two families agree on, and the best answer with them,
- * is settled; elsewhere the heavier word counts (contract 15.9). Undefined for fewer than two answers.
+ * Merges structured answers field by field: a value is settled if two families and the best answer agree on it;
+ * elsewhere the larger weight wins (contract 15.9). Undefined for fewer than two answers.
  */
 export function mergeJson(answers: readonly JsonAnswer[]): MergedJson | undefined {
   if (answers.length < 2) return undefined
@@ -35,7 +35,7 @@ export function mergeJson(answers: readonly JsonAnswer[]): MergedJson | undefine
   return { value, disputed, settle: (other) => applySettled(other, settled) }
 }
 
-/** What is settled of a value: the value itself, or fields of it, or nothing. */
+/** What is settled of a value: the value itself, some of its fields, or nothing. */
 type Settled = { readonly value: Json } | { readonly fields: ReadonlyMap<string, Settled> } | undefined
 
 interface Merged {
@@ -44,7 +44,7 @@ interface Merged {
   readonly disputed: number
 }
 
-/** `best` is what the best answer says here, absent where it says nothing. */
+/** `best` is the best answer's value here, absent if it has none. */
 function merge(answers: readonly JsonAnswer[], best: JsonAnswer | undefined, depth: number): Merged {
   if (depth < maxDepth && answers.every(({ value }) => isObject(value))) return mergeObjects(answers, best, depth)
   if (depth < maxDepth) {
@@ -62,7 +62,7 @@ function mergeObjects(answers: readonly JsonAnswer[], best: JsonAnswer | undefin
   let disputed = 0
   for (const name of names) {
     const having = answers.flatMap((answer) => fieldOf(answer, name))
-    // A field that the lighter part has is left out; whether it belongs there is open.
+    // A field that only the lighter side has is left out; whether it belongs there stays open.
     if (weightOf(having) * 2 < all) {
       disputed += 1
       continue
@@ -76,7 +76,7 @@ function mergeObjects(answers: readonly JsonAnswer[], best: JsonAnswer | undefin
   return { value: Object.fromEntries(merged), settled: { fields }, disputed }
 }
 
-/** Lists entry by entry: by what identifies their entries, else by place where all are of one length. */
+/** Merges lists entry by entry: by identifying field, or by position if all have the same length. */
 function mergeLists(answers: readonly JsonAnswer[], best: JsonAnswer | undefined, depth: number): Merged | undefined {
   const lists = answers.map(({ value }) => value)
   if (!lists.every(isArray)) return undefined
@@ -88,7 +88,7 @@ function mergeLists(answers: readonly JsonAnswer[], best: JsonAnswer | undefined
   })
   const own = best !== undefined && isArray(best.value) ? keyed(best) : undefined
   const { value, disputed } = mergeObjects(answers.map(keyed), own, depth)
-  // Places in another answer's list need not be the same ones: nothing of a list is settled for it.
+  // Positions in another answer's list may differ, so nothing of a list is settled for it.
   return { value: Object.values(value as JsonObject) as Json[], settled: undefined, disputed }
 }
 
@@ -97,7 +97,7 @@ function areIdentifiedBy(list: readonly Json[], name: string): boolean {
   return ids.every((id) => typeof id === 'string' || typeof id === 'number') && new Set(ids).size === ids.length
 }
 
-/** Entries as fields whose names keep their order: object keys that look like numbers would not. */
+/** Entries as fields with prefixed names that keep their order, which numeric object keys would not. */
 function toFields(list: readonly Json[], field: string | undefined): JsonObject {
   return Object.fromEntries(
     list.map((entry, place) => [
@@ -120,7 +120,7 @@ function vote(answers: readonly JsonAnswer[], best: JsonAnswer | undefined): Mer
   const { value } = group[0]!
   const families = new Set(group.map(({ family }) => family)).size
   const hasBest = best !== undefined && JSON.stringify(best.value) === JSON.stringify(value)
-  // One voice alone settles nothing; all that were heard do, be they of one family.
+  // A single answer settles nothing; unanimous answers do, even from one family.
   const isSettled = hasBest && answers.length > 1 && (groups.size === 1 || families >= settlingFamilies)
   return { value, settled: isSettled ? { value } : undefined, disputed: isSettled ? 0 : 1 }
 }

@@ -1,23 +1,23 @@
 import { cutText } from './cut-text.ts'
 import type { PanelAnswer } from './panel.ts'
 
-/** Of one answer that judge and writer see. */
+/** Characters of one answer that judge and writer see. */
 const maxAnswerCharacters = 24_000
 /** Enough for the largest panel. */
 const labels = 'ABCDEFGH'
 
-/** One distinct answer under a letter: all that another model learns of its author. */
+/** One distinct answer with a label, which is all that another model learns about its author. */
 export interface Candidate {
   readonly label: string
   readonly answer: PanelAnswer
-  /** Cut to size; the answer itself stays whole. */
+  /** Shortened; the answer itself stays whole. */
   readonly text: string
   readonly wasCut: boolean
-  /** Further answers that are the same word for word. */
+  /** Further answers that are identical word for word. */
   readonly twins: readonly PanelAnswer[]
 }
 
-/** Gives the answers letters in the order in which they stand, the same ones together. */
+/** Labels the answers in order, grouping identical ones. */
 export function buildCandidates(answers: readonly PanelAnswer[]): Candidate[] {
   const byText = new Map<string, PanelAnswer[]>()
   for (const answer of answers) {
@@ -27,7 +27,7 @@ export function buildCandidates(answers: readonly PanelAnswer[]): Candidate[] {
     else same.push(answer)
   }
   return Array.from(byText.values(), (same, index) => {
-    // What is sent in the end is an answer that was not cut short, where there is one.
+    // Prefer an answer that was not truncated, because it may be sent.
     const answer = same.find(({ truncated }) => !truncated) ?? same[0]!
     const wasCut = answer.text.length > maxAnswerCharacters
     return {

@@ -7,23 +7,23 @@ import type { FusionRun } from './run.ts'
 
 /** How one fusion ended. */
 export interface FusionOutcome {
-  /** Absent where the answer is complete or the caller has left. */
+  /** Absent if the answer is complete or the client disconnected. */
   readonly error?: ServiceError
   readonly isCallerGone: boolean
   /** The sum of all sub-calls. */
   readonly usage: Usage
   readonly record: FusionRecord
-  /** What was found on the way, for a caller that may see it; in memory only. */
+  /** The findings, for a caller that may see them; in memory only. */
   readonly deliberation: Deliberation
 }
 
-/** How an answer came about, or that there is none. */
+/** How an answer was produced, or that there is none. */
 export interface Answered {
   readonly mode?: FusionMode
   readonly error?: ServiceError
 }
 
-/** Puts together what is recorded and returned. */
+/** Assembles what is recorded and returned. */
 export function outcomeOf(run: FusionRun, answered: Answered, deliberation: Deliberation): FusionOutcome {
   const { book, isCallerGone, plan } = run
   const { panel, judgeMs } = deliberation
@@ -62,15 +62,15 @@ function verdictOf({
   return { verdict: decision.verdict, answerType, disagreements: contradictions.length }
 }
 
-/** The refusal where no model gave an answer: what all calls have in common, else that nobody could just now. */
+/** The error if no model answered: the common cause of all calls, or else that no model is available. */
 export function nobodyAnswered(run: FusionRun): ServiceError {
   const { profile } = run.request.conversation
   const statuses = new Set(run.book.records.map(({ status }: CallRecord) => status))
-  // What was cut says nothing about the others.
+  // An aborted call says nothing about the others.
   statuses.delete('cut')
   const areAll = (status: CallStatus): boolean => statuses.size === 1 && statuses.has(status)
   if (statuses.size === 0 && run.degraded.includes('cost_cap')) {
-    const problem = 'parameters.max_cost_usd is too low for a single answer. Send a higher one, or a shorter request.'
+    const problem = 'parameters.max_cost_usd is too low for a single answer. Raise it, or send a shorter request.'
     return new ServiceError('invalid_request', { param: 'parameters.max_cost_usd', words: { problem } })
   }
   if (areAll('rejected_content') || areAll('not_capable'))

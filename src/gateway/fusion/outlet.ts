@@ -4,14 +4,14 @@ import type { FusionPort } from './ports.ts'
 
 export interface OutletOf {
   readonly port: Pick<FusionPort, 'emit' | 'tell'>
-  /** Aborted when the caller has left: nothing is said from then on. */
+  /** Aborted when the client disconnects: nothing is written from then on. */
   readonly caller: AbortSignal
   readonly tellsProgress: boolean
-  /** Whether it may be told behind content too, where an answer goes on after it. */
+  /** Whether progress may also be written after content, between parts of an answer. */
   readonly tellsBetween?: boolean
 }
 
-/** The one way by which anything reaches the caller: start, progress, content, usage, finish, each in its order. */
+/** Writes everything that reaches the caller: start, progress, content, usage, finish, in order. */
 export class Outlet {
   readonly #of: OutletOf
   readonly #gone = Promise.withResolvers<void>()
@@ -25,7 +25,7 @@ export class Outlet {
     of.caller.addEventListener('abort', this.#leave, { once: true })
   }
 
-  /** Whether something of the answer itself was said: from then on it cannot be replaced by another one. */
+  /** Whether any of the answer itself was written: from then on it cannot be replaced. */
   get hasContent(): boolean {
     return this.#hasContent
   }
@@ -35,7 +35,7 @@ export class Outlet {
     this.#tell([{ type: 'start' }])
   }
 
-  /** Says how far it is. */
+  /** Writes progress. */
   tell(text: string): void {
     const { tellsProgress, tellsBetween = false } = this.#of
     if (!tellsProgress || (this.#hasContent && !tellsBetween)) return
@@ -43,17 +43,20 @@ export class Outlet {
     this.#tell([{ type: 'reasoning', text }])
   }
 
-  /** Shows what belongs to the answer and is no content of it. */
+  /** Writes events that belong to the answer but are not content. */
   note(events: readonly AnswerEvent[]): void {
     this.#tell([...this.#endReasoning(), ...events])
   }
 
-  /** What the caller is to send back: said with the end of what was told, before the answer's first word. */
+  /**
+   * Sets the encrypted value that the caller is to send back: written at the end of the progress, before the answer's
+   * first word.
+   */
   seal(sealed: string | undefined): void {
     this.#sealed = sealed
   }
 
-  /** Passes on events of the answer. The promise, where there is one, ends when the reader has caught up or has left. */
+  /** Writes events of the answer. The promise, if any, resolves when the reader has caught up or disconnected. */
   say(events: readonly AnswerEvent[]): Promise<void> | undefined {
     if (events.length === 0) return undefined
     const first = this.#endReasoning()
@@ -62,7 +65,7 @@ export class Outlet {
     return caughtUp === undefined ? undefined : Promise.race([caughtUp, this.#gone.promise])
   }
 
-  /** Says a whole text, in pieces, as fast as the reader takes it. */
+  /** Writes a whole text, in pieces, at the reader's speed. */
   async sayAll(text: string, type: 'text' | 'refusal' = 'text'): Promise<void> {
     for (const piece of cutPieces(text)) {
       const caughtUp = this.say([{ type, text: piece }])
@@ -70,14 +73,14 @@ export class Outlet {
     }
   }
 
-  /** Ends an answer that is complete. */
+  /** Ends a complete answer. */
   end(usage: Usage, reason: FinishReason, report?: JsonObject): void {
     const first = this.#endReasoning()
     if (report !== undefined) first.push({ type: 'report', report })
     void this.#emit([...first, { type: 'usage', usage }, { type: 'finish', reason }])
   }
 
-  /** Nothing more is said. */
+  /** Stops all writing. */
   close(): void {
     this.#of.caller.removeEventListener('abort', this.#leave)
     this.#gone.resolve()

@@ -7,28 +7,38 @@ import { panelPrompt } from './prompts.ts'
 import type { FusionSettings } from './settings.ts'
 import { digestTools, withInstruction, withoutTools } from './transcript.ts'
 
-/** Against what the caller allows its own answer: a reader of several needs a little more of each. */
+/** Factor on the caller's limit for its own answer: a reader of several answers needs a little more of each. */
 const tokensFactor = 1.5
 const wordsPerToken = 0.6
-/** Samples of one model are spread by temperature, unless the caller said one. */
+/** Samples of one model vary in temperature, unless the caller set one. */
 const temperatures = [undefined, 0.7, 1]
 
-/** A sub-call's conversation: without tools, streams and whatever else is for the caller's own answer alone. */
+/**
+ * A sub-call's conversation: without tools, streaming, and everything else that is only for the caller's own answer.
+ */
 export function subConversation(
   conversation: Conversation,
   { turns, hints }: Pick<Conversation, 'turns' | 'hints'>,
   sampling: Conversation['sampling'],
 ): Conversation {
   const { user, safetyIdentifier, serviceTier, instructions } = hints
-  const kept: Draft<Conversation['hints']> = { store: false }
-  if (user !== undefined) kept.user = user
-  if (safetyIdentifier !== undefined) kept.safetyIdentifier = safetyIdentifier
-  if (serviceTier !== undefined) kept.serviceTier = serviceTier
-  if (instructions !== undefined) kept.instructions = instructions
-  return { profile: conversation.profile, stream: false, streamUsage: true, tools: [], turns, hints: kept, sampling }
+  const subHints: Draft<Conversation['hints']> = { store: false }
+  if (user !== undefined) subHints.user = user
+  if (safetyIdentifier !== undefined) subHints.safetyIdentifier = safetyIdentifier
+  if (serviceTier !== undefined) subHints.serviceTier = serviceTier
+  if (instructions !== undefined) subHints.instructions = instructions
+  return {
+    profile: conversation.profile,
+    stream: false,
+    streamUsage: true,
+    tools: [],
+    turns,
+    hints: subHints,
+    sampling,
+  }
 }
 
-/** What members of the panel are asked. What does not differ between them is made once. */
+/** Builds the requests of panel members. Shared parts are built once. */
 export class PanelRequests {
   readonly #conversation: Conversation
   readonly #settings: FusionSettings
@@ -45,22 +55,22 @@ export class PanelRequests {
     this.#toolDigest = digestTools(conversation.tools)
   }
 
-  /** The conversation for one slot, asked of `member`. */
+  /** The conversation for one slot, for `member`. */
   requestFor({ angle }: PlannedSlot, member: FusionMember): Conversation {
     const { temperature, reasoningEffort } = this.#settings
-    const asked = this.#conversation
+    const base = this.#conversation
     const tokens = this.#answerTokens()
     const words = Math.max(20, Math.floor(tokens * wordsPerToken))
     const prompt = panelPrompt(angle, words, this.#toolDigest !== undefined)
     const digest = this.#toolDigest === undefined ? '' : `\n\nTools of the final reply:\n${this.#toolDigest}`
     const sampling: Draft<Conversation['sampling']> = { maxOutputTokens: outputLimit(member, tokens) }
-    const heat = temperature ?? asked.sampling.temperature ?? temperatures[angle % temperatures.length]
-    // Models that reason refuse a temperature.
+    const heat = temperature ?? base.sampling.temperature ?? temperatures[angle % temperatures.length]
+    // Reasoning models reject a temperature.
     if (heat !== undefined && member.capabilities?.reasoning !== true) sampling.temperature = heat
-    const effort = reasoningEffort ?? asked.reasoning?.effort
+    const effort = reasoningEffort ?? base.reasoning?.effort
     return {
-      ...subConversation(asked, withInstruction(this.#flat, prompt + digest), sampling),
-      ...(asked.outputFormat === undefined ? {} : { outputFormat: asked.outputFormat }),
+      ...subConversation(base, withInstruction(this.#flat, prompt + digest), sampling),
+      ...(base.outputFormat === undefined ? {} : { outputFormat: base.outputFormat }),
       ...(effort === undefined || member.capabilities?.reasoning === false ? {} : { reasoning: { effort } }),
     }
   }

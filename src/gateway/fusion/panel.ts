@@ -7,14 +7,17 @@ import type { FusionPlan, PlannedSlot } from './plan.ts'
 import type { FusionMember, FusionPort } from './ports.ts'
 import type { FusionSettings } from './settings.ts'
 
-/** After the quorum the others have this share of the time that the quorum took, within these bounds. */
+/** After the quorum, the other members get this share of the time that the quorum took, within these bounds. */
 const graceShare = 0.5
 const shortestGraceMs = 2_000
-/** As a share of the panel's limit. */
+/** As a share of the panel's time limit. */
 const longestGraceShare = 0.1
-/** Of the whole time, how long the first answer is waited for where the panel's limit finds none: thinking is not thrown away. */
+/**
+ * Share of the total time to wait for the first answer if there is none at the panel's limit, so that finished
+ * reasoning is not thrown away.
+ */
 const patienceShare = 0.7
-/** Calls for each slot, hedges and refills included. */
+/** Calls per slot, including hedges and refills. */
 const dispatchesPerSlot = 2
 
 /** One answer of the panel. */
@@ -25,9 +28,9 @@ export interface PanelAnswer {
 }
 
 export interface PanelResult {
-  /** In the order of the slots, whatever the order of their coming. */
+  /** In slot order, whatever the order of arrival. */
   readonly answers: readonly PanelAnswer[]
-  /** Of those that would not answer, in their words. */
+  /** The texts of members that refused to answer. */
   readonly refusals: readonly string[]
   readonly dropOuts: readonly DropOut[]
   readonly asked: number
@@ -35,12 +38,12 @@ export interface PanelResult {
   readonly ms: number
 }
 
-/** The members that were cut off before they had answered: slow ones, which have not failed. */
+/** Members that were aborted before they answered: slow, but not failed. */
 export function cutMembers({ dropOuts }: PanelResult): ReadonlySet<string> {
   return new Set(dropOuts.flatMap(({ member, why }) => (why === 'cut' ? [member] : [])))
 }
 
-/** Whom there is no use in asking again; who was only cut off has not failed. */
+/** Members that are not worth calling again; one that was only aborted has not failed. */
 export function failedMembers({ dropOuts }: PanelResult): ReadonlySet<string> {
   return new Set(dropOuts.flatMap(({ member, why }) => (why === 'cut' ? [] : [member])))
 }
@@ -51,10 +54,10 @@ export interface PanelOf {
   readonly plan: FusionPlan
   readonly settings: FusionSettings
   readonly requests: PanelRequests
-  /** US dollars that judging and writing will need. */
+  /** US dollars to leave for judging and writing. */
   readonly keepUsd: number
   readonly signal: AbortSignal
-  /** Told at each answer. */
+  /** Called at each answer. */
   readonly onAnswer: (answered: number) => void
 }
 
@@ -68,10 +71,10 @@ interface Slot {
 }
 
 /**
- * Asks all members at once and waits for as few as it takes: for a quorum, and then a grace in proportion to what the
- * quorum took. A slot that fails is filled again once, one that is slow is asked a second time
- * elsewhere while the quorum is not complete. A panel of which nobody has answered at its limit is waited on for: one
- * answer is enough then. Rejects only with a bug.
+ * Asks all members at once and waits for a quorum, then for a grace period proportional to the time that the quorum
+ * took. A slot that fails is refilled once; a slow one is hedged with a second call elsewhere while the quorum is
+ * incomplete. If nobody has answered at the panel's limit, it keeps waiting, and then one answer is enough. Rejects
+ * only on a bug.
  */
 export async function runPanel(of: PanelOf): Promise<PanelResult> {
   return new Panel(of).run()
@@ -91,7 +94,7 @@ class Panel {
   #answered = 0
   #timers: Timer[] = []
   #isOver = false
-  /** The panel's limit has passed without an answer. */
+  /** The panel's limit passed without an answer. */
   #isLate = false
   #failure: { readonly error: unknown } | undefined
 
@@ -184,17 +187,17 @@ class Panel {
     this.#timers.push(clock.after(graceMs, () => this.#finish()))
   }
 
-  /** Cutting off all who are at work and asking one of them again would take longer than waiting for them. */
+  /** Aborting all running calls and asking one member again would take longer than waiting for them. */
   #passLimit(): void {
     if (this.#answered > 0) return this.#finish()
     this.#isLate = true
     const { settings, port } = this.#of
     this.#timers.push(port.clock.after(this.#longestMs - settings.panelMs, () => this.#finish()))
-    // Whether they think or hang cannot be known: those who were not asked yet are asked now.
+    // Reasoning and hanging look the same, so members that were not called yet are called now.
     for (const slot of this.#slots) this.#hedge(slot)
   }
 
-  /** One more try for a slot that has nothing under way: by another member. */
+  /** One more call for a slot without a running call: to another member. */
   #refill(slot: Slot, { status }: CallEnd): void {
     if (slot.refilled || !this.#mayDispatch() || status === 'unaffordable') return
     const member = this.#takeReserve()
@@ -204,7 +207,10 @@ class Panel {
     this.#dispatch(slot, member, 'refill')
   }
 
-  /** A second try beside a slow one, of the same model elsewhere if there is one. Once the quorum is complete a grace is enough. */
+  /**
+   * A second call alongside a slow one, to the same model elsewhere if possible. Once the quorum is complete, the
+   * grace period is enough.
+   */
   #hedge(slot: Slot): void {
     if (this.#isOver || slot.answer !== undefined || this.#answered >= this.#quorum || !this.#mayDispatch()) return
     const member = this.#takeReserve(slot.planned.member.model)
@@ -220,7 +226,7 @@ class Panel {
     return this.#reserves.splice(Math.max(0, sibling), 1)[0]
   }
 
-  /** Nothing more is waited for: what is under way is cut, and its end noted. */
+  /** Stops waiting: aborts what is running and records its end. */
   #finish(): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -229,7 +235,7 @@ class Panel {
     this.#leaveWhenQuiet()
   }
 
-  /** The cut calls end in this turn; their ends belong into the record. */
+  /** Aborted calls end in this turn of the event loop, and belong in the record. */
   #leaveWhenQuiet(): void {
     if (this.#failure !== undefined || this.#slots.every(({ underWay }) => underWay === 0)) this.#done.resolve()
   }

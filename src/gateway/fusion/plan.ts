@@ -8,27 +8,27 @@ import type { FusionSettings } from './settings.ts'
 /** Members this much worse than the best, in points of quality, are not asked: weak answers make a panel worse. */
 export const qualityFloor = 8
 
-/** One answer that is asked for. Samples of one family are told to go about it differently, by the number of `angle`. */
+/** One requested answer. Samples of one family get different instructions, by the number of `angle`. */
 export interface PlannedSlot {
   readonly member: FusionMember
   readonly angle: number
 }
 
-/** Who is asked, who stands in, who judges and who writes: best first everywhere. */
+/** Panel, reserves, judges, and writers, each best first. */
 export interface FusionPlan {
   readonly slots: readonly PlannedSlot[]
-  /** Not asked yet, for slots that fail or are slow. */
+  /** Not called yet; for slots that fail or are slow. */
   readonly reserves: readonly FusionMember[]
-  /** Every member that can be asked at all, the named or pinned ones first: judge, writer, and who answers alone. */
+  /** Every usable member, named or pinned ones first: for judging, writing, and answering alone. */
   readonly writers: readonly FusionMember[]
   readonly judgeFirst?: FusionMember
-  /** Whether a named model is not among the members now: the others do its part. */
+  /** Whether a named model is currently not among the members; others take its part. */
   readonly isMissingNamed: boolean
   /** Whether one family gives all answers. */
   readonly isSelfPanel: boolean
 }
 
-/** What a plan is made from. `pinned` is the backend that answered this session before. */
+/** The input of a plan. `pinned` is the backend that answered this session before. */
 export interface PlanOf {
   readonly conversation: Conversation
   readonly members: readonly FusionMember[]
@@ -37,10 +37,10 @@ export interface PlanOf {
 }
 
 /**
- * Chooses the panel: those who can read the conversation and are nearly as good as the best; among them the best, then
- * new families, then new failure domains. Too few of them are asked more than once.
- * A named model that is not among the members is left out.
- * @throws ServiceError `invalid_request` where none can be asked under the cost cap
+ * Chooses the panel from the members that can process the conversation and are nearly as good as the best: first the
+ * best, then new families, then new failure domains. If there are too few, some are asked more than once. Named
+ * models that are not members are left out.
+ * @throws ServiceError `invalid_request` if no member fits the cost limit
  */
 export function planFusion({ conversation, members, settings, pinned }: PlanOf): FusionPlan {
   const able = ableMembers(conversation, members, settings)
@@ -49,7 +49,7 @@ export function planFusion({ conversation, members, settings, pinned }: PlanOf):
   const judgeFirst = judgeModel === undefined ? undefined : find(judgeModel, members)
   const best = Math.max(...able.map(({ quality }) => quality))
   const strong = able.filter(({ quality }) => quality >= best - qualityFloor)
-  // Whoever is named but cannot read this conversation is passed over; where that is all of them, the plan chooses.
+  // Named models that cannot process this conversation are skipped; if none is left, the plan chooses.
   const pool = named.filter((member) => able.includes(member))
   const order = pool.length > 0 ? [...new Set(pool)] : spread(strong)
   const chosen = pool.length > 0 ? pool : order
@@ -76,7 +76,7 @@ export function planFusion({ conversation, members, settings, pinned }: PlanOf):
   }
 }
 
-/** Those who can be asked this: pictures, the window, and a price where the caller set a limit in money. */
+/** The members that can process this: images, the window, and a known price if the caller set a cost limit. */
 function ableMembers(
   conversation: Conversation,
   members: readonly FusionMember[],
@@ -84,7 +84,7 @@ function ableMembers(
 ): readonly FusionMember[] {
   const priced = maxCostUsd === undefined ? members : members.filter(({ price }) => price !== undefined)
   if (priced.length === 0) {
-    const problem = 'max_cost_usd cannot be kept: the price of no model is known. Send the request without it.'
+    const problem = 'max_cost_usd cannot be enforced: no model has a known price. Send the request without it.'
     throw invalidRequest('parameters.max_cost_usd', problem)
   }
   const seesImages = hasImages(conversation)
@@ -93,13 +93,13 @@ function ableMembers(
     if (seesImages && member.capabilities?.image_input !== true) return false
     return fitsWindow(member, inputTokens, conversation.sampling.maxOutputTokens ?? maxPanelTokens)
   })
-  // Nobody is known to be able: what a backend says to it is a better answer than a guess of ours.
+  // No member is known to be able: a backend's own answer is better than our guess.
   return able.length > 0 ? able : priced
 }
 
 /**
- * Checks named models against everything that is connected, whether or not it is available now.
- * @throws ServiceError `invalid_request` with the `param` of the first name that no member has
+ * Checks named models against all connected ones, available or not.
+ * @throws ServiceError `invalid_request` with the `param` of the first unknown name
  */
 export function assertConnected(
   { panelModels = [], judgeModel }: FusionSettings,
@@ -117,7 +117,7 @@ function find(name: string, members: readonly FusionMember[]): FusionMember | un
   return members.find(({ id, model }) => id === name || model === name)
 }
 
-/** All that are not in `before`, each next one as unlike those before it as can be. Equals keep their order. */
+/** The members not in `before`, each as different from its predecessors as possible. Stable for equal members. */
 function spread(members: readonly FusionMember[], before: readonly FusionMember[] = []): FusionMember[] {
   const left = members.filter((member) => !before.includes(member))
   const families = new Set(before.map(({ family }) => family))

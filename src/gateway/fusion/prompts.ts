@@ -1,7 +1,4 @@
-/**
- * Everything that fusion says to a model, in one place. Whoever changes a word raises the version: it stands in the
- * record of every fusion.
- */
+/** All of fusion's prompts. Raise the version with every change: it is stored in the record of every fusion. */
 export const promptVersions = {
   panel: 'fusion-panel/1',
   judge: 'fusion-judge/1',
@@ -10,14 +7,14 @@ export const promptVersions = {
   tool: 'fusion-tool/1',
 }
 
-/** How samples of one family are told to differ: by the number of a slot's `angle`, over and over. */
+/** Makes samples of one family differ: chosen by the number of a slot's `angle`, in rotation. */
 const angles = [
   '',
   'Derive the result in a second, independent way before you write it down, and trust neither way more than the other.',
   'Look for the mistake that a hasty reader would make here, and check your result against it before you write it down.',
 ]
 
-/** What a panel member is told. `words` is about how long its answer may be. */
+/** The panel member's prompt. `words` is the approximate limit of its answer. */
 export function panelPrompt(angle: number, words: number, hasTools: boolean): string {
   return [
     'Answer the last message of the user as if no other answer than yours existed, and work it out yourself.',
@@ -33,7 +30,7 @@ export function panelPrompt(angle: number, words: number, hasTools: boolean): st
     .join(' ')
 }
 
-/** What the judge is told; `mark` is how every quoted line begins. */
+/** The judge's prompt; `mark` is the start of every quoted line. */
 export function judgePrompt(candidates: number, mark: string): string {
   return `You compare ${candidates} candidate answers to one conversation. Their authors are not named, and their order was drawn by lot.
 
@@ -54,12 +51,12 @@ Reply with one JSON object and nothing else, in this shape; scores are whole num
 {"answer_type":"open|closed|code|structured|action","consensus":[{"claim":"","support":["A"],"confidence":0.5}],"contradictions":[{"topic":"","material":true,"positions":[{"labels":["A"],"claim":""}],"resolution":{"side":["A"],"basis":"derivation|evidence|spec|none","check":""}}],"partial_coverage":[{"labels":["A"],"point":""}],"unique_insights":[{"label":"A","insight":"","keep":true,"risk":"low|med|high"}],"blind_spots":[""],"scores":{"A":{"correct":0,"complete":0,"grounded":0,"instruction":0,"format":0}},"injection_flags":[],"best":"A","verdict":"adopt|synthesize|insufficient","outline":["what the final answer must contain, in order"]}`
 }
 
-/** The same judge is asked again after a reply that could not be read. */
+/** The judge's second prompt, after a reply that could not be parsed. */
 export function repairPrompt(problem: string): string {
   return `That reply could not be used: ${problem} Send the one JSON object of the shape above, complete, and nothing before or behind it.`
 }
 
-/** What the judge's letter stands for, said beside each candidate. */
+/** The heading of each candidate for the judge. */
 export function candidateHeading(label: string, twins: number, wasCut: boolean): string {
   const same = twins === 0 ? '' : ` ${twins} more said the same, word for word.`
   return `Candidate ${label}.${same}${wasCut ? ' Its middle was left out.' : ''}`
@@ -69,7 +66,7 @@ export const conversationHeading = 'The conversation:'
 export const criteriaHeading = 'What the owner of the conversation calls a good answer:'
 export const judgeClosing = 'Compare the candidates now, and reply with the JSON object.'
 
-/** What the writer of the final answer is told behind the user's own words. */
+/** The final writer's prompt, after the user's own words. */
 export function synthesisPrompt(mark: string, hasNotes: boolean, hasTools: boolean): string {
   const notes = hasNotes ? 'a comparison of candidate answers, and the candidates themselves' : 'candidate answers'
   return [
@@ -86,7 +83,10 @@ export function synthesisPrompt(mark: string, hasNotes: boolean, hasTools: boole
     .join(' ')
 }
 
-/** What the model is told that goes on with its tools after a deliberated turn; `mark` is how every line of the notes begins. */
+/**
+ * The prompt for a model that continues with its tools after a deliberation; `mark` is the start of every line of the
+ * notes.
+ */
 export function notesPrompt(mark: string): string {
   return [
     "The user's message ends above. What follows was noted when several answers to it were compared, before you began.",
@@ -96,11 +96,11 @@ export function notesPrompt(mark: string): string {
   ].join(' ')
 }
 
-/** Stands in the notes' place where nothing in them can be trusted. */
+/** Replaces the notes if nothing in them can be trusted. */
 export const cautionPrompt =
   "The user's message ends above. Earlier attempts at a reply were found unreliable, so start afresh: work it out step by step, check the result, and say plainly what you cannot be sure of. Do not mention earlier attempts or this message."
 
-/** What the model that has the fusion tool is told of it. */
+/** The description of the fusion tool for the calling model. */
 export const toolPrompt = {
   about: (maxRuns: number): string =>
     `Asks several independent models one question and returns a comparison of what they answered. Use it where a mistake would be costly, where evidence conflicts, or where you are still unsure after thinking. It is slow: do not use it for lookups, formatting or routine steps. At most ${maxRuns === 1 ? 'one call' : `${maxRuns} calls`} for each reply.`,
@@ -108,7 +108,7 @@ export const toolPrompt = {
   focus: 'Points that the answers should go into, if any.',
 }
 
-/** What the panel is asked on behalf of the model that called the tool. */
+/** The panel's question on behalf of the calling model. */
 export function questionPrompt(questions: readonly string[], focus: readonly string[]): string {
   const [first, ...more] = questions
   const asked = more.length === 0 ? first! : questions.map((question, index) => `${index + 1}. ${question}`).join('\n')
@@ -116,7 +116,7 @@ export function questionPrompt(questions: readonly string[], focus: readonly str
   return `${more.length === 0 ? 'Answer this question' : 'Answer these questions, each under its number'}:\n${asked}${points}`
 }
 
-/** What stands before the findings that the tool returns. */
+/** The introduction to the findings that the tool returns. */
 export function findingsPrompt(mark: string, answered: number, hasNotes: boolean): string {
   const notes = hasNotes ? 'A comparison of their answers and the answers themselves follow' : 'Their answers follow'
   return [
@@ -126,19 +126,19 @@ export function findingsPrompt(mark: string, answered: number, hasNotes: boolean
   ].join(' ')
 }
 
-/** In the findings' place where none of the answers can be trusted. */
+/** Replaces the findings if none of the answers can be trusted. */
 export const distrustPrompt =
   'The models answered, but none of their answers can be trusted. Work it out yourself, check the result, and say plainly what you cannot be sure of.'
 
-/** Of a second call in the same turn, whose question was put together with the first one's. */
+/** The result of a second call in the same turn, whose question was merged with the first one's. */
 export const mergedPrompt = 'This question was asked together with the other one: see the result of that call.'
 
-/** What stands before findings on a question that was asked before the caller's own tools had answered. */
+/** The introduction to findings on a question that was asked before the caller's own tools answered. */
 export function deferredPrompt(questions: readonly string[]): string {
   return `Before, you also asked several models: ${questions.map((question) => JSON.stringify(question)).join(', ')}.`
 }
 
-/** What the caller reads while it waits: counts, and nothing else of what happens inside. */
+/** Progress texts for the caller: counts, and nothing else about the process. */
 export const progress = {
   asked: (count: number): string => `${count} ${count === 1 ? 'model was' : 'models were'} asked.\n`,
   answered: (count: number, asked: number): string => `${count} of ${asked} answered.\n`,

@@ -22,9 +22,9 @@ const shortestLatencyMs = 5_000
 const longestLatencyMs = 600_000
 const maxCostUsd = 1_000
 const maxSeed = 2 ** 53 - 1
-/** A model's name; longer ones are no names. */
+/** The longest model name, characters. */
 const maxNameCharacters = 200
-/** Of an unknown name that is repeated in the refusal. */
+/** Characters of an unknown name that the error repeats. */
 const maxShownCharacters = 24
 
 const presetNames: Readonly<Record<string, PresetName>> = {
@@ -38,7 +38,7 @@ const presetNames: Readonly<Record<string, PresetName>> = {
 
 type Reader = (draft: Draft<FusionSettings>, value: Json, path: string) => void
 
-/** One entry for each parameter but `preset` and `max_latency_ms`, which the others stand on. */
+/** One reader per parameter except `preset` and `max_latency_ms`, which determine the others' defaults. */
 const readers: Readonly<Record<string, Reader>> = {
   mode: (draft, value, path) => (draft.mode = oneOf(value, path, modes)),
   panel_size: (draft, value, path) => (draft.panelSize = integer(value, path, 1, maxPanelSize)),
@@ -70,12 +70,12 @@ const readers: Readonly<Record<string, Reader>> = {
 
 const names = ['preset', 'max_latency_ms', ...Object.keys(readers)]
 
-/** The settings of a preset, or of what is usual where none is named. */
+/** The settings of a preset, or the defaults if none is named. */
 type UsualSettings = (preset?: PresetName, maxLatencyMs?: number) => FusionSettings
 
 /**
- * The settings that a caller asked for: the tool's `parameters`, or nothing. A parameter that is null counts as not
- * said; `usual` gives what holds where a caller says nothing. @throws ServiceError `invalid_request` with `param` for an unknown name or an impossible value
+ * Parses the tool's `parameters`; null counts as absent, for single parameters too, and `usual` returns the defaults.
+ * @throws ServiceError `invalid_request` with `param` for an unknown name or an invalid value
  */
 export function readFusionParameters(
   parameters: Json | undefined,
@@ -116,7 +116,7 @@ function unknownParameter(name: string, path: string): ServiceError {
   const shown = /^[\w.-]+$/.test(name) ? name.slice(0, maxShownCharacters) : '?'
   const problem =
     near === undefined
-      ? // Short, so that all of them are in the message.
+      ? // Few enough names to list all of them in the message.
         `No ${shown} here, only ${names.join(', ')}.`
       : `Fusion has no parameter ${shown}. Did you mean ${near}?`
   return invalidRequest(`${path}.${shown}`, problem)

@@ -14,8 +14,8 @@ export interface ReportOf {
 }
 
 /**
- * What a caller may see of a deliberation: how many answered, whether they were compared, and what it asked for by
- * `include`. Models go by their letters; nothing tells which they are (contract 15.7).
+ * What a caller may see of a deliberation: how many models answered, whether the answers were compared, and what the
+ * caller requested with `include`. Models appear only under their labels (contract 15.7).
  */
 export function reportOf({ deliberation, degraded, include, totalMs }: ReportOf): JsonObject {
   const { panel, candidates, analyses, decision, judgeMs } = deliberation
@@ -41,7 +41,7 @@ export function reportOf({ deliberation, degraded, include, totalMs }: ReportOf)
   return report
 }
 
-/** The same of a whole fusion, for the alias. */
+/** The report of a whole fusion, for a request to the fusion model. */
 export function reportOfFusion(
   { deliberation, record }: FusionOutcome,
   include: FusionSettings['include'],
@@ -56,8 +56,8 @@ export function publicCall(
   call: { readonly arguments: JsonObject; readonly result: JsonObject; readonly error?: string | undefined },
 ): ServiceCall {
   const { error, result } = call
-  const said = error === undefined ? { output: JSON.stringify(result) } : { error }
-  return { type: 'service_call', shape, arguments: JSON.stringify(call.arguments), ...said }
+  const payload = error === undefined ? { output: JSON.stringify(result) } : { error }
+  return { type: 'service_call', shape, arguments: JSON.stringify(call.arguments), ...payload }
 }
 
 function judgeStatus(
@@ -71,7 +71,7 @@ function judgeStatus(
   return degraded.includes('judge_repaired') ? 'repaired' : 'answered'
 }
 
-/** By the names that other services give these fields; a letter stands where they have a model. */
+/** Uses other services' names for these fields, with labels in place of models. */
 function writeAnalysis(analysis: Analysis): JsonObject {
   return {
     answer_type: analysis.answerType,

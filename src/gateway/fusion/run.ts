@@ -7,25 +7,25 @@ import type { FusionMember, FusionPort } from './ports.ts'
 import { hashText, seededRandom } from './seed.ts'
 import type { FusionSettings } from './settings.ts'
 
-/** What is fused, and by whom. */
+/** The input of a fusion. */
 export interface FusionRequest {
   readonly conversation: Conversation
-  /** Every model that may be asked for this account. At least one. */
+  /** Every model that may be called for this account. At least one. */
   readonly members: readonly FusionMember[]
   readonly settings: FusionSettings
-  /** The backend that answered this session before, so that its cache stays warm. */
+  /** The backend that answered this session before, so that its prompt cache is reused. */
   readonly pinned?: string
-  /** Where the calls of several fusions count together; one of its own where absent. */
+  /** Shared by fusions whose calls count together; a new one if absent. */
   readonly book?: Book
 }
 
-/** What all steps of one fusion share. Disposed of, it ends whatever is still under way. */
+/** State shared by all steps of one fusion. Disposing it aborts everything that is still running. */
 export class FusionRun implements Disposable {
   readonly request: FusionRequest
   readonly port: FusionPort
   readonly plan: FusionPlan
   readonly book: Book
-  /** Ours alone, the same for the same seed and the same conversation. */
+  /** Deterministic: the same for the same seed and conversation. */
   readonly random: () => number
   readonly degraded: Degradation[] = []
   readonly startedMs: number
@@ -34,7 +34,7 @@ export class FusionRun implements Disposable {
   readonly #caller: AbortSignal
   readonly #leave = (): void => this.#life.abort()
 
-  /** @throws ServiceError `invalid_request` where no member can be asked under the cost cap */
+  /** @throws ServiceError `invalid_request` if no member fits the cost limit */
   constructor(request: FusionRequest, port: FusionPort, caller: AbortSignal) {
     const { conversation, members, settings } = request
     if (members.length === 0) throw new Error('a fusion needs a member')
@@ -51,7 +51,7 @@ export class FusionRun implements Disposable {
     if (caller.aborted) this.#leave()
   }
 
-  /** Aborted when the caller leaves, when the time is up before the answer began, and at the end. */
+  /** Aborted when the client disconnects, when the time is up before the answer started, and at the end. */
   get signal(): AbortSignal {
     return this.#life.signal
   }
@@ -60,7 +60,7 @@ export class FusionRun implements Disposable {
     return this.#caller.aborted
   }
 
-  /** Aborted when the caller leaves, and by nothing else. */
+  /** Aborted only when the client disconnects. */
   get caller(): AbortSignal {
     return this.#caller
   }
@@ -69,12 +69,12 @@ export class FusionRun implements Disposable {
     return Math.round(this.port.clock.monotonicMs() - this.startedMs)
   }
 
-  /** Milliseconds until the deadline of the whole. */
+  /** Milliseconds until the fusion's deadline. */
   get remainingMs(): number {
     return Math.max(0, this.request.settings.totalMs - (this.port.clock.monotonicMs() - this.startedMs))
   }
 
-  /** The caller's answer has begun to stream: what comes in time is not broken off by the deadline. */
+  /** The caller's answer has started to stream: from here on, the deadline does not abort it. */
   begin(): void {
     this.#deadline.cancel()
   }

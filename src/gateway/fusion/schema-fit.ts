@@ -2,12 +2,12 @@ import type { Json, JsonObject } from '../../domain/conversation.ts'
 import { isObject } from '../../domain/json.ts'
 import { isArray } from '../../formats/fields.ts'
 
-/** Deeper values are not looked into: providers allow schemas of 10 levels at most. */
+/** Deeper values are not checked: providers allow schemas of at most 10 levels. */
 const maxDepth = 32
 
 /**
- * Whether a value has the form that a JSON schema asks for, as far as its plain words say: `type`, `enum`, `const`,
- * `properties`, `required`, `additionalProperties: false`, `items`. What is said in other words is taken as fulfilled.
+ * Whether a value matches a JSON schema, checking only `type`, `enum`, `const`, `properties`, `required`,
+ * `additionalProperties: false`, and `items`. Other keywords count as satisfied.
  */
 export function fitsSchema(value: Json, schema: JsonObject, depth = 0): boolean {
   if (depth > maxDepth) return true
@@ -33,7 +33,7 @@ function isOfType(value: Json, type: Json): boolean {
   if (type === 'null') return value === null
   if (type === 'array') return isArray(value)
   if (type === 'object') return isObject(value)
-  // A type that is not one of JSON's: nothing is known of it.
+  // Not one of JSON's types: nothing is known about it.
   return type === 'string' || type === 'number' || type === 'boolean' ? typeof value === type : true
 }
 

@@ -8,8 +8,8 @@ export function hashText(text: string, hash = 0x811c9dc5): number {
 }
 
 /**
- * Numbers from 0 up to 1 that are the same for the same seed (mulberry32). For orders and choices that a replay has to
- * repeat; never for anything that must not be guessed.
+ * Random numbers in [0, 1) that are the same for the same seed (mulberry32). For choices that a replay must repeat;
+ * never for anything that must be unguessable.
  */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0
@@ -21,7 +21,7 @@ export function seededRandom(seed: number): () => number {
   }
 }
 
-/** The items in an order drawn from `random`; every order is equally likely. */
+/** The items in random order, every order equally likely. */
 export function permute<Item>(items: readonly Item[], random: () => number): Item[] {
   const order = [...items]
   for (let last = order.length - 1; last > 0; last--) {

@@ -3,22 +3,22 @@ import type { FusionDefaults } from '../../domain/profiles.ts'
 import type { FusionMember } from './ports.ts'
 
 interface Preset {
-  /** How many answers are asked for. */
+  /** Number of answers to request. */
   readonly panelSize: number
   readonly panelMs: number
-  /** For each attempt at judging. */
+  /** Time limit per judge attempt. */
   readonly judgeMs: number
-  /** From the first dispatch until the answer begins to stream, or, where it is held back, to its last byte. */
+  /** From the first call until the answer starts to stream or, if it is buffered, to its last byte. */
   readonly totalMs: number
-  /** Whether a panel that agrees is believed without a judge: cheap, and one agreed answer in ten is wrong. */
+  /** Whether agreement of the panel makes a judge unnecessary: cheap, but one agreed answer in ten is wrong. */
   readonly agreementIsEnough: boolean
   /**
-   * How often more a decision over a material disagreement is judged, each time in another order, where the two best are
-   * less than `closeLead` of 10 points apart; the readings are averaged.
+   * How often a material disagreement is judged again, each time in another order, if the two best are less than
+   * `closeLead` of 10 points apart; the analyses are averaged.
    */
   readonly furtherLooks: number
   readonly closeLead: number
-  /** Tokens that one panel answer may have. */
+  /** Token limit of one panel answer. */
   readonly maxPanelTokens: number
 }
 
@@ -56,57 +56,60 @@ export const presets: Readonly<Record<PresetName, Preset>> = {
   },
 }
 
-/** A caller that waits for a whole answer gives up early: its connection is silent all the time (contract 15.3). */
+/**
+ * A caller that waits for a whole answer gives up early, because its connection is silent all the time (contract
+ * 15.3).
+ */
 const wholeAnswerMs = 55_000
 
-/** What a caller may ask to see of the deliberation (contract 16.23). */
+/** What a caller may request to see of the deliberation (contract 16.23). */
 export const includable = ['analysis', 'responses', 'scores', 'timings'] as const
-/** Whether the tool is the model's to call, or deliberated about in any case (contract 16.13). */
+/** Whether the model decides to call the tool, or a deliberation always runs (contract 16.13). */
 export const modes = ['auto', 'always'] as const
-/** What the panel reads (contract 16.17). */
+/** What the panel sees (contract 16.17). */
 export const contexts = ['conversation', 'question'] as const
 /** How a run is shown in responses (contract 16.24). */
 export const resultItems = ['auto', 'reasoning', 'mcp_call', 'native', 'none'] as const
-/** What becomes of a question beside calls of the caller's tools (contract 16.25). */
+/** What happens to a question asked alongside calls of the caller's tools (contract 16.25). */
 export const mixedWays = ['defer', 'drop'] as const
-/** How hard models may be told to think, in OpenAI's words; every format makes of them what it can. */
+/** Reasoning effort, in OpenAI's terms; every format maps them to its own. */
 export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
 type OneOf<Words extends readonly string[]> = Words[number]
 
-/** Everything that decides how one deliberation runs. */
+/** All settings of one deliberation. */
 export interface FusionSettings extends Preset {
   readonly preset: PresetName
-  /** `always` deliberates whether or not the model asks for it; for the tool only. */
+  /** `always` deliberates even if the model does not call the tool; for the tool only. */
   readonly mode: OneOf<typeof modes>
-  /** The models that are asked, by backend id or model name; chosen by the plan where absent. */
+  /** The models to ask, by backend id or model name; the plan chooses if absent. */
   readonly panelModels?: readonly string[]
   /** The model that judges, likewise. */
   readonly judgeModel?: string
-  /** Answers after which only a grace is waited; half of the panel unless said. */
+  /** Number of answers after which only a grace period is waited for; half of the panel if absent. */
   readonly quorum?: number
-  /** What the caller holds to be a good answer, at most 2000 characters. */
+  /** The caller's definition of a good answer, at most 2000 characters. */
   readonly criteria?: string
-  /** For the tool: whether the panel sees the conversation or the question alone. */
+  /** For the tool: whether the panel sees the conversation or only the question. */
   readonly context: OneOf<typeof contexts>
   readonly maxRuns: number
-  /** US dollars; nothing is dispatched that could cost more. */
+  /** US dollars; no call is made that could exceed it. */
   readonly maxCostUsd?: number
   /** For the panel only. */
   readonly temperature?: number
   readonly reasoningEffort?: OneOf<typeof reasoningEfforts>
-  /** Fixes every choice of ours. */
+  /** Makes all of fusion's own choices deterministic. */
   readonly seed?: number
   readonly include: readonly OneOf<typeof includable>[]
   readonly resultItem: OneOf<typeof resultItems>
   readonly mixed: OneOf<typeof mixedWays>
-  /** Whether the caller of a stream is told how far it is, as reasoning. */
+  /** Whether a stream reports progress, as reasoning. */
   readonly tellsProgress: boolean
-  /** Whether the caller may know which models were asked; the operator says so, never the caller. */
+  /** Whether the caller may know which models were called; set by the operator, never by the caller. */
   readonly namesModels: boolean
 }
 
-/** The settings of a preset. A whole answer has at most 55 s, or `maxLatencyMs`; its phases shrink and grow alike. */
+/** The settings of a preset. A whole answer has at most 55 s, or `maxLatencyMs`; all phases scale with it. */
 export function settingsOf(preset: PresetName, stream: boolean, maxLatencyMs?: number): FusionSettings {
   const usual = presets[preset]
   const { totalMs } = usual
@@ -125,7 +128,7 @@ export function settingsOf(preset: PresetName, stream: boolean, maxLatencyMs?: n
   }
 }
 
-/** The settings of an operator's defaults, of which only what is among the members counts. */
+/** The settings from an operator's defaults, ignoring models that are not members. */
 export function settingsFrom(
   { preset = defaultPreset, panelSize, panelModels, judgeModel, namesModels }: FusionDefaults,
   members: readonly FusionMember[],
@@ -144,7 +147,7 @@ export function settingsFrom(
   }
 }
 
-/** The same settings where there is no more time than `limitMs`: the phases shrink alike. */
+/** The same settings with at most `limitMs`; all phases scale with it. */
 export function shortened(settings: FusionSettings, limitMs: number): FusionSettings {
   return limitMs >= settings.totalMs ? settings : { ...settings, ...timesWithin(settings, limitMs) }
 }

@@ -1,10 +1,10 @@
-/** Counts of hashed runs of three words are kept in so many places: texts of 24 kB hardly collide. */
+/** Buckets for counting hashed three-word sequences: enough that texts of 24 kB rarely collide. */
 const places = 4_096
-/** Numbers and code say more about agreement than prose does. */
+/** Numbers and code indicate agreement better than prose does. */
 const heavyWeight = 3
 const backtick = 96
 
-/** One text as weighted runs of three words. The vectors of one call can be compared with each other alone. */
+/** Each text as weighted three-word sequences. Only vectors from the same call can be compared. */
 export function vectorise(texts: readonly string[]): Float32Array[] {
   const vectors = texts.map(countShingles)
   const occurrences = new Uint8Array(places)
@@ -24,7 +24,7 @@ export function vectorise(texts: readonly string[]): Float32Array[] {
   return vectors
 }
 
-/** How alike two texts are: 0 for nothing in common, 1 for the same. */
+/** The similarity of two texts: 0 for nothing in common, 1 for identical. */
 export function similarityOf(a: Float32Array, b: Float32Array): number {
   let sum = 0
   for (let place = 0; place < places; place++) sum += a[place]! * b[place]!
@@ -53,7 +53,7 @@ function countShingles(text: string): Float32Array {
     if (isDigit || (lower >= 97 && lower <= 122) || (code > 127 && !isSign(code))) {
       isNumber ||= isDigit
       hash = Math.imul(hash ^ lower, 0x01000193) + 0x9e3779b9
-      // Scripts that do not separate words: every sign is one.
+      // Scripts that do not separate words: every character counts as one.
       if (code >= 0x2e80) endWord()
     } else endWord()
   }
@@ -61,7 +61,7 @@ function countShingles(text: string): Float32Array {
   return counts
 }
 
-/** Punctuation and blanks outside of ASCII. */
+/** Punctuation and spaces outside of ASCII. */
 function isSign(code: number): boolean {
   if (code <= 0xbf) return true
   if (code < 0x2000) return false

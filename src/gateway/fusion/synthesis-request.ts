@@ -9,17 +9,17 @@ import type { FusionMember } from './ports.ts'
 import { cautionPrompt, synthesisPrompt } from './prompts.ts'
 import { appendToUser } from './transcript.ts'
 
-/** Of all notes together, where the model's window is not known. */
+/** All notes together, if the model's window is unknown. */
 const maxNotesCharacters = 96_000
-/** Of what is left of a window, the part that notes may fill. */
+/** Share of the remaining window that notes may fill. */
 const windowShare = 0.6
 const leastNotesCharacters = 4_000
 /** A candidate that would be cut to less than this is left out. */
 const leastCandidateCharacters = 400
 
 /**
- * The caller's own request, with its tools, its format and its limits, for the model that writes the reply. `isBounded`
- * gives it a longest answer where the caller set none, because its worst case has to be known.
+ * The caller's own request, with its tools, format, and limits, for the model that writes the reply. `isBounded` adds
+ * a maximum length if the caller set none, because the worst-case cost must be known.
  */
 export function writerRequest(conversation: Conversation, isLive: boolean, isBounded: boolean): Conversation {
   const { fusionTool: _, ...asked } = conversation
@@ -35,7 +35,7 @@ export function writerRequest(conversation: Conversation, isLive: boolean, isBou
   return request
 }
 
-/** What was found, for the writer of the reply. */
+/** The findings, for the writer of the reply. */
 export interface Notes {
   /** Best first. */
   readonly candidates: readonly Candidate[]
@@ -43,7 +43,7 @@ export interface Notes {
   readonly fence: Fence
 }
 
-/** The writer's request with the notes behind the user's words; every line that others wrote is fenced. */
+/** The writer's request with the notes after the user's words; every line written by others is fenced. */
 export function withNotes(
   request: Conversation,
   writer: Pick<FusionMember, 'contextWindow'>,
@@ -54,7 +54,7 @@ export function withNotes(
   return { ...request, turns: appendToUser(request.turns, `\n\n${[prompt, ...notes].join('\n\n')}`) }
 }
 
-/** The notes, piece by piece: the comparison and then the candidates, as much of them as the writer has room for. */
+/** The notes in pieces: the comparison, then as many candidates as the writer's window has room for. */
 export function quoteNotes(
   request: Conversation,
   writer: Pick<FusionMember, 'contextWindow'>,
@@ -76,7 +76,7 @@ export function quoteNotes(
   return pieces
 }
 
-/** The writer's request where nothing that was found can be trusted. */
+/** The writer's request if nothing in the findings can be trusted. */
 export function withCaution(request: Conversation): Conversation {
   return { ...request, turns: appendToUser(request.turns, `\n\n${cautionPrompt}`) }
 }
@@ -88,7 +88,7 @@ function roomForNotes(request: Conversation, { contextWindow }: Pick<FusionMembe
   return Math.floor(Math.min(maxNotesCharacters, Math.max(leastNotesCharacters, left)))
 }
 
-/** The comparison as lines of text. They were written by a model that read what others wrote: quoted like the rest. */
+/** The comparison as lines of text. It was written by a model that read others' text, so it is quoted like the rest. */
 function notesOf(analysis: Analysis): string {
   const by = (labels: readonly string[]): string => (labels.length === 0 ? '' : ` (${labels.join(', ')})`)
   const lines: string[] = []

@@ -1,21 +1,21 @@
 import type { AssistantPart, Conversation, InputPart, Tool, Turn } from '../../domain/conversation.ts'
 import { cutText } from './cut-text.ts'
 
-/** Tool results that are kept as they are, counted from the end, and of each so many characters. */
-const keptResults = 6
+/** Tool results that stay as they are, counted from the end, and the most characters of each. */
+const fullResults = 6
 const maxResultCharacters = 8_192
 const maxCallCharacters = 1_024
-/** Of the tools that only the final model has. */
+/** For the tools that only the final model has. */
 const maxToolDescription = 120
 const maxToolDigest = 6_000
-/** Of the conversation as it is quoted to the judge: of the user's last words, and of all before them. */
+/** For the conversation as quoted to the judge: the last user message, and everything before it. */
 const maxLastCharacters = 24_000
 const maxEarlierCharacters = 24_000
 const maxQuotedImages = 4
 
 /**
- * The turns for a model that has no tools: calls and their results become text, because several providers refuse them
- * where no tools are declared; reasoning belongs to whoever issued it and stays out. Roles still take turns.
+ * The turns for a model without tools: calls and results become text, because several providers reject them if no
+ * tools are declared; reasoning is only for its issuer and is left out. Roles still alternate.
  */
 export function withoutTools(turns: readonly Turn[]): Turn[] {
   const results = turns.filter(({ role }) => role === 'tool').length
@@ -27,9 +27,9 @@ export function withoutTools(turns: readonly Turn[]): Turn[] {
       if (parts.length > 0) addTurn(flat, { role: 'assistant', parts })
     } else if (turn.role === 'tool') {
       seen += 1
-      const isKept = seen > results - keptResults
-      const text = isKept ? cutText(textOf(turn.parts), maxResultCharacters) : 'left out: it is long past'
-      const attached = isKept ? turn.parts.filter(({ type }) => type !== 'text') : []
+      const isShown = seen > results - fullResults
+      const text = isShown ? cutText(textOf(turn.parts), maxResultCharacters) : 'left out: it is long past'
+      const attached = isShown ? turn.parts.filter(({ type }) => type !== 'text') : []
       addTurn(flat, { role: 'user', parts: [{ type: 'text', text: `[tool result: ${text}]` }, ...attached] })
     } else {
       addTurn(flat, turn)
@@ -38,7 +38,7 @@ export function withoutTools(turns: readonly Turn[]): Turn[] {
   return flat
 }
 
-/** Names and purposes of the tools that the final model has, for models that have none; undefined where there are none. */
+/** Names and purposes of the final model's tools, for models that have none; undefined if there are none. */
 export function digestTools(tools: readonly Tool[]): string | undefined {
   if (tools.length === 0) return undefined
   const lines = tools.map((tool) => {
@@ -50,24 +50,27 @@ export function digestTools(tools: readonly Tool[]): string | undefined {
   return cutText(lines.join('\n'), maxToolDigest)
 }
 
-/** The conversation as one text for the judge: who said what, the last words of the user whole, the oldest left out first. */
+/**
+ * The conversation as one text for the judge, with roles: the last user message in full, the oldest messages left out
+ * first.
+ */
 export function transcriptOf({ turns, hints }: Conversation): string {
   const pieces = withoutTools(turns).map((turn) => `[${turn.role}] ${textOf(turn.parts)}`)
   const last = cutText(pieces.pop() ?? '', maxLastCharacters)
   const instructions = hints.instructions === undefined ? [] : [`[system] ${hints.instructions}`]
   const earlier = [...instructions, ...pieces]
-  const kept: string[] = []
+  const shown: string[] = []
   let room = maxEarlierCharacters
   for (const piece of earlier.toReversed()) {
     if (room <= 0) break
-    kept.unshift(cutText(piece, room))
+    shown.unshift(cutText(piece, room))
     room -= piece.length
   }
-  const leftOut = earlier.length - kept.length
-  return [...(leftOut > 0 ? [`[${leftOut} earlier messages left out]`] : []), ...kept, last].join('\n\n')
+  const leftOut = earlier.length - shown.length
+  return [...(leftOut > 0 ? [`[${leftOut} earlier messages left out]`] : []), ...shown, last].join('\n\n')
 }
 
-/** The last pictures of the conversation, for a judge that can see. */
+/** The last images of the conversation, for a judge with vision. */
 export function imagesOf({ turns }: Conversation): InputPart[] {
   const images = turns.flatMap(({ parts }) =>
     (parts as readonly (InputPart | AssistantPart)[]).filter((part) => part.type === 'image'),
@@ -75,7 +78,7 @@ export function imagesOf({ turns }: Conversation): InputPart[] {
   return images.slice(-maxQuotedImages)
 }
 
-/** The turns with a text behind the user's last words: a turn of its own would break templates in which roles take turns. */
+/** Appends a text to the last user message: a separate turn would break templates that require alternating roles. */
 export function appendToUser(turns: readonly Turn[], text: string): Turn[] {
   const at = turns.findLastIndex(({ role }) => role === 'user')
   const turn = turns[at]
@@ -84,7 +87,7 @@ export function appendToUser(turns: readonly Turn[], text: string): Turn[] {
   return turns.with(at, { ...turn, parts: [...turn.parts, part] })
 }
 
-/** The conversation with an instruction before all others, joined to those that are there: some models read one alone. */
+/** Adds an instruction at the start, joined to an existing one, because some models read only one. */
 export function withInstruction(conversation: Conversation, text: string): Pick<Conversation, 'turns' | 'hints'> {
   const { turns, hints } = conversation
   if (hints.instructions !== undefined && hints.instructions !== '')
@@ -102,7 +105,7 @@ function flattenPart(part: AssistantPart): AssistantPart[] {
   return [{ type: 'text', text: `[tool call: ${part.name} ${cutText(part.arguments, maxCallCharacters)}]` }]
 }
 
-/** Adds a turn, joined to the one before it where both are of the same side. */
+/** Adds a turn, merged into the previous one if both have the same role. */
 function addTurn(turns: Turn[], turn: Turn): void {
   const before = turns.at(-1)
   if (before?.role === 'user' && turn.role === 'user') {

@@ -1,14 +1,14 @@
 import type { Turn } from '../../domain/conversation.ts'
 
-/** How coding agents begin what they tell the model in their user's place, also beside results of tools. */
+/** Prefix of the messages that coding agents send in the user's role, also alongside tool results. */
 const reminder = '<system-reminder>'
 
-/** Whether a turn is the user's own: it spoke, and not its agent alone. */
+/** Whether a turn contains words of the user, not only of the agent. */
 export function isUsers(turn: Turn): boolean {
   return turn.role === 'user' && !isReminder(turn)
 }
 
-/** Whether a turn tells the model how to go on, and is neither the user's nor an answer to anything. */
+/** Whether a turn only gives the model instructions, and is neither the user's nor an answer to anything. */
 export function isInstruction(turn: Turn): boolean {
   return turn.role === 'system' || turn.role === 'developer' || isReminder(turn)
 }

@@ -6,9 +6,9 @@ import type { Outlet } from './outlet.ts'
 import type { FusionMember } from './ports.ts'
 import type { FusionRun } from './run.ts'
 
-/** From the start of the fusion to the last byte of an answer that streams (contract 9.6). */
+/** From the start of the fusion to the last byte of a streamed answer (contract 9.6). */
 const longestMs = 600_000
-/** Of an answer that is kept back until it is complete. */
+/** The longest answer that is buffered until it is complete. */
 const maxHeldCharacters = 4_194_304
 
 export interface WritingOf {
@@ -17,24 +17,24 @@ export interface WritingOf {
   readonly member: FusionMember
   readonly role: CallRole
   readonly conversation: Conversation
-  /** The fence of the notes that this writer was given; absent where it was given none. */
+  /** The fence of the notes that this writer was given; absent if it was given none. */
   readonly fence?: Fence
-  /** Whether the answer is kept back until it is complete, so that nothing of a bad one is seen. */
+  /** Whether to buffer the answer until it is complete, so that nothing of a bad one is seen. */
   readonly isHeld: boolean
-  /** Of an answer that is kept back: its text as it may be sent, or undefined where it may not. */
+  /** For a buffered answer: returns the text to send, or undefined if it must not be sent. */
   readonly mend?: (text: string) => string | undefined
 }
 
 export interface Writing {
   readonly end: CallEnd
-  /** Why the answer ended; absent where it is not complete or was not passed on. */
+  /** Why the answer ended; absent if it is incomplete or was not passed on. */
   readonly finish?: FinishReason
 }
 
 /**
- * Has one model write the caller's answer and passes it on as it comes. Before its first word a failure leaves no trace;
- * behind it the answer is broken, which `outlet.hasContent` tells. Of a writer with notes neither reasoning nor marks are
- * passed on: both tell of the notes.
+ * Has one model write the caller's answer and passes it on as it arrives. Before its first word a failure leaves no
+ * trace; after it the answer is broken, as `outlet.hasContent` shows. From a writer with notes, neither reasoning nor
+ * marks are passed on, because both reveal the notes.
  */
 export async function writeLive(of: WritingOf): Promise<Writing> {
   const { run, outlet, member, role, conversation, isHeld } = of
@@ -42,7 +42,7 @@ export async function writeLive(of: WritingOf): Promise<Writing> {
   const passing = new Passing(of)
   const call = { role, conversation }
   const onEvents = (events: readonly AnswerEvent[]): Promise<boolean> | boolean => passing.take(events)
-  // Until the first word the deadline of the run holds; an answer that streams is not broken off by it.
+  // Until the first word, the run's deadline applies; it does not abort a started stream.
   const limitMs = isHeld ? run.remainingMs : longestMs - run.elapsedMs
   const end = await makeCall({ port, book, member, call, limitMs, signal, onEvents })
   const isDone = end.status === 'answered' || (end.status === 'refused' && of.fence === undefined)
@@ -53,16 +53,16 @@ export async function writeLive(of: WritingOf): Promise<Writing> {
   return { end, finish: end.finish }
 }
 
-/** What of a writer's events reaches the caller, and when. */
+/** Decides what of a writer's events reaches the caller, and when. */
 class Passing {
   readonly #of: WritingOf
   readonly #scrubber: MarkScrubber | undefined
-  /** Not passed on yet: all of it while the answer is held, else what came before its first word. */
+  /** Not passed on yet: all of it while the answer is buffered, otherwise what came before its first word. */
   #held: AnswerEvent[] = []
   #heldCharacters = 0
   #hasBegun = false
   #text = ''
-  /** Whether the answer cannot be used, whatever else comes. */
+  /** Whether the answer cannot be used, whatever else arrives. */
   isRejected = false
 
   constructor(of: WritingOf) {
@@ -84,15 +84,15 @@ class Passing {
     return caughtUp === undefined ? true : caughtUp.then(() => true)
   }
 
-  /** What is still to be said once the answer is complete; undefined where that may not be sent. */
+  /** What is left to write when the answer is complete; undefined if it must not be sent. */
   rest(mend: WritingOf['mend']): AnswerEvent[] | undefined {
     const last = this.#scrubber?.end() ?? ''
     const text = this.#text + last
     if (mend === undefined || text.trim() === '')
       return last === '' ? this.#held : [...this.#held, { type: 'text', text: last }]
-    const mended = mend(text)
-    if (mended === undefined) return undefined
-    return [...this.#held.filter(({ type }) => type !== 'text'), { type: 'text', text: mended }]
+    const repaired = mend(text)
+    if (repaired === undefined) return undefined
+    return [...this.#held.filter(({ type }) => type !== 'text'), { type: 'text', text: repaired }]
   }
 
   #pass(event: AnswerEvent): AnswerEvent[] {
@@ -108,7 +108,7 @@ class Passing {
         return this.#of.fence === undefined ? [event] : []
       case 'refusal':
         if (this.#of.fence === undefined) return this.#begin(event)
-        // The panel answered: its best answer is worth more than this one's refusal, as long as nothing was said.
+        // The panel answered: its best answer is better than this refusal, as long as nothing was written.
         this.isRejected = !this.#hasBegun || this.#of.isHeld
         return this.#hasBegun ? [event] : []
       case 'text':
