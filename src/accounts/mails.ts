@@ -3,7 +3,7 @@ import type { Secret } from '../domain/secret.ts'
 import type { LeakedKey } from './leaked-keys.ts'
 import type { Mail } from './ports.ts'
 
-/** What each letter with a code is about. It says nothing of whether there is an account: it may go to anybody. */
+/** Texts of the emails with a code or link. They reveal nothing about whether an account exists, because they can go to anyone. */
 const purposes = {
   sign_in: { subject: 'Sign in to svc-router', what: 'sign in to svc-router' },
   set_up: { subject: 'Set up your svc-router account', what: 'set up your svc-router account' },
@@ -13,19 +13,19 @@ const purposes = {
     what: 'add this address to a svc-router account',
   },
   operator_sign_in: {
-    subject: 'Sign in to the operator’s console of svc-router',
-    what: 'sign in to the operator’s console of svc-router, if you operate it',
+    subject: 'Sign in to the svc-router operator console',
+    what: 'sign in to the svc-router operator console, if you are an operator',
   },
   operator_confirm: {
-    subject: 'Confirm it is you in the console of svc-router',
-    what: 'confirm that it is you in the operator’s console of svc-router',
+    subject: 'Confirm it is you in the svc-router operator console',
+    what: 'confirm that it is you in the svc-router operator console',
   },
 } as const satisfies Readonly<Record<ProofPurpose, { readonly subject: string; readonly what: string }>>
 
-/** Keys that one letter names. */
+/** Most keys listed in one email. */
 const maxNamedKeys = 50
 
-/** The letter to an owner whose keys were found in public and are revoked. Where they were found is somebody else's text. */
+/** The email to an owner whose keys were found in public and revoked. `foundAt` is text from whoever reported them. */
 export function writeLeakMail(to: string, keys: readonly LeakedKey[], keysUrl: string): Mail {
   const [first] = keys
   const isOne = keys.length === 1
@@ -33,30 +33,30 @@ export function writeLeakMail(to: string, keys: readonly LeakedKey[], keysUrl: s
   const lines = [
     ...(isOne && first !== undefined
       ? [
-          `Your key “${first.keyName}” (${first.keyHint}) was found where others can read it, so it is revoked.`,
-          ...(first.foundAt === undefined ? [] : ['', `Whoever found it says it is here: ${first.foundAt}`]),
+          `Your key “${first.keyName}” (${first.keyHint}) was found in a public place, so we revoked it.`,
+          ...(first.foundAt === undefined ? [] : ['', `Reported location: ${first.foundAt}`]),
         ]
       : [
-          `${keys.length} of your keys were found where others can read them, so they are revoked:`,
+          `${keys.length} of your keys were found in public places, so we revoked them:`,
           '',
           ...named.flatMap(({ keyName, keyHint, foundAt }) => [
             `- “${keyName}” (${keyHint})`,
-            ...(foundAt === undefined ? [] : [`  said to be here: ${foundAt}`]),
+            ...(foundAt === undefined ? [] : [`    reported location: ${foundAt}`]),
           ]),
           ...(keys.length > named.length ? [`and ${keys.length - named.length} more`] : []),
         ]),
     '',
     isOne
-      ? 'Every request with it is refused. Make a new one and put it where the old one was:'
-      : 'Every request with them is refused. Make new ones and put them where the old ones were:',
+      ? 'Requests with this key are now rejected. Create a new key and replace the old one:'
+      : 'Requests with these keys are now rejected. Create new keys and replace the old ones:',
     '',
     `    ${keysUrl}`,
     '',
-    `Look at the requests of the last days, too: somebody else may have used ${isOne ? 'it' : 'them'}.`,
+    `Also check your recent requests: someone else may have used ${isOne ? 'the key' : 'the keys'}.`,
   ]
   const subject = isOne
-    ? 'Your svc-router key was found in public and is revoked'
-    : `${keys.length} of your svc-router keys were found in public and are revoked`
+    ? 'Your svc-router key was found in public and has been revoked'
+    : `${keys.length} of your svc-router keys were found in public and have been revoked`
   return { to, subject, text: `${lines.join('\n')}\n` }
 }
 
@@ -71,14 +71,14 @@ export function writeProofMail(
   const lines = [
     ...(code === undefined ? [] : [`Your code to ${what}:`, '', `    ${code.reveal()}`, '']),
     ...(link === undefined ? [] : [linkIntroduction(what, code), '', `    ${link.reveal()}`, '']),
-    'It works once, within 10 minutes. Nobody of svc-router ever asks you for it.',
-    `If this was not you, do nothing: without the ${code === undefined ? 'link' : 'code'} nothing happens.`,
+    'It works once and expires in 10 minutes. We will never ask you for it.',
+    `If this was not you, ignore this email. Nothing happens without the ${code === undefined ? 'link' : 'code'}.`,
   ]
   return { to, subject, text: `${lines.join('\n')}\n` }
 }
 
 function linkIntroduction(what: string, code: Secret | undefined): string {
   return code === undefined
-    ? `To ${what}, open this link and press the button there:`
-    : 'Or open this link and press the button there:'
+    ? `To ${what}, open this link and click the button on the page:`
+    : 'Or open this link and click the button on the page:'
 }

@@ -2,7 +2,7 @@ import { maxListedKeys } from '../accounts/keys.ts'
 import { streamTexts } from './text-stream.ts'
 import type { AccountVisit } from './visit.ts'
 
-/** Bounds on one file, each said in it where it was reached. */
+/** Limits on one export; a list that reaches its limit ends with `{"truncated": true}`. */
 const maxRequests = 200_000
 const maxAnswers = 10_000
 const maxAuditEntries = 10_000
@@ -10,15 +10,15 @@ const maxOthers = 1_000
 const maxAnswerBytes = 256 * 1024 * 1024
 const pageRows = 200
 
-/** One part of the file: a whole value, or a list that is read bit by bit. */
+/** One section of the file: a value, or a list that is streamed. */
 type Section = readonly [name: string, value: unknown] | readonly [name: string, items: () => AsyncIterable<unknown>]
 
-/** Said as the last item of a list that goes on behind its bound. */
+/** The last item of a list that was truncated at its limit. */
 const cut = { truncated: true } as const
 
 /**
- * Everything that is held about whoever visits as one JSON object, read as fast as it is taken. Secrets are not in it:
- * of keys, passkeys and sessions digests alone are kept, and credentials stay sealed.
+ * Streams everything stored about the visitor's account as one JSON object, with backpressure. It contains no secrets:
+ * keys, passkeys, and sessions are stored only as digests, and credentials stay encrypted.
  */
 export function streamAccountData(visit: AccountVisit): ReadableStream<Uint8Array> {
   return streamTexts(visit, writeSections(sectionsOf(visit)))
@@ -96,7 +96,7 @@ async function* refusedOf({ parts, signedIn }: AccountVisit): AsyncGenerator {
   yield cut
 }
 
-/** What was asked and answered is the account's own, so it is opened here and nowhere else in the app. */
+/** Decrypts the account's stored responses. Nothing else in the app does that. */
 async function* answersOf({ parts, signedIn }: AccountVisit): AsyncGenerator {
   const { id } = signedIn.account
   let before: Awaited<ReturnType<typeof parts.answers.list>>[number] | undefined

@@ -7,7 +7,7 @@ const contentTypes = {
   js: 'text/javascript; charset=utf-8',
   svg: 'image/svg+xml',
 } as const
-/** A script stands behind those that it imports. */
+/** Scripts come after the scripts they import. */
 const names = [
   'style.css',
   'islands.js',
@@ -32,17 +32,17 @@ interface Asset {
   readonly zipped: Uint8Array<ArrayBuffer>
 }
 
-/** Every file that pages load, read once at the start; its name in URLs changes with its content. */
+/** All static files, read once at startup. Their URLs contain a content hash. */
 const assets = new Map<string, Asset>()
 for (const name of names) assets.set(name, load(name))
 const byUrl = new Map(Array.from(assets.values(), (asset) => [asset.url, asset]))
 
-/** Where a page finds one of our files. */
+/** The URL of a static file. */
 export function assetUrl(name: AssetName): string {
   return loaded(name).url
 }
 
-/** A file of ours, zipped where the browser takes that; undefined where there is none of that path. */
+/** Serves a static file, compressed if the browser accepts gzip; undefined if the path is unknown. */
 export function answerAsset(path: string, headers: Headers): Response | undefined {
   const asset = byUrl.get(path)
   if (asset === undefined) return undefined
@@ -64,7 +64,7 @@ function loaded(name: string): Asset {
   return asset
 }
 
-/** Scripts import one another by their plain names, which browsers are told as they are here. */
+/** Rewrites the plain file names in script imports to their hashed URLs. */
 function load(name: AssetName): Asset {
   const text = readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8')
   const placed = text.replaceAll(

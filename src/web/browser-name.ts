@@ -13,7 +13,7 @@ const systems = [
   ['Linux', /\bLinux\b/],
 ] as const
 
-/** A browser in words that its owner recognises, such as `Firefox on Linux`. Nothing of what it sent is kept. */
+/** A description of a browser that its owner recognizes, such as `Firefox on Linux`. The user agent is not stored. */
 export function describeBrowser(userAgent: string): string {
   const browser = browsers.find(([, shape]) => shape.test(userAgent))?.[0] ?? 'A browser'
   const system = systems.find(([, shape]) => shape.test(userAgent))?.[0]

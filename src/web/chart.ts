@@ -2,11 +2,11 @@ import { html } from 'hono/html'
 import type { Html } from './layout.ts'
 import { writeNumber } from './time.ts'
 
-/** The drawing's own units: it is stretched to the width of the page, and holds no text that would be stretched with it. */
+/** SVG units. The drawing is stretched to the page width, so it contains no text. */
 const slotWidth = 10
 const gap = 2
 const height = 100
-/** Even one request among thousands is seen. */
+/** Keeps a single request among thousands visible. */
 const leastHeight = 1.5
 
 /** One day of a chart. */
@@ -17,7 +17,7 @@ export interface DayBar {
   readonly failed: number
 }
 
-/** Requests by day as an SVG drawn here: a sentence for those who do not see it, and the same as a table below. */
+/** Requests by day as an SVG, with a text alternative and a table. */
 export function dayChart(bars: readonly DayBar[], name: string): Html {
   const top = Math.max(1, ...bars.map(({ answered, failed }) => answered + failed))
   const total = bars.reduce((sum, { answered, failed }) => sum + answered + failed, 0)
@@ -89,7 +89,7 @@ export interface Share {
   readonly count: number
 }
 
-/** How requests are shared out, as a table whose rows are drawn as bars too. */
+/** A table of request counts with a bar in each row. */
 export function shareTable(caption: string, shares: readonly Share[], kind: '' | 'failed' = ''): Html {
   const top = Math.max(1, ...shares.map(({ count }) => count))
   return html`<table class="shares">

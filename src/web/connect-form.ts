@@ -5,7 +5,7 @@ import type { UpstreamTest } from '../domain/upstream.ts'
 import type { UpstreamFault, UpstreamField } from './upstream-desk.ts'
 import type { AccountVisit } from './visit.ts'
 
-/** The form that connects a provider: what most need, and the rest folded away unless it is wrong. */
+/** The form that connects a provider. Rarely used fields are collapsed unless one of them has an error. */
 export function connectForm(
   visit: AccountVisit,
   fault: UpstreamFault | undefined,
@@ -13,7 +13,7 @@ export function connectForm(
 ): Html {
   const { parts, form, signedIn } = visit
   const { providers, formats, timeouts } = parts.upstreams
-  // What was typed is shown again where it was not taken, but for an address that may hold a credential.
+  // Refill the form after an error, except an invalid base URL, which may contain a credential.
   const typed = (name: UpstreamField): string =>
     (fault === undefined && failed === undefined) || (name === 'base_url' && fault?.field === name)
       ? ''
@@ -28,44 +28,44 @@ export function connectForm(
       label: 'Provider',
       options: providers.map(({ id, name, needsBaseUrl }) => ({
         value: id,
-        label: needsBaseUrl ? `${name} (needs its address)` : name,
+        label: needsBaseUrl ? `${name} (needs a base URL)` : name,
       })),
       chosen: typed('provider'),
       problem: fault?.field === 'provider' ? fault.sentence : undefined,
     })}
-    ${text({ name: 'model', label: 'Model', hint: `As the provider calls it, such as ${providers[0]?.exampleModel ?? 'my-model'}.`, maxCharacters: 200 })}
+    ${text({ name: 'model', label: 'Model', hint: `The provider’s name for the model, such as ${providers[0]?.exampleModel ?? 'my-model'}.`, maxCharacters: 200 })}
     ${field({
       name: 'credential',
       label: 'Credential',
-      hint: 'An API key, or the JSON of a cloud key in one line. Sealed at once, never shown again.',
+      hint: 'An API key, or the JSON of a cloud key on one line. It is encrypted immediately and never shown again.',
       type: 'password',
       optional: true,
       maxCharacters: 8192,
       problem: fault?.field === 'credential' ? fault.sentence : undefined,
     })}
     <details ${isRare || typed('base_url') !== '' ? 'open' : ''}>
-      <summary>Address, region, format, timeouts</summary>
+      <summary>Base URL, region, format, timeouts</summary>
       <div class="panel">
-        ${text({ name: 'base_url', label: 'Address of its API', hint: 'Needed for a server of your own and for Azure.', type: 'url', optional: true, maxCharacters: 1000 })}
-        ${text({ name: 'region', label: 'Region', hint: 'Where the provider has regions.', optional: true, maxCharacters: 60 })}
+        ${text({ name: 'base_url', label: 'Base URL', hint: 'Required for your own server and for Azure.', type: 'url', optional: true, maxCharacters: 1000 })}
+        ${text({ name: 'region', label: 'Region', hint: 'For providers with regions.', optional: true, maxCharacters: 60 })}
         ${select({
           name: 'format',
           label: 'Format',
-          options: [{ value: '', label: 'The usual one' }, ...formats.map((id) => ({ value: id, label: id }))],
+          options: [{ value: '', label: 'Default' }, ...formats.map((id) => ({ value: id, label: id }))],
           chosen: typed('format'),
           problem: fault?.field === 'format' ? fault.sentence : undefined,
         })}
-        ${text({ name: 'auth_header', label: 'Header of the credential', hint: 'Usually authorization.', optional: true, maxCharacters: 64 })}
+        ${text({ name: 'auth_header', label: 'Credential header', hint: 'Usually authorization.', optional: true, maxCharacters: 64 })}
         ${timeouts.map(({ name, label, limits }) =>
           text({
             name: `timeout_${name}`,
             label,
-            hint: `${limits} Such as 90s or 5m.`,
+            hint: `${limits} For example, 90s or 5m.`,
             optional: true,
             maxCharacters: 12,
           }),
         )}
-        ${text({ name: 'headers', label: 'Extra header', hint: 'Sent with every request, such as x-team=blue. Not a credential.', optional: true, maxCharacters: 1100 })}
+        ${text({ name: 'headers', label: 'Extra header', hint: 'Sent with every request, such as x-team=blue. Do not enter a credential.', optional: true, maxCharacters: 1100 })}
       </div>
     </details>
     ${

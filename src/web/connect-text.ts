@@ -3,7 +3,7 @@ import { frontierId } from '../domain/profiles.ts'
 import { defaultKeyVariable, type Wiring } from '../domain/wiring.ts'
 import type { WebParts } from './web-parts.ts'
 
-/** This service as a client is wired with it. The key is named, never held. */
+/** The client configuration for this service. It names the key's environment variable and never contains a key. */
 export function wiringOf({ baseUrl, appUrl }: Pick<WebParts, 'baseUrl' | 'appUrl'>): Wiring {
   return {
     baseUrl,
@@ -13,7 +13,7 @@ export function wiringOf({ baseUrl, appUrl }: Pick<WebParts, 'baseUrl' | 'appUrl
   }
 }
 
-/** The command that prints a client's configuration anywhere. */
+/** The command that prints a client's configuration. */
 export function connectCommand({ name }: Connection, { baseUrl }: Pick<WebParts, 'baseUrl'>): string {
   return `npx svc-router connect ${name} --url ${baseUrl}`
 }

@@ -4,22 +4,22 @@ import type { OperatorsPlane } from '../accounts/operators.ts'
 import { actorOf, operatorActor } from './actor.ts'
 import type { AccountVisit, OperatorVisit } from './visit.ts'
 
-/** The control plane in the name of whoever visits. */
+/** The control plane with the visitor as the actor. */
 export function controlOf(visit: AccountVisit): ControlPlane {
   return { ...visit.parts.control, actor: actorOf(visit) }
 }
 
-/** The same for what decides who may sign in. */
+/** The same for the identity store. */
 export function identityOf(visit: AccountVisit): ControlPlane<IdentityStore> {
   return { ...visit.parts.identity, actor: actorOf(visit) }
 }
 
-/** The control plane in the name of an operator. */
+/** The control plane with an operator as the actor. */
 export function operatorControlOf(visit: OperatorVisit): ControlPlane {
   return { ...visit.parts.control, actor: operatorActor(visit) }
 }
 
-/** The same for who operates the service. */
+/** The same for the operators. */
 export function operatorsOf(visit: OperatorVisit): OperatorsPlane {
   return { ...visit.parts.operators, actor: operatorActor(visit) }
 }

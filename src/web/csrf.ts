@@ -1,19 +1,19 @@
 import { createHmac } from 'node:crypto'
 import type { Secret } from '../domain/secret.ts'
 
-/** The name of the field that carries the token. */
+/** The form field with the CSRF token. */
 export const csrfField = 'csrf'
-/** The header that carries it where a script of ours asks. */
+/** The header with the CSRF token, for our scripts. */
 export const csrfHeader = 'x-csrf-token'
 
-/** What proves that a form came from a page of this session: whoever knows it still does not know the session's token. */
+/** The CSRF token of a session. The session token cannot be derived from it. */
 export function csrfTokenFor(sessionToken: Secret): string {
   return createHmac('sha256', sessionToken.reveal()).update('csrf').digest('base64url')
 }
 
 /**
- * Whether a request that changes something was sent by one of our own pages, as browsers say it: by `Sec-Fetch-Site`,
- * which no page can forge, or by `Origin` where a browser is too old for that. Who says neither is no browser.
+ * Whether a state-changing request comes from one of our own pages, according to `Sec-Fetch-Site`, which pages cannot
+ * forge, or `Origin` in older browsers. A client that sends neither is not a browser.
  */
 export function isFromOwnPage(headers: Headers, ownOrigin: string): boolean {
   const site = headers.get('sec-fetch-site')

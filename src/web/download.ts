@@ -1,7 +1,7 @@
-/** What a spreadsheet would take for a formula; in some languages also by its wide form. */
+/** Characters that start a spreadsheet formula, including their full-width forms. */
 const formulaStart = /^[=+\-@\t\r\n＝＋－＠]/
 
-/** A table as CSV (RFC 4180), in which no cell is ever a formula. */
+/** A table as CSV (RFC 4180). Cells are escaped so that spreadsheets never read them as formulas. */
 export function writeCsv(columns: readonly string[], rows: readonly (readonly (string | number | null)[])[]): string {
   return [columns, ...rows].map((row) => `${row.map(writeCell).join(',')}\r\n`).join('')
 }
@@ -15,7 +15,7 @@ function writeCell(value: string | number | null): string {
 
 const types = { csv: 'text/csv', json: 'application/json', jsonl: 'application/jsonl' } as const
 
-/** An answer that a browser keeps as a file. `name` is one of ours. */
+/** A response that browsers save as a file. `name` must not contain user input. */
 export function download(name: `${string}.${keyof typeof types}`, body: string | ReadableStream<Uint8Array>): Response {
   const type = types[name.slice(name.lastIndexOf('.') + 1) as keyof typeof types]
   return new Response(body, {

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import type { Html } from './layout.ts'
 
-/** One field of a form with its label, what helps to fill it in, and what is wrong with what was. */
+/** A form field with its label, hint, and validation error. */
 export interface Field {
   readonly name: string
   readonly label: string
@@ -18,7 +18,7 @@ export interface Field {
   readonly isNumber?: boolean
 }
 
-/** Writes a field: the hint and the problem are read out with it. */
+/** Renders a field. Screen readers announce the hint and the problem with it. */
 export function field(it: Field): Html {
   const { name, value = '', type = 'text', autocomplete = 'off' } = it
   return html`<div class="field">
@@ -37,17 +37,17 @@ export function field(it: Field): Html {
   </div>`
 }
 
-/** The field of an address that a code goes to. */
+/** The email address field. */
 export function emailField(value: string, problem: string | undefined): Html {
   return field({ name: 'email', label: 'Email address', type: 'email', autocomplete: 'email', value, problem })
 }
 
-/** The field of the six digits that a letter brought, also where spaces or dashes part them. */
+/** The field for the six-digit code from an email; accepts spaces and dashes. */
 export function codeField(problem: string | undefined): Html {
   return field({ name: 'code', label: 'Code', autocomplete: 'one-time-code', isCode: true, maxCharacters: 12, problem })
 }
 
-/** What is read before a field: its label, what helps, what is wrong. */
+/** The label, hint, and problem above a field. */
 function aboveField(id: string, { label, hint, problem, optional }: Omit<Field, 'name'>): Html {
   return html`<label for="${id}"
       >${label}${optional === true ? html` <span class="faint">(optional)</span>` : ''}</label
@@ -56,7 +56,7 @@ function aboveField(id: string, { label, hint, problem, optional }: Omit<Field, 
     ${problem === undefined ? '' : html`<span class="wrong" id="${id}-wrong">${problem}</span>`}`
 }
 
-/** The attributes that say so to whoever hears the page. */
+/** The accessibility attributes of a field. */
 function howToFill(id: string, { hint, problem, optional }: Omit<Field, 'name' | 'label'>): Html {
   const described = [hint === undefined ? '' : `${id}-hint`, problem === undefined ? '' : `${id}-wrong`]
   return html`${optional === true ? '' : 'required'}
@@ -64,14 +64,14 @@ function howToFill(id: string, { hint, problem, optional }: Omit<Field, 'name' |
   ${problem === undefined ? '' : html`aria-invalid="true"`}`
 }
 
-/** One of several choices, as a radio button. */
+/** A radio button. */
 export interface Choice {
   readonly value: string
   readonly label: string
   readonly hint?: string
 }
 
-/** Writes a question with its choices; the first is chosen unless another is said. */
+/** Renders a group of radio buttons; the first is selected by default. */
 export function choices(name: string, question: string, options: readonly Choice[], chosen = options[0]?.value): Html {
   return html`<fieldset>
     <legend>${question}</legend>
@@ -85,7 +85,7 @@ export function choices(name: string, question: string, options: readonly Choice
   </fieldset>`
 }
 
-/** Any of several choices, as boxes to tick. */
+/** A group of checkboxes. */
 export interface Ticks {
   readonly name: string
   readonly question: string
@@ -95,7 +95,7 @@ export interface Ticks {
   readonly isTicked: (value: string) => boolean
 }
 
-/** Writes a question of which any number of choices may be ticked: each is a field of the same name. */
+/** Renders a group of checkboxes that share one field name. */
 export function ticks({ name, question, hint, problem, options, isTicked }: Ticks): Html {
   return html`<fieldset aria-describedby="${name}-hint${problem === undefined ? '' : ` ${name}-wrong`}">
     <legend>${question}</legend>
@@ -113,15 +113,15 @@ export function ticks({ name, question, hint, problem, options, isTicked }: Tick
   </fieldset>`
 }
 
-/** Several lines of text. */
+/** A multi-line text field. */
 export interface Lines extends Pick<Field, 'name' | 'label' | 'hint' | 'problem' | 'value' | 'optional'> {
   readonly rows: number
   readonly maxCharacters: number
-  /** Where the page has several of that name. */
+  /** Needed if the page has several fields with this name. */
   readonly id?: string
 }
 
-/** Writes a field of several lines. */
+/** Renders a multi-line text field. */
 export function lines(it: Lines): Html {
   const { name, value = '', rows, maxCharacters, id = name } = it
   return html`<div class="field">
@@ -139,7 +139,7 @@ ${value}</textarea>
   </div>`
 }
 
-/** One of several choices, in a list that opens; `id` where the page has several of that name. */
+/** Renders a select field; `id` is needed if the page has several fields with this name. */
 export function select(
   name: string,
   label: string,

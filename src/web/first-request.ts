@@ -2,21 +2,21 @@ import { html } from 'hono/html'
 import type { Html } from './layout.ts'
 import type { AccountVisit } from './visit.ts'
 
-/** What is known of the first request since the page was opened. */
+/** Whether the first request since the page was opened has arrived. */
 interface Progress {
   readonly arrived: boolean
-  /** A sentence, without anything of the request's text. */
+  /** A message that contains none of the request's content. */
   readonly text: string
 }
 
-/** Waits on the page for a request of the account: by itself with script, by a link without. */
+/** Waits for a request of the account: a script polls; without JavaScript there is a link. */
 export async function firstRequest(visit: AccountVisit): Promise<Html> {
   const { parts, path, query } = visit
   const since = sinceOf(query) ?? Math.floor(parts.clock.nowMs())
   const { arrived, text } = await readProgress(visit, since)
   return html`<div class="waiting ${arrived ? 'good' : ''}" data-wait="/account/first-request?since=${since}">
     <p role="status">${text}</p>
-    <p class="faint" ${arrived ? 'hidden' : ''}><a href="${path}?since=${since}">Look again</a></p>
+    <p class="faint" ${arrived ? 'hidden' : ''}><a href="${path}?since=${since}">Check again</a></p>
   </div>`
 }
 
@@ -34,7 +34,10 @@ export async function readProgress(
     return { arrived: false, text: `A request for ${profile} is being answered…` }
   return errorCode === undefined
     ? { arrived: true, text: `It works: ${by ?? 'a provider'} answered for ${profile}.` }
-    : { arrived: false, text: `A request for ${profile} arrived, and ended with ${errorCode}. Waiting for the next…` }
+    : {
+        arrived: false,
+        text: `A request for ${profile} arrived and failed with ${errorCode}. Waiting for the next one…`,
+      }
 }
 
 function sinceOf(query: URLSearchParams): number | undefined {

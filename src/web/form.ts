@@ -1,4 +1,4 @@
-/** What was filled in on a page: read by name, so that nothing else in it can have an effect. */
+/** The submitted fields of a form, read by name. */
 export class Form {
   readonly #fields: URLSearchParams
 
@@ -6,22 +6,22 @@ export class Form {
     this.#fields = fields
   }
 
-  /** The text of a field without spaces around it; empty where it is missing. Line ends are those of Unix. */
+  /** The trimmed text of a field, with LF line endings; empty if it is missing. */
   text(name: string): string {
     return (this.#fields.get(name) ?? '').replaceAll('\r\n', '\n').trim()
   }
 
-  /** The texts of all fields of one name, as of boxes that are ticked. */
+  /** The values of all fields with this name, such as checkboxes. */
   texts(name: string): readonly string[] {
     return this.#fields.getAll(name)
   }
 
-  /** Whether a box is ticked. */
+  /** Whether a checkbox is selected. */
   isTicked(name: string): boolean {
     return this.#fields.has(name)
   }
 
-  /** The choice among `options`; undefined where another was sent. */
+  /** The selected option; undefined if the value is not one of `options`. */
   choice<Option extends string>(name: string, options: readonly Option[]): Option | undefined {
     const text = this.text(name)
     return options.find((option) => option === text)

@@ -6,7 +6,7 @@ import type { Names } from './names.ts'
 import { writeMs } from './request-line.ts'
 import { writeNumber } from './time.ts'
 
-/** The trail of one fusion: what was decided, what went wrong, and how each sub-call ended. */
+/** The details of one fusion: verdict, degradations, and the result of each call. */
 export function fusionCard(fusion: FusionRecord, names: Names): Html {
   const { mode, errorCode, answered, asked, quorum, preset, isSelfPanel, degraded, dropOuts } = fusion
   return html`<section class="card">
@@ -15,7 +15,7 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
       <dt>Panel</dt>
       <dd>
         ${answered} of ${asked} answered, quorum ${quorum}, preset
-        ${preset}${isSelfPanel ? ', one family asked more than once' : ''}
+        ${preset}${isSelfPanel ? ', one model family called more than once' : ''}
       </dd>
       <dt>Verdict</dt>
       <dd>${verdictOf(fusion)}</dd>
@@ -29,7 +29,7 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
       <dd>
         ${
           dropOuts.length === 0
-            ? 'nobody'
+            ? 'none'
             : dropOuts.map(({ member, why }) => `${names.backend(member)} (${why.replaceAll('_', ' ')})`).join(', ')
         }
       </dd>
@@ -42,10 +42,10 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
           <tr>
             <th scope="col">Role</th>
             <th scope="col">Backend</th>
-            <th scope="col">End</th>
+            <th scope="col">Result</th>
             <th scope="col" class="number">Time</th>
-            <th scope="col" class="number">Tokens in</th>
-            <th scope="col" class="number">Out</th>
+            <th scope="col" class="number">Input tokens</th>
+            <th scope="col" class="number">Output tokens</th>
             <th scope="col" class="number">Cost</th>
           </tr>
         </thead>
@@ -58,7 +58,7 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
 }
 
 function verdictOf({ verdict, answerType, disagreements = 0 }: FusionRecord): string {
-  if (verdict === undefined) return 'none: nothing was judged'
+  if (verdict === undefined) return 'none'
   const differing = disagreements === 1 ? '1 disagreement' : `${disagreements} disagreements`
   return `${verdict}, ${differing}${answerType === undefined ? '' : `, the answer is ${answerType}`}`
 }

@@ -8,17 +8,17 @@ import { revokeForm } from './revoke-form.ts'
 import { writeAgo, writeDay, writeMinute, writeNumber } from './time.ts'
 import type { SignedIn } from './visit.ts'
 
-/** Revoked keys that are shown, the latest first. */
+/** Most revoked keys shown, latest first. */
 const maxShownRevoked = 50
 
 const overlaps = [
-  { value: '24h', label: 'Another 24 hours', hint: 'Time to change it everywhere.' },
-  { value: '1h', label: 'Another hour' },
-  { value: '7d', label: 'Another 7 days' },
-  { value: 'now', label: 'Not at all', hint: 'For a key that somebody else may have.' },
+  { value: '24h', label: '24 more hours', hint: 'Gives you time to replace it everywhere.' },
+  { value: '1h', label: '1 more hour' },
+  { value: '7d', label: '7 more days' },
+  { value: 'now', label: 'Revoke immediately', hint: 'If someone else may have the key.' },
 ]
 
-/** An account's keys: those that work with what can be done to them, and what was revoked below. */
+/** An account's keys: active ones with their actions, then revoked ones. */
 export function keyList(
   keys: readonly StoredKey[],
   uses: ReadonlyMap<string, number>,
@@ -32,7 +32,7 @@ export function keyList(
       <h2>Your keys</h2>
       ${
         kept.length === 0
-          ? html`<p class="empty">No key works now. Make one above: it takes a name and one click.</p>`
+          ? html`<p class="empty">You have no active keys. Create one above.</p>`
           : html`<ul class="rows">
               ${kept.map((key) => keyRow(key, uses.get(key.id), signedIn, nowMs))}
             </ul>`
@@ -50,19 +50,19 @@ function keyRow(key: StoredKey, usedAtMs: number | undefined, signedIn: SignedIn
       <strong>${key.name}</strong> ${stateTag(key, state)}<br />
       <code>${key.hint}</code><br />
       <span class="faint"
-        >made ${writeDay(key.createdAtMs)} ·
-        ${usedAtMs === undefined ? 'not used lately' : html`last used ${writeAgo(usedAtMs, nowMs)}`}</span
+        >created ${writeDay(key.createdAtMs)} ·
+        ${usedAtMs === undefined ? 'not used recently' : html`last used ${writeAgo(usedAtMs, nowMs)}`}</span
       >${limits === undefined ? '' : html`<br /><span class="faint">limits: ${limits}</span>`}
     </div>
     <div class="actions">
-      <a href="${path}/limits">Limits<span class="unseen"> of ${key.name}</span></a>
+      <a href="${path}/limits">Limits<span class="unseen"> for ${key.name}</span></a>
       ${state === 'active' ? rotateForm(key, signedIn) : ''} ${revokeForm(key.name, `${path}/revoke`, signedIn)}
     </div>
   </li>`
 }
 
 function stateTag(key: StoredKey, state: ReturnType<typeof effectiveState>): Html {
-  if (state === 'retiring') return html`<span class="tag warn">ends ${writeMinute(key.endsAtMs ?? 0)}</span>`
+  if (state === 'retiring') return html`<span class="tag warn">expires ${writeMinute(key.endsAtMs ?? 0)}</span>`
   if (state === 'active') return html`<span class="tag good">active</span>`
   return html`<span class="tag bad">${state}</span>`
 }
@@ -71,8 +71,8 @@ function rotateForm(key: StoredKey, signedIn: SignedIn): Html {
   return html`<details>
     <summary>Rotate<span class="unseen"> ${key.name}</span></summary>
     <form class="panel" method="post" action="/account/keys/${key.id}/rotate">
-      ${csrfInput(signedIn)} ${choices('overlap', `How long does the old ${key.name} go on working?`, overlaps)}
-      <button>Make the new key</button>
+      ${csrfInput(signedIn)} ${choices('overlap', `How long should the old ${key.name} keep working?`, overlaps)}
+      <button>Create the new key</button>
     </form>
   </details>`
 }

@@ -3,7 +3,7 @@ import type { Secret } from '../domain/secret.ts'
 import { frontierId } from '../domain/profiles.ts'
 import type { Html } from './layout.ts'
 
-/** A key that was just made, this once, and a request that works with it as pasted. */
+/** A new key, shown only once, with a request to try it. */
 export function showKeyOnce(key: Secret, baseUrl: string): Html {
   return html`<section class="card">
     <h2 class="unseen">The key</h2>
@@ -12,7 +12,7 @@ export function showKeyOnce(key: Secret, baseUrl: string): Html {
       <button type="button" data-copy="new-key" hidden>Copy</button>
     </p>
     <h3>Try it</h3>
-    <p class="faint">Put the key into your environment, then send a first request:</p>
+    <p class="faint">Set the key in your environment, then send your first request:</p>
     ${sample(baseUrl)}
   </section>`
 }
@@ -24,5 +24,5 @@ curl ${baseUrl}/chat/completions \\
   -H "authorization: Bearer $SVC_ROUTER_API_KEY" \\
   -H 'content-type: application/json' \\
   -d '${body}'</code></pre>
-    <p class="actions"><button type="button" class="secondary" data-copy="try-it" hidden>Copy the request</button></p>`
+    <p class="actions"><button type="button" class="secondary" data-copy="try-it" hidden>Copy request</button></p>`
 }

@@ -4,30 +4,30 @@ import { csrfField } from './csrf.ts'
 import { noticeOf } from './notices.ts'
 import type { SignedIn, Visit } from './visit.ts'
 
-/** HTML in which everything that is put into it was escaped. */
+/** HTML in which all interpolated values are escaped. */
 export type Html = ReturnType<typeof html>
 
-/** What a page says besides its body. */
+/** A page and its metadata. */
 export interface Page {
-  /** The one heading, and with the product's name the title. */
+  /** The h1, and part of the document title. */
   readonly title: string
   /** A sentence below the heading. */
   readonly lead?: string | Html
-  /** What it is about, as plain text for lists of pages; the lead where that is text. */
+  /** Plain-text meta description. Defaults to the lead if that is a string. */
   readonly summary?: string
-  /** Where the page stands, above its heading. */
+  /** Shown above the heading, such as breadcrumbs. */
   readonly above?: Html | undefined
   readonly body: Html
   readonly status?: number
-  /** What is wrong with what was filled in; then the title says so first. */
+  /** A form error; the document title then starts with "Error". */
   readonly problem?: string | undefined
-  /** Files that this page alone loads. */
+  /** Extra files for this page only. */
   readonly also?: { readonly style: AssetName; readonly script: AssetName }
-  /** Narrow pages hold one form. */
+  /** For pages with a single form. */
   readonly narrow?: boolean
 }
 
-/** The way about for whoever is signed in: one row for each page in it. */
+/** The navigation for signed-in visitors. */
 const navigation: readonly { readonly path: string; readonly name: string }[] = [
   { path: '/account', name: 'Account' },
   { path: '/account/keys', name: 'Keys' },
@@ -38,7 +38,7 @@ const navigation: readonly { readonly path: string; readonly name: string }[] = 
   { path: '/billing', name: 'Billing' },
 ]
 
-/** What everybody may see: above for whoever is not signed in, and at the end of every page. */
+/** Public pages: in the header for signed-out visitors, and in the footer of every page. */
 const publicPlaces: readonly { readonly path: string; readonly name: string }[] = [
   { path: '/docs', name: 'Docs' },
   { path: '/models', name: 'Models' },
@@ -53,10 +53,10 @@ const endPlaces: typeof publicPlaces = [
   { path: '/leaked-key', name: 'Found a key?' },
 ]
 
-/** Said of a page that says nothing of itself. */
+/** The default meta description. */
 const slogan = 'svc-router: one key, many models.'
 
-/** A whole page as the answer to a visit. */
+/** Renders a complete page as a response. */
 export async function page(
   visit: Pick<Visit, 'path' | 'query' | 'signedIn' | 'requestId'>,
   it: Page,
@@ -64,17 +64,17 @@ export async function page(
   return frame(visit.query, it, { place: 'svc-router', header: header(visit), footer })
 }
 
-/** What stands around a page. */
+/** The header, footer, and title suffix around a page. */
 export interface Frame {
-  /** Behind the page's title, in the browser's. */
+  /** Follows the page's title in the document title. */
   readonly place: string
   readonly header: Html
   readonly footer: Html
-  /** Of the body, for what looks different. */
+  /** The class of the body element, for styling. */
   readonly className?: string
 }
 
-/** A whole page in its frame. */
+/** Renders a complete page in a frame. */
 export async function frame(query: URLSearchParams, it: Page, around: Frame): Promise<Response> {
   const text = await document(query, it, around)
   return new Response(String(text), {
@@ -145,7 +145,7 @@ function header({ path, signedIn }: Pick<Visit, 'path' | 'signedIn'>): Html {
   </header>`
 }
 
-/** A page that is not in the navigation belongs to the place whose path its own goes on from. */
+/** A page that is not in the navigation belongs to the entry with the longest matching path prefix. */
 function placeLink(path: string, place: (typeof navigation)[number], all: typeof navigation): Html {
   const [nearest] = all
     .filter((one) => path.startsWith(`${one.path}/`))
@@ -159,7 +159,7 @@ function currentMark(path: string, place: string): Html | '' {
   return path === place ? html`aria-current="page"` : ''
 }
 
-/** The field that every form of a signed-in page carries, in an account and in the console. */
+/** The hidden CSRF field that every form of a signed-in page contains, for accounts and in the console. */
 export function csrfInput(signedIn: Pick<SignedIn, 'csrfToken'> | undefined): Html | '' {
   return signedIn === undefined ? '' : html`<input type="hidden" name="${csrfField}" value="${signedIn.csrfToken}" />`
 }

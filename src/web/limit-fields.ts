@@ -9,17 +9,17 @@ import type { Html } from './layout.ts'
 import { writeNumber } from './time.ts'
 import type { AccountVisit } from './visit.ts'
 
-/** The longest text of as many networks as a key can have. */
+/** Enough for the maximum number of networks. */
 const maxAddressCharacters = maxNetworks * 50
 
-/** What stands in the fields of a key's limits. */
+/** The values of the limit fields. */
 interface TypedLimits {
   readonly profiles: readonly string[]
   readonly perMinute: string
   readonly addresses: string
 }
 
-/** The fields of a key's limits, as they were filled in where that could not be taken, and as they stand otherwise. */
+/** The limit fields of a key, with the submitted values if they were rejected, otherwise with the stored limits. */
 export function limitFields(visit: AccountVisit, limits: KeyLimits, refusal?: AccountsRefusal): Html {
   const { parts, form, address } = visit
   const typed = refusal === undefined ? typedOf(limits, visit) : readTyped(form)
@@ -30,19 +30,19 @@ export function limitFields(visit: AccountVisit, limits: KeyLimits, refusal?: Ac
   return html`${ticks({
     name: 'profiles',
     question: 'Profiles',
-    hint: 'What it may be used for. With all of them ticked it may use later ones, too.',
-    problem: problemOf('profiles_invalid', 'Tick at least one profile: a key for none could do nothing.'),
+    hint: 'The profiles this key can use. If you select all of them, it can also use profiles added later.',
+    problem: problemOf('profiles_invalid', 'Select at least one profile.'),
     options: parts.profiles.map(({ id }) => ({ value: id, label: id })),
     isTicked: (id) => typed.profiles.includes(id),
   })}
   ${field({
     name: 'per_minute',
-    label: 'Requests a minute',
+    label: 'Requests per minute',
     hint:
       plan === undefined
         ? undefined
-        : `At most ${writeNumber(plan.requestsPerMinute)}, which all keys of the account share on ${plan.name}.`,
-    problem: problemOf('per_minute_invalid', 'This must be a whole number that the plan allows, or empty.'),
+        : `At most ${writeNumber(plan.requestsPerMinute)}, the limit of the ${plan.name} plan that all keys share.`,
+    problem: problemOf('per_minute_invalid', 'Enter a whole number that your plan allows, or leave this empty.'),
     value: typed.perMinute,
     optional: true,
     isNumber: true,
@@ -50,9 +50,9 @@ export function limitFields(visit: AccountVisit, limits: KeyLimits, refusal?: Ac
   })}
   ${lines({
     name: 'addresses',
-    label: 'Addresses',
-    hint: html`One address or network in each line, such as <code>203.0.113.7</code> or <code>2001:db8::/32</code>.
-      Empty: from anywhere.${here === undefined ? '' : html` Your own address now is <code>${here}</code>.`}`,
+    label: 'IP addresses',
+    hint: html`One address or network per line, such as <code>203.0.113.7</code> or <code>2001:db8::/32</code>. Leave
+      empty to allow any address.${here === undefined ? '' : html` Your current address is <code>${here}</code>.`}`,
     problem: problemOf('addresses_invalid', problemOfAddresses(typed.addresses)),
     value: typed.addresses,
     optional: true,
@@ -61,7 +61,7 @@ export function limitFields(visit: AccountVisit, limits: KeyLimits, refusal?: Ac
   })}`
 }
 
-/** The limits that were filled in. @throws AccountsError as `checkLimits` */
+/** The submitted limits. @throws AccountsError as `checkLimits` */
 export function readLimits(visit: AccountVisit): KeyLimits {
   const { profiles, perMinute, addresses } = readTyped(visit.form)
   const known = visit.parts.profiles.map(({ id }) => id)
@@ -75,16 +75,16 @@ export function readLimits(visit: AccountVisit): KeyLimits {
   return checkLimits(limits, { profiles: known, plan: planOf(visit) })
 }
 
-/** Whether a refusal is about one of these fields, which then say so. */
+/** Whether an error belongs to one of these fields. */
 export function isOfLimits(code: AccountsRefusal): boolean {
   return code === 'profiles_invalid' || code === 'per_minute_invalid' || code === 'addresses_invalid'
 }
 
-/** The limits of a key in a few words; undefined where it has none. */
+/** A short summary of a key's limits; undefined if it has none. */
 export function writeLimits({ profiles, perMinute, addresses }: KeyLimits): string | undefined {
   const words = [
     ...(profiles === null ? [] : [`only ${profiles.join(', ')}`]),
-    ...(perMinute === null ? [] : [`${writeNumber(perMinute)} a minute`]),
+    ...(perMinute === null ? [] : [`${writeNumber(perMinute)} per minute`]),
     ...(addresses === null ? [] : [`from ${addresses.length === 1 ? addresses[0] : `${addresses.length} networks`}`]),
   ]
   return words.length === 0 ? undefined : words.join(' · ')
@@ -109,12 +109,12 @@ function linesOf(text: string): string[] {
     .filter((line) => line !== '')
 }
 
-/** Names the first that is none, so that nobody has to look for it. */
+/** Names the first invalid entry. */
 function problemOfAddresses(text: string): string {
   const all = linesOf(text)
   const wrong = all.find((line) => readNetwork(line) === undefined)
-  if (wrong === undefined) return `These are ${all.length}; a key has ${maxNetworks} at most.`
-  return `“${wrong.slice(0, 60)}” is no address and no network of IPv4 or IPv6.`
+  if (wrong === undefined) return `You entered ${all.length} networks. A key can have at most ${maxNetworks}.`
+  return `“${wrong.slice(0, 60)}” is not an IPv4 or IPv6 address or network.`
 }
 
 function planOf({ parts, signedIn }: AccountVisit) {

@@ -3,7 +3,7 @@ import type { Html } from './layout.ts'
 
 const shapes = /`([^`]+)`|\[((?:[^[\]`]|`[^`]*`)+)\]\(([^)\s]+)\)|\*\*([^*]+)\*\*/g
 
-/** What stands within a line: code, links and emphasis. Everything else is text, and escaped. */
+/** Renders inline Markdown: code, links, and emphasis. Everything else is escaped text. */
 export function inlineHtml(text: string, linkTo: (href: string) => string | undefined): Html {
   const parts: (Html | string)[] = []
   let from = 0
@@ -29,7 +29,7 @@ function link(words: Html, href: string | undefined): Html {
   return href === undefined ? words : html`<a href="${href}">${words}</a>`
 }
 
-/** The same without any of it. */
+/** The text without inline Markdown. */
 export function plainText(text: string): string {
   return text.replaceAll(shapes, (_all, code?: string, linked?: string, _href?: string, strong?: string) =>
     plainText(code ?? linked ?? strong ?? ''),

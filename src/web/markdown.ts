@@ -17,8 +17,8 @@ const linkAlone = /^\[[^\]]+\]\([^)\s]+\)$/
 
 /**
  * Our documents as HTML: headings, paragraphs, flat lists, tables and code, as docs/ and the generated pages use them.
- * A paragraph that is nothing but a link becomes a button. Everything is escaped; raw HTML is shown as it stands.
- * `linkTo` says where a link of the text leads on this site; undefined leaves its words without a link.
+ * A paragraph that consists of only a link becomes a button. Everything is escaped, including raw HTML.
+ * `linkTo` maps a link target to a URL on this site; undefined renders the text without a link.
  */
 export function renderMarkdown(markdown: string, linkTo: (href: string) => string | undefined): Html {
   const names = new Map<string, number>()
@@ -55,23 +55,23 @@ export function renderMarkdown(markdown: string, linkTo: (href: string) => strin
           : html`<p>${inline(block.text)}</p>`
     }
   }
-  // What is one paragraph stands in its item without one.
+  // An item that is a single paragraph needs no `<p>`.
   const writeItem = ([first, ...rest]: readonly Block[]): Html =>
     html`${first?.kind === 'paragraph' ? inline(first.text) : first === undefined ? '' : write(first)}${rest.map(write)}`
   return html`<div class="prose">${blocksOf(markdown).map(write)}</div>`
 }
 
-/** A piece of a document under one heading, as plain text. */
+/** The plain text of a document under one heading. */
 interface PlainSection {
-  /** Of the heading on the rendered page; undefined before the first heading. */
+  /** The anchor of the heading; undefined before the first heading. */
   readonly id: string | undefined
   readonly heading: string
   readonly text: string
-  /** Samples of code, which are not part of the text. */
+  /** Code samples, which are not part of `text`. */
   readonly code: string
 }
 
-/** The document as plain text, divided at its headings: for searching. */
+/** Splits a document at its headings into plain text, for the search index. */
 export function sectionsOf(markdown: string): readonly PlainSection[] {
   const names = new Map<string, number>()
   const sections: { id: string | undefined; heading: string; texts: string[]; codes: string[] }[] = [
@@ -118,7 +118,7 @@ function table(number: number, head: readonly Html[], rows: readonly (readonly H
   </div>`
 }
 
-/** The id of a heading, as most renderers of Markdown make it. */
+/** The anchor of a heading, in the form most Markdown renderers use. */
 export function headingId(text: string): string {
   return text
     .toLowerCase()
@@ -126,7 +126,7 @@ export function headingId(text: string): string {
     .replaceAll(' ', '-')
 }
 
-/** The same, with a number where the page has it already. */
+/** The same, with a number appended if the page already uses it. */
 function nameOf(text: string, taken: Map<string, number>): string {
   const name = headingId(text)
   const count = taken.get(name) ?? 0
@@ -152,7 +152,7 @@ function blocksOf(markdown: string): Block[] {
 
 interface Read {
   readonly block: Block
-  /** The first line behind it. */
+  /** The first line after the block. */
   readonly next: number
 }
 
@@ -183,7 +183,7 @@ function readList(lines: readonly string[], at: number, shape: RegExp, ordered: 
   const items: (readonly Block[])[] = []
   let next = at
   for (let first = shape.exec(lines[at]!); first !== null; first = shape.exec(lines[next] ?? '')) {
-    // What is indented goes on with the item, behind an empty line, too.
+    // Indented lines continue the item, also after an empty line.
     const end = endOf(lines, next + 1, (line, index) => {
       const shown = line.trim() === '' ? (lines[index + 1] ?? '') : line
       return !/^ {2,}\S/.test(shown)

@@ -4,21 +4,21 @@ import { field } from './field.ts'
 import { csrfInput, type Html } from './layout.ts'
 import type { SignedIn } from './visit.ts'
 
-/** What the form shows besides: what was filled in, why it was not taken, and how the key can be limited. */
+/** Optional content of the form: the submitted name, its error, and the limit fields. */
 interface NewKey {
   readonly name?: string
   readonly problem?: string | undefined
   readonly limits?: Html
 }
 
-/** Makes a key: a name and one click. */
+/** The form that creates a key. */
 export function newKeyForm(signedIn: SignedIn, { name = '', problem, limits }: NewKey = {}): Html {
   return html`<form method="post" action="/account/keys">
     ${csrfInput(signedIn)}
     ${field({
       name: 'name',
       label: 'Name',
-      hint: 'For you alone, such as laptop or billing-worker.',
+      hint: 'Only you see this name. For example, laptop or billing-worker.',
       value: name,
       problem,
       maxCharacters: maxNameCharacters,

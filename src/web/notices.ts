@@ -1,68 +1,68 @@
 /**
- * What a page says after something was done. The address carries the name of the sentence and nothing else, so that no
- * cookie is needed and nobody can have us say anything of their own.
+ * Messages shown after an action. The URL carries only the name of the message, so no cookie is needed and nobody can
+ * make a page show text of their own.
  */
 const notices = {
   'signed-in': 'You are signed in.',
-  'had-account': 'This address has an account already, and you are signed in to it.',
-  'email-added': 'The address is added. It can sign in from now on.',
-  'email-removed': 'The address is removed.',
-  'key-limit': 'You are signed in. The account has as many keys as it can: revoke one, then make a new one.',
-  'key-revoked': 'The key is revoked. Every server refuses it within a second.',
-  'key-limited': 'The limits are saved. Every server keeps to them within a second.',
-  'keys-revoked': 'Every key is revoked. Every server refuses them within a second.',
-  'provider-added': 'The provider is connected. It is tried before all others, in the order below.',
-  'provider-removed': 'The provider is gone, and with it its credential.',
-  'passkey-added': 'The passkey is added. It signs in from now on.',
-  'passkey-removed': 'The passkey is removed.',
-  'managed-asked': 'Your request is filed. The operator of this service reviews it.',
-  'managed-withdrawn': 'Your request is withdrawn.',
+  'had-account': 'This address already has an account. You are signed in to it.',
+  'email-added': 'The address was added. You can now use it to sign in.',
+  'email-removed': 'The address was removed.',
+  'key-limit': 'You are signed in. The account has reached its limit of keys: revoke one, then create a new one.',
+  'key-revoked': 'The key was revoked. All servers reject it within a second.',
+  'key-limited': 'The limits were saved. They apply on all servers within a second.',
+  'keys-revoked': 'All keys were revoked. All servers reject them within a second.',
+  'provider-added': 'The provider is connected. Your own providers are tried first, in the order below.',
+  'provider-removed': 'The provider and its credential were deleted.',
+  'passkey-added': 'The passkey was added. You can now use it to sign in.',
+  'passkey-removed': 'The passkey was removed.',
+  'managed-asked': 'Your request was sent. The operator of this service will review it.',
+  'managed-withdrawn': 'Your request was withdrawn.',
   'signed-out': 'You are signed out.',
-  'account-deleted': 'Your account is deleted, and everything about it.',
-  'session-ended': 'That browser is signed out.',
-  'upgrade-requested': 'Your request is with the operator. You see here what becomes of it.',
-  'upgrade-withdrawn': 'Your request is withdrawn.',
-  'checkout-left': 'Nothing was bought.',
-  // The console's.
+  'account-deleted': 'Your account and all of its data were deleted.',
+  'session-ended': 'That browser was signed out.',
+  'upgrade-requested': 'Your request was sent to the operator. You will see the decision here.',
+  'upgrade-withdrawn': 'Your request was withdrawn.',
+  'checkout-left': 'You left checkout. Nothing was purchased.',
+  // Messages of the operator console.
   'operator-in': 'You are signed in to the console.',
-  'operator-added': 'The operator is added, and can sign in now.',
-  'operator-changed': 'The role is changed, from this moment on.',
-  'operator-removed': 'The operator is removed, and signed out everywhere.',
-  'plan-changed': 'The account is on the other plan. Every server applies it within a second.',
-  'account-suspended': 'The account is suspended. Every server refuses its keys within a second.',
-  'account-resumed': 'The keys of the account work again, within a second.',
-  'upgrade-approved': 'Approved. The account is on the plan within a second.',
-  'upgrade-rejected': 'Rejected. Nothing else was changed.',
-  'audit-verified': 'The log was verified. This is what was found.',
-  'audit-verifying': 'The log is long: the verification goes on. Reload to see its end.',
+  'operator-added': 'The operator was added and can sign in now.',
+  'operator-changed': 'The role was changed. The change applies immediately.',
+  'operator-removed': 'The operator was removed and signed out everywhere.',
+  'plan-changed': 'The plan was changed. The change applies on all servers within a second.',
+  'account-suspended': 'The account was suspended. All servers reject its keys within a second.',
+  'account-resumed': 'The account was resumed. Its keys work again within a second.',
+  'upgrade-approved': 'Approved. The new plan applies within a second.',
+  'upgrade-rejected': 'Rejected. The account keeps its plan.',
+  'audit-verified': 'The log was verified. The result is below.',
+  'audit-verifying': 'The log is long, and verification is still running. Reload to see the result.',
   'operator-out': 'You are signed out of the console.',
-  'backend-drained': 'It is drained: no new request goes there within a second. What runs there goes on to its end.',
-  'backend-undrained': 'It takes requests again, within a second.',
-  'backend-quarantined': 'It is quarantined: no new request goes there within a second.',
+  'backend-drained': 'The backend is drained. Within a second it gets no new requests. Requests in progress complete.',
+  'backend-undrained': 'The drain ended. The backend gets requests again within a second.',
+  'backend-quarantined': 'The backend is quarantined. Within a second it gets no new requests.',
   'backend-released':
-    'Its quarantine and circuit breaker end on every server within a second. A drain stays until you end it.',
-  'managed-on': 'The switch is on. It serves while the three checks hold.',
-  'managed-off': 'The switch is off. Nobody is served through managed access within a second.',
-  'resale-recorded': 'The agreement is recorded.',
-  'resale-revoked': 'The agreement is revoked. Its provider serves nobody through managed access within a second.',
-  'managed-approved': 'The request is approved.',
-  'managed-rejected': 'The request is rejected.',
+    'The quarantine ended, and its circuit breaker closes on all servers within a second. A drain remains until you end it.',
+  'managed-on': 'Managed access is turned on. It serves requests while all three checks pass.',
+  'managed-off': 'Managed access is turned off. It stops serving requests within a second.',
+  'resale-recorded': 'The agreement was recorded.',
+  'resale-revoked': 'The agreement was revoked. Managed access stops using its provider within a second.',
+  'managed-approved': 'The request was approved.',
+  'managed-rejected': 'The request was rejected.',
   'incident-opened': 'The incident is on the status page.',
   'incident-updated': 'The update is on the status page.',
   'ticket-closed': 'The ticket is closed.',
   'ticket-reopened': 'The ticket is open again.',
-  confirmed: 'Thank you. For ten minutes you are not asked again. Nothing was changed yet: do it now.',
+  confirmed: 'Thank you. We will not ask again for ten minutes. Nothing was changed yet, so repeat your action now.',
 } as const
 
 export type Notice = keyof typeof notices
 
-/** The sentence that the address names, if it names one. */
+/** The message named in the URL, if any. */
 export function noticeOf(query: URLSearchParams): string | undefined {
   const name = query.get('done') ?? ''
   return Object.hasOwn(notices, name) ? notices[name as Notice] : undefined
 }
 
-/** A path that leads to a page which says it. */
+/** The path with a query that makes the page show the notice. */
 export function withNotice(path: string, notice: Notice): string {
   return `${path}?done=${notice}`
 }

@@ -7,9 +7,8 @@ import { PageRefusal } from './refusals.ts'
 import type { SignedIn, Visit } from './visit.ts'
 
 /**
- * What was filled in. A form that is not from one of our own pages is refused, and so is one without the token of the
- * session that it is sent in, be it an account's or an operator's. A script of ours has the token in a header, and its body
- * is left alone. @throws PageRefusal
+ * Reads a submitted form. Rejects forms that do not come from our own pages or lack the CSRF token of the session, whether
+ * an account's or an operator's. Our scripts send the token in a header, and their body is not read. @throws PageRefusal
  */
 export async function readOwnForm(
   { parts, headers }: Pick<Visit, 'parts' | 'headers'>,

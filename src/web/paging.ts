@@ -1,18 +1,18 @@
 import { html } from 'hono/html'
 import type { Html } from './layout.ts'
 
-/** The ways from one page of a list to others; each is left out where there is nothing. */
+/** Links between the pages of a list; undefined ones are left out. */
 interface Ways {
-  /** What this is more of, for whoever hears the page. */
+  /** The accessible name of the navigation. */
   readonly label: string
-  /** Where the list begins, seen from behind its first page. */
+  /** The first page, unless this is the first page. */
   readonly start: string | undefined
   readonly next: string | undefined
-  /** Which of all are shown. */
+  /** The range of items shown. */
   readonly shown?: Html
 }
 
-/** The way about in a list. Nothing where one page shows all of it. */
+/** Pagination links; empty if one page shows the whole list. */
 export function paging({ label, start, next, shown }: Ways): Html | '' {
   if (start === undefined && next === undefined) return ''
   return html`<nav class="actions" aria-label="${label}">
@@ -21,13 +21,13 @@ export function paging({ label, start, next, shown }: Ways): Html | '' {
   </nav>`
 }
 
-/** What one page shows of a list, and the way to the rest. */
+/** The items of one page and the pagination links. */
 interface Part<Item> {
   readonly shown: readonly Item[]
   readonly nav: Html | ''
 }
 
-/** Which list of a page it is: `name` says in the page's address how many of it are passed over. */
+/** Identifies a paged list. The query parameter `name` holds the offset. */
 interface Paged {
   readonly path: string
   readonly query: URLSearchParams
@@ -35,13 +35,13 @@ interface Paged {
   readonly perPage: number
 }
 
-/** The part of a list that the page's address names, so that no page grows with what is kept. */
+/** The part of a list that the URL selects, which bounds the size of the page. */
 export function partOf<Item>(items: readonly Item[], of: Paged): Part<Item> {
   const { from, nav } = placeIn(items.length, of)
   return { shown: items.slice(from, from + of.perPage), nav }
 }
 
-/** The same for a list of which only that part is read: where it begins. */
+/** The same for a list that is read page by page: its offset. */
 export function placeIn(
   count: number,
   { path, query, name, perPage }: Paged,

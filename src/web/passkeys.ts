@@ -11,10 +11,10 @@ const productName = 'svc-router'
 const algorithms = [-8, -7, -257]
 const signInPurpose = 'sign in'
 
-/** Read when the first passkey comes: its 250 files and their certificates take 8 MB. */
+/** Loaded when a passkey is first used: its 250 files and certificates take 8 MB. */
 const loadLibrary = () => import('@simplewebauthn/server')
 
-/** For which site passkeys are made here; undefined where browsers allow none: an address is no site, nor is plain http. */
+/** The site for passkeys; undefined where browsers do not allow them (IP addresses and plain http). */
 export function passkeySite({ headers, parts }: Visit): { readonly id: string; readonly origin: string } | undefined {
   const origin = originOf(headers.get('host') ?? '', parts.appUrl)
   const { hostname, protocol } = new URL(origin)
@@ -22,7 +22,7 @@ export function passkeySite({ headers, parts }: Visit): { readonly id: string; r
   return protocol === 'https:' || hostname === 'localhost' ? { id: hostname, origin } : undefined
 }
 
-/** What a browser is asked to sign in with, as JSON. */
+/** WebAuthn options for signing in, as JSON. */
 export function signInOptions(visit: Visit, siteId: string): string {
   return JSON.stringify({
     challenge: mintChallenge(visit.parts.identity, signInPurpose),
@@ -33,7 +33,7 @@ export function signInOptions(visit: Visit, siteId: string): string {
   })
 }
 
-/** What a browser is asked to make, as JSON. `known` are the account's, which need no second one. */
+/** WebAuthn options for a new passkey, as JSON. `known` passkeys of the account are excluded. */
 export function registrationOptions(visit: Visit, siteId: string, account: Account, known: readonly Passkey[]): string {
   return JSON.stringify({
     challenge: mintChallenge(visit.parts.identity, registrationPurpose(account.id)),
@@ -47,7 +47,7 @@ export function registrationOptions(visit: Visit, siteId: string, account: Accou
   })
 }
 
-/** The passkey that signed, used up with its challenge; undefined where anything about it is not right. */
+/** The passkey that signed the challenge, which is then consumed; undefined if verification fails. */
 export async function checkSignIn(visit: Visit, answer: string): Promise<Passkey | undefined> {
   const { identity, clock } = visit.parts
   const site = passkeySite(visit)
@@ -75,7 +75,7 @@ export async function checkSignIn(visit: Visit, answer: string): Promise<Passkey
   return passkey
 }
 
-/** The passkey that was just made; undefined where anything about it is not right. */
+/** The new passkey; undefined if verification fails. */
 export async function checkRegistration(
   visit: Visit,
   account: Account,
@@ -105,7 +105,7 @@ function registrationPurpose(accountId: string): string {
   return `register ${accountId}`
 }
 
-/** The library throws at what a browser would never send, and at what is not for us: neither is let in, and neither is our fault. */
+/** The library throws on malformed or foreign input. Such input is rejected and is not a bug of ours. */
 async function orNothing<Value>(verify: () => Promise<Value>): Promise<Value | undefined> {
   try {
     return await verify()

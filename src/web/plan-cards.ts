@@ -6,23 +6,21 @@ import { writePrice } from './money.ts'
 import { writeNumber } from './time.ts'
 import type { Visit } from './visit.ts'
 
-/** The plans beside each other, with the numbers that are enforced. */
+/** The plans side by side, with the limits that are enforced. */
 export function planCards({ parts, signedIn }: Pick<Visit, 'parts' | 'signedIn'>, offers: readonly Offer[]): Html {
   const current = signedIn?.account.planId
   return html`<div class="cards plans">
     ${parts.plans.map(
       (plan) =>
         html`<section class="card">
-          <h3>${plan.name} ${plan.id === current ? html`<span class="tag good">yours</span>` : ''}</h3>
+          <h3>${plan.name} ${plan.id === current ? html`<span class="tag good">your plan</span>` : ''}</h3>
           ${priceTag(offers.find(({ planId }) => planId === plan.id)?.price)}
-          <p class="figure">${writeNumber(plan.requestsPerMonth)}<span> requests a month</span></p>
+          <p class="figure">${writeNumber(plan.requestsPerMonth)}<span> requests per month</span></p>
           <ul class="ticks">
-            <li>${writeNumber(plan.requestsPerMinute)} a minute</li>
-            <li>
-              ${plan.premium ? 'All profiles, svc-router/fusion among them' : 'All profiles that are not premium'}
-            </li>
-            ${plan.premium ? html`<li>${plan.fusionsAtOnce ?? usualFusionsAtOnce} fusions at once</li>` : ''}
-            <li>As many keys and clients as you like, on one count</li>
+            <li>${writeNumber(plan.requestsPerMinute)} requests per minute</li>
+            <li>${plan.premium ? 'All profiles, including svc-router/fusion' : 'All profiles except premium ones'}</li>
+            ${plan.premium ? html`<li>${plan.fusionsAtOnce ?? usualFusionsAtOnce} concurrent fusions</li>` : ''}
+            <li>Unlimited keys and clients that share these limits</li>
           </ul>
           ${action(plan, parts.defaultPlan, current)}
         </section>`,

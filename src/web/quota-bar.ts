@@ -3,10 +3,10 @@ import type { UsageSignals } from '../domain/usage.ts'
 import type { Html } from './layout.ts'
 import { writeDay, writeNumber } from './time.ts'
 
-/** From this share on the bar warns. */
+/** The bar shows a warning from this share on. */
 const nearlyFull = 0.9
 
-/** What of the month and the minute is used, as it is enforced (contract 5.13): a bar drawn here, and the same in words. */
+/** The enforced monthly and per-minute usage (contract 5.13), as a bar and in words. */
 export function quotaBar(usage: UsageSignals, nowMs: number): Html {
   const { quotaLimit, quotaUsed, quotaRemaining, quotaReset, rateLimit, rateRemaining } = usage
   const share = quotaLimit === 0 ? 1 : Math.min(1, quotaUsed / quotaLimit)
@@ -24,6 +24,6 @@ export function quotaBar(usage: UsageSignals, nowMs: number): Html {
     </svg>
     <p class="faint">
       ${writeNumber(quotaRemaining)} left until ${writeDay(quotaReset * 1000)}, in ${days} day${days === 1 ? '' : 's'}.
-      This minute ${writeNumber(rateRemaining)} of ${writeNumber(rateLimit)} are free.
+      You can send ${writeNumber(rateRemaining)} of ${writeNumber(rateLimit)} requests this minute.
     </p>`
 }

@@ -3,10 +3,10 @@ import { addressGroup } from '../domain/networks.ts'
 import { WindowCounts } from '../domain/window-counts.ts'
 import { PageRefusal } from './refusals.ts'
 
-/** Addresses counted at once. */
+/** Most addresses counted at a time. */
 const maxAddresses = 20_000
 
-/** Counts what one address does, in fixed windows. */
+/** Limits the actions of one address (or account) per fixed window. */
 export class RateLimiter {
   readonly #most: number
   readonly #clock: Pick<Clock, 'monotonicMs'>
@@ -18,7 +18,7 @@ export class RateLimiter {
     this.#clock = clock
   }
 
-  /** Counts one. @throws PageRefusal `too_many` */
+  /** Counts one action. @throws PageRefusal `too_many` */
   take(address: string): void {
     const { count } = this.#counts.add(addressGroup(address), this.#clock.monotonicMs())
     if (count > this.#most) throw new PageRefusal('too_many')

@@ -1,18 +1,18 @@
 import { PageRefusal } from './refusals.ts'
 
-/** Forms are short: an operator's longest text fits ten times. */
+/** Ten times the longest text an operator can enter. */
 const maxFormBytes = 64 * 1024
-/** What another service sends us. */
+/** Largest webhook body. */
 export const maxWebhookBytes = 1024 * 1024
 
-/** The fields of a form as browsers send them. @throws PageRefusal where it is another type, or too large */
+/** Reads a URL-encoded form. @throws PageRefusal if it has another type or is too large */
 export async function readForm(request: Request): Promise<URLSearchParams> {
   const type = (request.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase()
   if (type !== 'application/x-www-form-urlencoded') throw new PageRefusal('wrong_type')
   return new URLSearchParams(Buffer.from(await readBytes(request, maxFormBytes)).toString('utf8'))
 }
 
-/** The body of a request, as it came. @throws PageRefusal where it is larger than `maxBytes` */
+/** Reads the raw body. @throws PageRefusal if it is larger than `maxBytes` */
 export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let bytes = 0

@@ -5,70 +5,70 @@ import { describeBug } from '../domain/bugs.ts'
 import { page } from './layout.ts'
 import type { Visit } from './visit.ts'
 
-/** What a page that refuses says. */
+/** The content of an error page. */
 interface RefusalPage {
   readonly status: number
   readonly title: string
   readonly text: string
 }
 
-/** Every page that refuses: one row each. */
+/** All error pages. */
 const refusalPages = {
   not_found: {
     status: 404,
-    title: 'There is no such page',
-    text: 'Nothing is here, or it belongs to another account. If a link of ours brought you, tell us where it was.',
+    title: 'Page not found',
+    text: 'This page does not exist, or it belongs to another account. If one of our links led you here, tell us which one.',
   },
   signed_out: {
     status: 401,
     title: 'You are signed out',
-    text: 'Your session has ended. Sign in, and do it again.',
+    text: 'Your session has ended. Sign in and try again.',
   },
   wrong_method: {
     status: 405,
-    title: 'That cannot be done here',
-    text: 'The page exists, but not for what your browser asked of it. Go back and use its buttons.',
+    title: 'Method not allowed',
+    text: 'This page does not support what your browser requested. Go back and use its buttons.',
   },
   too_large: {
     status: 413,
-    title: 'That was too much at once',
-    text: 'What was sent is larger than any form here. Go back and send less.',
+    title: 'The form is too large',
+    text: 'You sent more data than our forms accept. Go back and send less.',
   },
   wrong_type: {
     status: 415,
-    title: 'That was not one of our forms',
-    text: 'It was sent in a way that none of our pages uses. Go back and use the form.',
+    title: 'Unsupported form',
+    text: 'The data was not sent in the format that our pages use. Go back and use the form.',
   },
   wrong_host: {
     status: 421,
-    title: 'This app has another address',
-    text: 'It does not answer under the name that your browser used. Use the address that it was set up for.',
+    title: 'Wrong address',
+    text: 'This app does not respond under the host name that your browser used. Use the configured address.',
   },
   not_our_form: {
     status: 403,
     title: 'This form is out of date',
-    text: 'It was not sent by one of our pages, or you have signed in or out since it was opened. Nothing was changed. Go back, reload the page and send it again.',
+    text: 'It was not sent from one of our pages, or you have signed in or out since you opened it. Nothing was changed. Go back, reload the page, and send the form again.',
   },
   too_many: {
     status: 429,
-    title: 'That was too often',
-    text: 'Too many tries came from your address or account. Wait ten minutes, then try again.',
+    title: 'Too many attempts',
+    text: 'There were too many attempts from your network or account. Wait ten minutes, then try again.',
   },
   unavailable: {
     status: 503,
-    title: 'Not available just now',
-    text: 'Something that this page needs does not answer. Try again in a minute.',
+    title: 'Temporarily unavailable',
+    text: 'Something this page needs is not responding. Try again in a minute.',
   },
   broken: {
     status: 500,
     title: 'Something went wrong',
-    text: 'That was our fault. It is noted under the id below; try again, and tell us the id if it stays.',
+    text: 'This is a bug on our side. We logged it with the id below. Try again, and send us the id if the error persists.',
   },
 } as const satisfies Readonly<Record<string, RefusalPage>>
 
 export type PageRefusalCode = keyof typeof refusalPages
 
-/** An expected refusal that has a page of its own. */
+/** An expected error with its own page. */
 export class PageRefusal extends Error {
   override readonly name = 'PageRefusal'
   readonly code: PageRefusalCode
@@ -79,7 +79,7 @@ export class PageRefusal extends Error {
   }
 }
 
-/** What the control plane does not know is not there for this visitor either. */
+/** Control plane errors that are shown as "page not found". */
 const unknownCodes: readonly AccountsRefusal[] = [
   'account_unknown',
   'key_unknown',
@@ -90,7 +90,7 @@ const unknownCodes: readonly AccountsRefusal[] = [
   'incident_unknown',
 ]
 
-/** What is said of whatever was thrown. What was not expected is a bug: it is noted, and nothing of it is shown. */
+/** The error page for anything thrown. An unexpected error is a bug: it is logged, and nothing about it is shown. */
 export function describeRefusal(
   { parts, requestId }: Pick<Visit, 'parts' | 'requestId'>,
   thrown: unknown,
@@ -100,7 +100,7 @@ export function describeRefusal(
   return refusalPages[code]
 }
 
-/** The page for whatever was thrown. */
+/** The error page for anything thrown, as a response. */
 export function refusalPage(
   visit: Pick<Visit, 'parts' | 'path' | 'query' | 'signedIn' | 'requestId'>,
   thrown: unknown,
@@ -114,7 +114,7 @@ export function refusalPage(
       lead: text,
       status,
       narrow: true,
-      body: html`<p><a class="button" href="/">To the start</a></p>
+      body: html`<p><a class="button" href="/">Home page</a></p>
         <p class="faint">Request id: <code>${requestId}</code></p>`,
     },
   )
@@ -123,7 +123,7 @@ export function refusalPage(
 function codeOf(thrown: unknown): PageRefusalCode {
   if (thrown instanceof PageRefusal) return thrown.code
   if (thrown instanceof AccountsError && unknownCodes.includes(thrown.code)) return 'not_found'
-  // Whoever takes the money does not answer; or it refuses us, which only the operator can mend.
+  // The payment provider does not respond, or it rejects our requests, which only the operator can fix.
   if (thrown instanceof BillingFailure) return 'unavailable'
   return 'broken'
 }

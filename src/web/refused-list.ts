@@ -22,11 +22,11 @@ export function refusedList(
   const sum = refused.reduce((total, { requests }) => total + requests, 0)
   const more = refused.length - maxShown
   return html`<details ${isOpen ? 'open' : ''}>
-    <summary>${writeNumber(sum)} ${sum === 1 ? 'request was' : 'requests were'} refused ${when}: see why</summary>
+    <summary>${writeNumber(sum)} ${sum === 1 ? 'request was' : 'requests were'} rejected ${when}: see why</summary>
     <div class="panel">
       <p>
-        These requests reached no model and took nothing from your quota. Only their number, by error, and the last
-        request are stored.
+        These requests did not reach a model and did not count toward your quota. We store only their number for each
+        error and the last request.
       </p>
       <ul class="rows">
         ${refused.slice(0, maxShown).map((count) => row(count, names))}
@@ -57,7 +57,7 @@ function row({ code, requests, lastAtMs, lastKeyId, lastRequestId }: RefusedCoun
   </li>`
 }
 
-/** A newer or older version may have counted errors that this one does not know. */
+/** Another version of the service may have counted errors that this one does not know. */
 function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(errorCatalog, code)
 }

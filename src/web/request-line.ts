@@ -2,9 +2,9 @@ import { html } from 'hono/html'
 import type { RequestRecord } from '../domain/requests.ts'
 import type { Html } from './layout.ts'
 
-/** How a request ended, as a tag in its colour. */
+/** A colored tag with the result of a request. */
 export function stateTag({ state, errorCode }: RequestRecord): Html {
-  if (errorCode === 'client_closed') return html`<span class="tag warn">you left</span>`
+  if (errorCode === 'client_closed') return html`<span class="tag warn">client disconnected</span>`
   if (errorCode !== undefined) return html`<span class="tag bad">${errorCode}</span>`
   if (state === 'lost') return html`<span class="tag warn">lost</span>`
   if (state !== 'done') return html`<span class="tag">running</span>`

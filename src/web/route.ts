@@ -3,35 +3,35 @@ import type { AccountVisit, DoorVisit, OperatorVisit, ScriptVisit, Visit, Webhoo
 import type { WebParts } from './web-parts.ts'
 
 /**
- * Who may call a route. `public`: anybody. `account`: whoever is signed in to an account; `script`: the same by a script of
- * ours, with the token in a header. `operator`: whoever is signed in as one, which is apart from accounts, and has the
- * role. `door`: anybody, on the way into the operator's console. `webhook`: another service, which proves itself by what it
- * signed.
+ * Who can call a route. `public`: anyone. `account`: anyone signed in to an account. `script`: the same, from one of our
+ * scripts, with the CSRF token in a header. `operator`: a signed-in operator with the required role; operator sessions are
+ * separate from account sessions. `door`: anyone, to sign in to the operator console. `webhook`: another service, which
+ * authenticates with a signature.
  */
 type Access = 'public' | 'account' | 'script' | 'operator' | 'door' | 'webhook'
 
 interface RouteFor<Who extends Access, Given> {
   readonly method: 'GET' | 'POST'
-  /** `/account/keys/:keyId`; a part with a colon is given in `visit.params`. */
+  /** `/account/keys/:keyId`; segments with a colon become `visit.params`. */
   readonly path: string
   readonly access: Who
-  /** Origins besides our own that a form of this page may lead to, through a redirect too; for the content security policy. */
+  /** Origins besides our own that forms of this page may lead to, including redirects; for the content security policy. */
   readonly formTargets?: (parts: WebParts) => readonly string[]
   handle(visit: Given): Response | Promise<Response>
 }
 
-/** A row of the console. What it needs comes from `operatorActions`: `{ ...operatorActions.see, … }`. */
+/** A console route. Its requirements come from `operatorActions`: `{ ...operatorActions.see, … }`. */
 export interface OperatorRoute extends RouteFor<'operator', OperatorVisit> {
-  /** The lowest role that may. */
+  /** The lowest role that can call it. */
   readonly role: OperatorRole
-  /** Whether it must have been proven within ten minutes who sits there. */
+  /** Whether the operator must have confirmed their identity within the last ten minutes. */
   readonly stepUp: boolean
 }
 
-/** A row of the console that anybody may call: signing in to it. */
+/** A console route that anyone can call, for signing in. */
 export type DoorRoute = RouteFor<'door', DoorVisit>
 
-/** One row of the table of routes. What may be called, and by whom, is only said here. */
+/** An entry of the route table. */
 export type Route =
   | RouteFor<'public', Visit>
   | RouteFor<'account', AccountVisit>

@@ -41,7 +41,7 @@ const asset: Route = {
   },
 }
 
-/** Everything that can be called, and by whom. Each page's file has its own rows (contract 20). */
+/** Every route and who can call it. Each page's file defines its own routes (contract 20). */
 export const routes: readonly Route[] = [
   ...homeRoutes,
   asset,

@@ -1,9 +1,9 @@
-/** How long browsers remember that the app is only reached over https. */
+/** `max-age` of Strict-Transport-Security. */
 const hstsSeconds = 63_072_000
 
 /**
- * Sets what every answer carries: nothing is loaded from anywhere else, nothing inline runs, no other site shows us in a
- * frame, and where a visitor came from is told to nobody but us. `formTargets` are origins that a form may lead to.
+ * Sets the security headers of every response: no external resources, no inline scripts, no framing by other sites, and
+ * no referrer for other sites. `formTargets` are additional origins that forms may lead to.
  */
 export function setSecurityHeaders(headers: Headers, isHttps: boolean, formTargets: readonly string[] = []): void {
   const policy = [
@@ -21,7 +21,7 @@ export function setSecurityHeaders(headers: Headers, isHttps: boolean, formTarge
   headers.set('Content-Security-Policy', policy.join('; '))
   headers.set('X-Content-Type-Options', 'nosniff')
   headers.set('X-Frame-Options', 'DENY')
-  // Not `no-referrer`: with it browsers send `Origin: null` from our own forms.
+  // Not `no-referrer`, which makes browsers send `Origin: null` for our own forms.
   headers.set('Referrer-Policy', 'same-origin')
   headers.set('Cross-Origin-Opener-Policy', 'same-origin')
   headers.set('Cross-Origin-Resource-Policy', 'same-origin')

@@ -9,22 +9,22 @@ const headerMs = 10_000
 const requestMs = 30_000
 const checkMs = 2_000
 const keepAliveMs = 75_000
-/** A browser that takes nothing of its page, or sends nothing of its form, for this long is given up. */
+/** Idle timeout of a connection. */
 const silentMs = 60_000
 const maxConnections = 2_000
-/** Pages that are still being answered when the service stops have this long. */
+/** Time for requests in progress to complete at shutdown. */
 const drainMs = 5_000
 
 /** The open port of the web app. */
 export interface WebListening extends AsyncDisposable {
   readonly port: number
-  /** From now on requests are answered by this; before, each is asked to come again. */
+  /** Sets the request handler; before that, requests get a 503 with `Retry-After`. */
   serve(fetch: (request: Request, peer: Peer) => Promise<Response>): void
 }
 
 /**
- * Opens the app's port. What answers there is given afterwards, because it needs to know both ports.
- * @throws the system's error when the address is taken or not ours
+ * Opens the app's port. The handler is set later, because it needs to know both ports.
+ * @throws the system error if the address is in use or not available
  */
 export async function listenForWeb({
   host,
@@ -40,7 +40,7 @@ export async function listenForWeb({
       const connection = { request: incoming, response: outgoing }
       return fetch?.(request, { peerAddress: incoming.socket.remoteAddress ?? '', connection }) ?? notYet()
     },
-    // What arrives here has no page: it is no HTTP that Node could make a request of.
+    // Handles input that Node cannot parse as an HTTP request.
     { overrideGlobalObjects: false, errorHandler: () => bare('Bad request\n', 400) },
   )
   const server = createServer(
@@ -72,7 +72,7 @@ function notYet(): Response {
   return response
 }
 
-/** An answer without a page, with what every answer carries. */
+/** A plain-text response with the common headers. */
 function bare(text: string, status: number): Response {
   const response = new Response(text, { status })
   setSecurityHeaders(response.headers, false)

@@ -9,21 +9,21 @@ import type { EnteredOperator, SignedIn, Visit } from './visit.ts'
 import type { WebParts } from './web-parts.ts'
 
 /**
- * Over https the name itself makes browsers refuse a cookie that another host, path or plain http tries to plant. Accounts
- * and operators have cookies of their own: one browser may carry both, and neither is ever taken for the other.
+ * With https, the `__Host-` prefix makes browsers reject such cookies from another host, path, or plain http. Accounts and
+ * operators have separate cookies: a browser can have both, and neither is accepted in place of the other.
  */
 const names = {
   account: { https: '__Host-svc_session', http: 'svc_session' },
   operator: { https: '__Host-svc_operator', http: 'svc_operator' },
 } as const
-/** Kept when somebody signed in by email, and after they signed out (see accounts/known-browser.ts). */
+/** Set at sign-in by email and kept after sign-out (see accounts/known-browser.ts). */
 const knownNames = { https: '__Host-svc_known', http: 'svc_known' } as const
 const livesMs = { account: sessionLifeMs, operator: operatorLifeMs } as const
 
-/** Whose session a cookie keeps. */
+/** The kind of session a cookie belongs to. */
 type Whose = keyof typeof names
 
-/** The session token of a request, if it carries one. */
+/** The session token of a request, if any. */
 export function readSessionToken(headers: Headers, whose: Whose, isHttps: boolean): Secret | undefined {
   const text = readCookie(headers, nameFor(whose, isHttps))
   return text === undefined ? undefined : new Secret(text)
@@ -36,7 +36,7 @@ function readCookie(headers: Headers, named: string): string | undefined {
   return found?.slice(name.length)
 }
 
-/** Who the session token of a request belongs to. */
+/** The account and session that a session token belongs to. */
 export async function readSignedIn(parts: WebParts, token: Secret | undefined): Promise<SignedIn | undefined> {
   if (token === undefined) return undefined
   const found = await findSession(parts.identity, token.reveal())
@@ -50,17 +50,17 @@ export async function readEntered(parts: WebParts, token: Secret | undefined): P
   return found === undefined ? undefined : { ...found, csrfToken: csrfTokenFor(token) }
 }
 
-/** The `Set-Cookie` that keeps a session, out of reach of scripts and of requests that other sites make. */
+/** The `Set-Cookie` for a session: not readable by scripts and not sent with cross-site requests. */
 export function sessionCookie(token: Secret, whose: Whose, isHttps: boolean): string {
   return cookie(nameFor(whose, isHttps), token.reveal(), livesMs[whose], isHttps)
 }
 
-/** The `Set-Cookie` that forgets it. */
+/** The `Set-Cookie` that deletes it. */
 export function endedSessionCookie(whose: Whose, isHttps: boolean): string {
   return cookie(nameFor(whose, isHttps), '', 0, isHttps)
 }
 
-/** The `Set-Cookie` by which this browser is known as one in which an address was proven; none where none was. */
+/** The `Set-Cookie` that marks this browser as one where an address was verified; empty if none was. */
 export function knownBrowserCookies({ identity, appUrl }: WebParts, address: string | null): readonly string[] {
   if (address === null) return []
   const isHttps = appUrl.startsWith('https:')
@@ -68,7 +68,7 @@ export function knownBrowserCookies({ identity, appUrl }: WebParts, address: str
   return [cookie(knownNames[isHttps ? 'https' : 'http'], text, knownLifeMs, isHttps)]
 }
 
-/** Who asks for an email: where the browser is, and what it kept of an earlier sign-in. */
+/** Who requests an email: the client's address and its known-browser cookie, if any. */
 export function askerOf({ parts, headers, address }: Visit): Asker {
   const name = knownNames[parts.appUrl.startsWith('https:') ? 'https' : 'http']
   return { network: addressGroup(address), knownBrowser: readCookie(headers, name) }

@@ -17,24 +17,24 @@ const stateTones: Readonly<Record<ComponentState, 'good' | 'warn' | 'bad'>> = {
   maintenance: 'warn',
 }
 const stateWords: Readonly<Record<ComponentState, string>> = {
-  operational: 'works',
+  operational: 'operational',
   degraded: 'degraded',
-  down: 'does not work',
-  maintenance: 'taken out for now',
+  down: 'down',
+  maintenance: 'under maintenance',
 }
 
-/** How the service does, in a dot and a sentence that leads to the page. */
+/** The service status as a colored dot and a sentence that links to the status page. */
 export async function statusDot({ status }: Pick<WebParts, 'status'>): Promise<Html> {
   const { indicator } = await status.read()
   return html`<a class="dot ${tones[indicator]}" href="/status">${indicatorWords[indicator]}</a>`
 }
 
-/** How one part does, as a mark behind its name. */
+/** The state of one component as a tag. */
 export function stateTag(state: ComponentState): Html {
   return html`<span class="tag ${stateTones[state]}">${stateWords[state]}</span>`
 }
 
-/** The words and the tone of the whole. */
+/** The CSS class for an impact. */
 export function toneOf(indicator: Impact): string {
   return tones[indicator]
 }

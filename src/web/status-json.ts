@@ -7,7 +7,7 @@ import {
   type StatusComponent,
 } from '../domain/service-status.ts'
 
-/** What the status page says, for machines. */
+/** The status page as JSON. */
 export function statusJson({ atMs, indicator, components, incidents }: ServiceStatus): object {
   return {
     object: 'status',
@@ -34,7 +34,7 @@ const statuses: Readonly<Record<ComponentState, string>> = {
   maintenance: 'under_maintenance',
 }
 
-/** The same in the shape that tools for hosted status pages read. */
+/** The same in the format of hosted status pages. */
 export function summaryJson({ atMs, indicator, components, incidents }: ServiceStatus, appUrl: string): object {
   const at = new Date(atMs).toISOString()
   const pageId = 'svc-router'

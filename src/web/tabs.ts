@@ -1,13 +1,13 @@
 import { html } from 'hono/html'
 import type { Html } from './layout.ts'
 
-/** One of several texts of which one is seen. */
+/** One of several tabs. */
 export interface Tab {
   readonly name: string
   readonly body: Html
 }
 
-/** Texts to choose among, without script: the choice is a radio button, and the style shows what belongs to it. */
+/** Tabs without JavaScript: radio buttons select a tab, and CSS shows it. */
 export function tabs(id: string, question: string, all: readonly Tab[]): Html {
   return html`<fieldset class="tabs">
     <legend class="unseen">${question}</legend>

@@ -10,9 +10,9 @@ export function writeTest(test: UpstreamTest): Html {
   const isGood = outcome === 'answered'
   return html`<div role="status">
     <p>
-      <span class="tag ${isGood ? 'good' : 'bad'}">${isGood ? 'works' : 'does not work'}</span>
+      <span class="tag ${isGood ? 'good' : 'bad'}">${isGood ? 'works' : 'failed'}</span>
       ${what} ${next} <span class="faint">${status === undefined ? '' : `HTTP ${status}, `}${Math.round(ms)} ms</span>
     </p>
-    ${reason === undefined ? '' : html`<p class="faint">The provider says: ${reason}</p>`}
+    ${reason === undefined ? '' : html`<p class="faint">Message from the provider: ${reason}</p>`}
   </div>`
 }

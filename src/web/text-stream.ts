@@ -1,7 +1,7 @@
 import { describeBug } from '../domain/bugs.ts'
 import type { Visit } from './visit.ts'
 
-/** A body that is written as fast as it is taken. Where writing fails it breaks off, so that nobody takes it for the whole. */
+/** A response body with backpressure. On failure the stream errors, so that a client does not take it for complete. */
 export function streamTexts(
   { parts, requestId }: Pick<Visit, 'parts' | 'requestId'>,
   texts: AsyncGenerator<string, undefined>,

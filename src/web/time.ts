@@ -15,7 +15,7 @@ const units = [
   { ms: 3_600_000, name: 'hour' },
   { ms: 60_000, name: 'minute' },
 ] as const
-/** Longer ago than this the date says more. */
+/** Older times are shown as a date. */
 const longestAgoMs = 14 * 86_400_000
 
 /** `21 Nov 2026`, in UTC. */
@@ -28,7 +28,7 @@ export function writeMinute(timeMs: number): Html {
   return html`<time datetime="${new Date(timeMs).toISOString()}">${minute.format(timeMs)} UTC</time>`
 }
 
-/** `3 hours ago`; the date where it is longer ago than two weeks. */
+/** `3 hours ago`; the date if it is more than two weeks ago. */
 export function writeAgo(timeMs: number, nowMs: number): Html {
   const agoMs = Math.max(0, nowMs - timeMs)
   if (agoMs > longestAgoMs) return writeDay(timeMs)

@@ -3,7 +3,7 @@ import type { Upstream } from '../domain/accounts.ts'
 import type { Secret } from '../domain/secret.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
 
-/** A provider that can be connected, as a page offers it. */
+/** A provider that accounts can connect. */
 export interface OfferedProvider {
   readonly id: string
   readonly name: string
@@ -12,7 +12,7 @@ export interface OfferedProvider {
   readonly credential: 'required' | 'optional' | 'none'
 }
 
-/** A field of the page that connects one. */
+/** A field of the form that connects a provider. */
 export type UpstreamField =
   | 'provider'
   | 'model'
@@ -31,27 +31,27 @@ export interface UpstreamForm extends Readonly<
   readonly credential: Secret | undefined
   /** By the names of the timeouts. */
   readonly timeouts: Readonly<Record<string, string>>
-  /** Whether it is saved without a test. */
+  /** Whether to save it without a test. */
   readonly isUntested: boolean
 }
 
-/** Which field is wrong and why, in a sentence that repeats nothing of a credential. */
+/** The invalid field and a message that contains nothing of the credential. */
 export interface UpstreamFault {
   readonly field: UpstreamField
   readonly sentence: string
 }
 
-/** Connects accounts to providers and tries them; app.ts gives it. */
+/** Connects providers to accounts and tests them; composed in app.ts. */
 export interface UpstreamDesk {
   readonly providers: readonly OfferedProvider[]
   readonly formats: readonly string[]
   readonly timeouts: readonly { readonly name: string; readonly label: string; readonly limits: string }[]
-  /** Sends a test request first; where that fails nothing is saved. @throws AccountsError as `addUpstream` */
+  /** Sends a test request first and saves nothing if it fails. @throws AccountsError as `addUpstream` */
   connect(
     control: ControlPlane,
     accountId: string,
     form: UpstreamForm,
   ): Promise<UpstreamFault | { readonly id: string } | { readonly failed: UpstreamTest }>
-  /** One small call, within a minute; nothing that the provider does makes it throw. */
+  /** Sends one small request with a deadline of one minute. Never throws because of the provider. */
   test(upstream: Upstream): Promise<UpstreamTest>
 }

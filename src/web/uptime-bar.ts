@@ -3,11 +3,11 @@ import { shareOver, type StatusDay } from '../domain/service-status.ts'
 import type { Html } from './layout.ts'
 
 const tones = ['no', 'good', 'warn', 'bad'] as const
-/** Below these shares of answered requests a day is drawn as one with trouble, and as a bad one. */
+/** Days below these shares of answered requests are shown as degraded or as bad. */
 const troubleBelow = 0.995
 const badBelow = 0.95
 
-/** A stripe for each day, drawn here: what was answered of what was asked. The same in words for whoever does not see it. */
+/** One bar per day with the share of answered requests, with a text alternative. */
 export function uptimeBar(name: string, days: readonly StatusDay[]): Html {
   const worst = days.filter(({ share }) => share !== undefined && share < troubleBelow)
   const words = `${name}, the last ${days.length} days: ${writeShare(shareOver(days))} answered, ${worst.length} days with trouble`

@@ -5,10 +5,10 @@ import { dayOf } from '../domain/uptime.ts'
 import type { DayBar } from './chart.ts'
 
 const dayMs = 86_400_000
-/** Before so much of the month is over, a pace says nothing. */
+/** No projection is made before this much of the month has passed. */
 const leastElapsedMs = 12 * 3_600_000
 
-/** Counts by what `nameOf` tells apart, the largest first; groups without a name are left out. */
+/** Request counts by name, largest first; groups without a name are left out. */
 export function countBy(
   groups: readonly UsageGroup[],
   nameOf: (group: UsageGroup) => string | null,
@@ -26,7 +26,7 @@ export function sumOf(groups: readonly UsageGroup[], valueOf: (group: UsageGroup
   return groups.reduce((sum, group) => sum + valueOf(group), 0)
 }
 
-/** The estimated cost of groups, US dollars, and of how many requests it is unknown. Undefined where no cost is known. */
+/** The estimated cost in US dollars, and how many requests have no known price. Undefined if no cost is known. */
 export function costOf(
   groups: readonly UsageGroup[],
   priceOf: PriceOf,
@@ -42,7 +42,7 @@ export function costOf(
   return priced === 0 ? undefined : { usd, unpriced }
 }
 
-/** Every day of `[fromMs, untilMs)`, those without a request too. */
+/** One bar for each day of `[fromMs, untilMs)`, including days without requests. */
 export function barsByDay(groups: readonly UsageGroup[], fromMs: number, untilMs: number): readonly DayBar[] {
   const bars = new Map<string, { day: string; answered: number; failed: number }>()
   for (let startMs = fromMs; startMs < untilMs; startMs += dayMs) {
@@ -56,13 +56,13 @@ export function barsByDay(groups: readonly UsageGroup[], fromMs: number, untilMs
   return [...bars.values()]
 }
 
-/** Where the month leads at the pace so far: the units at its end, and when they are used up if before that. */
+/** Projected usage at the current rate: units at the end of the month, and when the quota runs out, if before then. */
 export interface Projection {
   readonly units: number
   readonly usedUpAtMs: number | undefined
 }
 
-/** From the enforced counter; undefined while the month is too young to tell. */
+/** Based on the enforced counter; undefined if it is too early in the month. */
 export function projectMonth(usage: UsageSignals, startMs: number, nowMs: number): Projection | undefined {
   const elapsedMs = nowMs - startMs
   if (elapsedMs < leastElapsedMs || usage.quotaUsed === 0) return undefined

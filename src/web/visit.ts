@@ -5,24 +5,24 @@ import type { Operator, OperatorSession } from '../domain/operators.ts'
 import type { Form } from './form.ts'
 import type { WebParts } from './web-parts.ts'
 
-/** One request of a browser as a page sees it. */
+/** A browser request as page handlers see it. */
 export interface Visit {
-  /** What the pages work with. */
+  /** Dependencies of the pages. */
   readonly parts: WebParts
   readonly requestId: string
   readonly path: string
-  /** The parts of the path that the route names. */
+  /** Path parameters of the route. */
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams
   readonly headers: Headers
-  /** What was filled in; empty for a GET. */
+  /** The submitted form; empty for a GET. */
   readonly form: Form
-  /** Where the browser is: its address, or the one that a trusted proxy tells. */
+  /** The client's IP address, from the connection or a trusted proxy. */
   readonly address: string
-  /** Whether the request comes from this very machine, past no proxy. */
+  /** Whether the request comes from this machine without a proxy. */
   readonly isFromThisMachine: boolean
   readonly userAgent: string
-  /** Whoever is signed in, if anybody is. */
+  /** The signed-in account and its session, if any. */
   readonly signedIn: SignedIn | undefined
 }
 
@@ -30,47 +30,47 @@ export interface Visit {
 export interface SignedIn {
   readonly session: Session
   readonly account: Account
-  /** Goes into every form of this session, and must come back (see csrf.ts). */
+  /** The CSRF token for every form of this session (see csrf.ts). */
   readonly csrfToken: string
 }
 
-/** A visit of somebody who is signed in to an account. */
+/** A request from a visitor who is signed in to an account. */
 export interface AccountVisit extends Visit {
   readonly signedIn: SignedIn
 }
 
-/** Who is signed in to the console. */
+/** An operator with a console session. */
 export interface EnteredOperator {
   readonly operator: Operator
   readonly session: OperatorSession
-  /** Goes into every form of the console: `csrfInput(visit)`. */
+  /** The CSRF token for every form of the console: `csrfInput(visit)`. */
   readonly csrfToken: string
 }
 
-/** A visit of an operator to the console. Nobody's account is signed in there: `signedIn` is undefined. */
+/** A request from a signed-in operator. Console requests have no account session: `signedIn` is undefined. */
 export interface OperatorVisit extends Visit, EnteredOperator {
   readonly signedIn: undefined
 }
 
-/** A visit of anybody to the console's door. */
+/** A request to the console's sign-in pages. */
 export interface DoorVisit extends Visit {
   readonly signedIn: undefined
-  /** Who went in before, in this browser. */
+  /** The operator who is already signed in with this browser, if any. */
   readonly entered: EnteredOperator | undefined
 }
 
-/** What a script of ours asks in somebody's session: the body is not read yet, and the answer is written by who reads it. */
+/** A request from one of our scripts. Its body is unread, and the handler writes the response to the connection. */
 export interface ScriptVisit extends AccountVisit {
   readonly connection: Connection
 }
 
-/** One request as Node has it, and where its answer goes. */
+/** The Node request and response objects. */
 export interface Connection {
   readonly request: IncomingMessage
   readonly response: ServerResponse
 }
 
-/** A call of another service: its body as it came, for checking the signature over it. */
+/** A webhook request with its raw body, for verifying the signature. */
 export interface WebhookVisit extends Omit<Visit, 'form' | 'signedIn'> {
   readonly body: Uint8Array
 }

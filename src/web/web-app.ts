@@ -13,20 +13,20 @@ import { readSessionToken, readSignedIn } from './session-cookie.ts'
 import type { Connection, Visit } from './visit.ts'
 import type { WebParts } from './web-parts.ts'
 
-/** What the listener knows of a request besides itself: the other end of its connection. */
+/** The connection that a request arrived on. */
 export interface Peer {
   readonly peerAddress: string
-  /** For answers that are no pages: absent where there is no connection. */
+  /** For responses that are not pages; absent if there is no connection. */
   readonly connection?: Connection
 }
 
 type Fetch = (request: Request, peer: Peer) => Promise<Response>
 
-/** The app as a function from request to answer. The table of routes says all that can be called (contract 20.2). */
+/** Creates the app as a function from request to response. Only the routes in the table can be called (contract 20.2). */
 export function createWebApp(parts: WebParts, routes: readonly Route[]): Fetch {
   const hono = new Hono<{ Bindings: Peer }>()
   for (const route of routes) hono.on(route.method, route.path, (context) => serve(parts, context, route))
-  // A path of the table, asked for in another way.
+  // Known paths with another method.
   for (const path of new Set(routes.map((route) => route.path)))
     hono.all(path, async (context) => {
       const response = await serve(parts, context, refusing('wrong_method'))
@@ -44,7 +44,7 @@ function allowedAt(path: string, routes: readonly Route[]): string {
     .join(', ')
 }
 
-/** A row that refuses whoever asks. */
+/** A route that always fails with the given error page. */
 function refusing(code: 'wrong_method' | 'not_found'): Route {
   const handle = (): never => {
     throw new PageRefusal(code)
@@ -105,7 +105,7 @@ async function answer(
   }
 }
 
-/** Who is signed in to an account, and what was filled in where a form is taken. */
+/** Adds the session of an account and the submitted form to a visit. */
 async function withSession(visit: Visit, request: Request, { method, access }: Route): Promise<Visit> {
   const { parts, headers } = visit
   const token = readSessionToken(headers, 'account', parts.appUrl.startsWith('https:'))
@@ -114,7 +114,7 @@ async function withSession(visit: Visit, request: Request, { method, access }: R
   return { ...visit, form: await readOwnForm(visit, request, signedIn, access === 'script'), signedIn }
 }
 
-/** A page that is for somebody who is signed in: there first, and back here. */
+/** Redirects to sign-in and back to this page. */
 function toSignIn(method: string, path: string): Response {
   return redirect(method === 'POST' ? '/sign-in' : `/sign-in?next=${encodeURIComponent(path)}`)
 }

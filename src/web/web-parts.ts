@@ -25,37 +25,37 @@ import type { ManagedDesk } from './managed-desk.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { UpstreamDesk } from './upstream-desk.ts'
 
-/** What one address may do; shared by every page. */
+/** Rate limits shared by all pages. */
 interface Limiters {
-  /** Messages to support. Letters with codes are counted in the store. */
+  /** Messages to support. Emails with codes are counted in the store. */
   readonly letters: RateLimiter
-  /** Codes, links and keys that are tried. */
+  /** Attempts with codes, links, and keys. */
   readonly tries: RateLimiter
-  /** Downloads of all that an account has, by account: they open every stored answer. */
+  /** Account data downloads, by account: each decrypts every stored response. */
   readonly downloads: RateLimiter
 }
 
-/** A backend that belongs to no single account, as everybody may see it. */
+/** A shared backend, as shown publicly. */
 export interface ShownBackend {
   readonly id: string
   readonly provider: string
-  /** Whether it only pretends to be a model. */
+  /** Whether it is simulated. */
   readonly simulated: boolean
   readonly facts: ModelFacts
 }
 
-/** An answer that is kept for an account (contract 12.1), as it is listed. */
+/** A stored response of an account (contract 12.1), as listed. */
 interface KeptAnswer {
   readonly id: string
   readonly previousId: string | undefined
   readonly createdAtMs: number
 }
 
-/** Answers that are kept for an account, for the account itself. */
+/** The stored responses of accounts. */
 interface KeptAnswers {
-  /** Newest first; those behind `before` when it is given. */
+  /** Newest first; only those after `before` in that order if it is given. */
   list(accountId: string, before: KeptAnswer | undefined, limit: number): Promise<readonly KeptAnswer[]>
-  /** What was asked and answered; undefined where it is gone by now, or the key that sealed it is. */
+  /** Input and response; undefined if it or its encryption key no longer exists. */
   open(accountId: string, id: string): Promise<{ readonly response: unknown; readonly input: unknown } | undefined>
 }
 
@@ -65,47 +65,47 @@ interface KeptConversation {
   readonly lastUsedAtMs: number
 }
 
-/** Conversations that are stored. */
+/** Stored conversations. */
 interface KeptConversations {
-  /** Newest first; those behind `before` when it is given. */
+  /** Newest first; only those after `before` in that order if it is given. */
   list(
     accountId: string,
     before: KeptConversation | undefined,
     limit: number,
   ): Promise<readonly (KeptConversation & { readonly bytes: number })[]>
-  /** Metadata and items; undefined where it is gone by now, or the key that sealed it is. */
+  /** Metadata and items; undefined if it or its encryption key no longer exists. */
   open(accountId: string, id: string): Promise<{ readonly metadata: unknown; readonly items: unknown } | undefined>
 }
 
-/** What the pages work with; app.ts gives it. */
+/** The dependencies of all pages, composed in app.ts. */
 export interface WebParts {
-  /** Where people reach the app, without a slash at the end. */
+  /** The app's public URL, without a trailing slash. */
   readonly appUrl: string
-  /** Where clients reach the API, with its `/v1`. */
+  /** The API's base URL, including `/v1`. */
   readonly baseUrl: string
   readonly mode: 'local' | 'production'
-  /** Proxies of the operator's own in front of the app: so many entries at the end of `X-Forwarded-For` are believed. */
+  /** The number of the operator's proxies in front of the app: that many entries at the end of `X-Forwarded-For` are trusted. */
   readonly trustedProxies: number
   readonly plans: readonly Plan[]
-  /** How accounts come to another plan. */
+  /** How accounts change plans. */
   readonly sales: PlanSales
   /** The id of the plan of new accounts. */
   readonly defaultPlan: string
-  /** Undefined where there is no mail server and nothing that stands in for it. */
+  /** Undefined if there is neither a mail server nor a local outbox. */
   readonly sendMail: SendMail | undefined
-  /** Local mode without a mail server: the letters that were not sent, newest first. */
+  /** In local mode without a mail server: the emails that were not sent, newest first. */
   readonly outbox: { list(): readonly (Mail & { readonly sentAtMs: number })[] } | undefined
   readonly limiters: Limiters
-  /** The control plane for everybody; whoever visits is added for each call. */
+  /** The control plane; the actor is added for each call. */
   readonly control: Omit<ControlPlane, 'actor'>
-  /** The counters of an account as they are enforced (contract 5.13); undefined where its plan is gone. */
+  /** The enforced counters of an account (contract 5.13); undefined if its plan no longer exists. */
   usageOf(account: Account): Promise<UsageSignals | undefined>
-  /** When each key of an account was last used, by its id, as far back as its latest requests go. */
+  /** When each key of an account was last used, by key id, from the account's latest requests. */
   lastUses(accountId: string): Promise<ReadonlyMap<string, number>>
   readonly activity: ActivityStore
-  /** What an account's own backends said as they failed in one of its requests. */
+  /** Error messages from an account's own backends for one of its requests. */
   providerErrors(accountId: string, requestId: string): Promise<readonly ProviderError[]>
-  /** What is kept of an account beside that, and the end of all of it. */
+  /** The rest of an account's data, and its deletion. */
   readonly holdings: Omit<ControlPlane<HoldingsStore>, 'actor'>
   readonly records: Pick<AuditStore, 'listAudit'> & Pick<ManagedAccessStore, 'listManagedRequests'>
   readonly answers: KeptAnswers
@@ -113,29 +113,29 @@ export interface WebParts {
   readonly upstreams: UpstreamDesk
   readonly support: SupportDesk
   readonly managed: ManagedDesk
-  /** Revokes keys that were found, in nobody's name, and tells their owners. */
+  /** Revokes leaked keys and notifies their owners. */
   readonly leaks: LeakedKeysNeeds
   /** The same for what GitHub's secret scanning reports. */
   readonly takeScanningReport: TakeScanningReport
-  /** How the service does. */
+  /** The service status. */
   readonly status: Pick<StatusBoard, 'read'>
   readonly profiles: readonly Profile[]
   readonly backends: readonly ShownBackend[]
   /** The configured prices of backends, and of an account's own upstreams. */
   prices(upstreams: readonly Upstream[]): PriceOf
-  /** What plans cost where they are sold; empty where they are not, or it is unknown just now. */
+  /** The prices of plans; empty if plans are not sold or prices are unavailable. */
   offers(): Promise<readonly Offer[]>
-  /** The account's newest request, if any is kept. */
+  /** The account's newest recorded request, if any. */
   latestRequest(accountId: string): Promise<RequestRecord | undefined>
-  /** Has the API answer a chat of this account, as if a key of it had been sent. Never throws. */
+  /** Has the API answer a chat request of this account as if one of its keys had been sent. Never throws. */
   answerChat(account: Account, connection: Connection): void
   readonly library: Library
   /** The OpenAPI document of the API. */
   readonly openApi: object
   readonly identity: IdentityPlane
-  /** Who operates the service, and who of them is signed in to the console. */
+  /** The operators and their console sessions. */
   readonly operators: OperatorIdentity
-  /** What else only the console works with. */
+  /** Dependencies that only the console uses. */
   readonly desk: ConsoleDesk
   readonly clock: Clock
   readonly log: EventLog

@@ -106,7 +106,9 @@ describe('deleting', () => {
       '',
     ])
     expect(await service.store.listActivity(service.account.id, { limit: 9 }, 9)).toEqual([])
-    expect(await (await visitor.get('/sign-in?done=account-deleted')).text()).toContain('Your account is deleted')
+    expect(await (await visitor.get('/sign-in?done=account-deleted')).text()).toContain(
+      'Your account and all of its data were deleted',
+    )
     expect((await second.get('/account')).status).toBe(303)
     await expect.poll(async () => (await service.chat()).status, { timeout: 2000 }).toBe(401)
     expect(await service.store.findAccount(service.account.id)).toBeUndefined()

@@ -46,15 +46,15 @@ suite('an account, with script and without', () => {
     (await service.chat({}, { authorization: `Bearer ${which}` })).status
 
   test.each([
-    ['Another hour', hourMs],
-    ['Another 24 hours', 24 * hourMs],
-    ['Another 7 days', 7 * 24 * hourMs],
+    ['1 more hour', hourMs],
+    ['24 more hours', 24 * hourMs],
+    ['7 more days', 7 * 24 * hourMs],
   ])('rotation, “%s”: both keys work until then, and from then on the new one alone', async (overlap, lastsMs) => {
     await open('/account/keys')
     await journey.press(journey.page.locator('summary', { hasText: 'Rotate' }))
     await journey.page.getByLabel(overlap).check()
-    await journey.pressButton('Make the new key')
-    await journey.page.getByText('The old one works until').waitFor()
+    await journey.pressButton('Create the new key')
+    await journey.page.getByText('The old key works until').waitFor()
     expect(journey.clicks).toBe(2)
     const next = await journey.shownKey()
     const endsAtMs = (await service.store.listKeys(account.id, 2)).find(({ state }) => state === 'retiring')!.endsAtMs!
@@ -75,9 +75,9 @@ suite('an account, with script and without', () => {
     await journey.page.getByLabel('Email address').fill(address)
     await journey.pressButton('Send the code')
     await journey.page.getByLabel('Code').fill((await lastLetter(journey.page, service.config.appUrl)).code)
-    await journey.page.getByLabel('Revoke every key').check()
+    await journey.page.getByLabel('Revoke all existing keys').check()
     await journey.pressButton('Get a new key')
-    await journey.page.getByText('The other key is revoked for ever').waitFor()
+    await journey.page.getByText('Your other key was permanently revoked').waitFor()
     expect(await statusOf(await journey.shownKey())).toBe(200)
     await expect.poll(() => statusOf(key), noticedWithin).toBe(401)
   })
@@ -89,7 +89,7 @@ suite('an account, with script and without', () => {
     await page.getByLabel('Your email address').fill('asker@example.com')
     await page.getByLabel('What happened').fill(`It fails with ${secret} since noon.`)
     await journey.pressButton('Send')
-    await page.getByText('it seems to hold a provider key').first().waitFor()
+    await page.getByText('it appears to contain a provider key').first().waitFor()
     expect(await page.content()).not.toContain(secret)
     expect(await page.title()).toMatch(/^Error: /)
     expect(await service.store.listTickets(10)).toEqual([])
@@ -101,12 +101,12 @@ suite('an account, with script and without', () => {
 
   test('managed access: asked for in one click, withdrawn in one, and nothing is switched on by it', async () => {
     await open('/account/managed-access')
-    await journey.pressButton('Ask for a review')
-    await journey.page.getByText('waits for review').waitFor()
-    expect(await journey.page.getByText('holds', { exact: true }).count()).toBe(2)
+    await journey.pressButton('Request a review')
+    await journey.page.getByText('waiting for review').waitFor()
+    expect(await journey.page.getByText('met', { exact: true }).count()).toBe(2)
     await journey.pressButton('Withdraw')
-    await journey.page.getByText('Your request is withdrawn').waitFor()
-    await journey.page.getByRole('button', { name: 'Ask for a review' }).waitFor()
+    await journey.page.getByText('Your request was withdrawn').waitFor()
+    await journey.page.getByRole('button', { name: 'Request a review' }).waitFor()
     expect(journey.clicks).toBe(2)
   })
 
@@ -146,9 +146,9 @@ suite('an account, with script and without', () => {
     const held = JSON.parse(readFileSync(file, 'utf8')) as { readonly account: { readonly id: string } }
     expect(held.account.id).toBe(account.id)
     expect(JSON.stringify(held)).not.toContain(key)
-    await journey.page.getByLabel('Type the name').fill(account.name)
-    await journey.pressButton('Delete the account for ever')
-    await journey.page.getByText('Your account is deleted').waitFor()
+    await journey.page.getByLabel('Enter the account name').fill(account.name)
+    await journey.pressButton('Permanently delete the account')
+    await journey.page.getByText('Your account and all of its data were deleted').waitFor()
     expect(journey.clicks).toBe(2)
     await expect.poll(() => statusOf(key), noticedWithin).toBe(401)
     await journey.page.goto(`${service.config.appUrl}/account`)

@@ -81,7 +81,7 @@ describe('activity', () => {
     expect(idsOn(await textOf('/activity?profile=svc-router/fusion')).length).toBe(1)
     expect(idsOn(await textOf(`/activity?key=${key!.id}&day=${today}`)).length).toBe(3)
     expect(idsOn(await textOf('/activity?key=key_another'))).toEqual([])
-    expect(await textOf('/activity?day=2020-01-01')).toContain('No request is like that')
+    expect(await textOf('/activity?day=2020-01-01')).toContain('No requests match')
   })
 
   test('what is no choice is left out, and shown nowhere', async () => {

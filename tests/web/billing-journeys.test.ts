@@ -43,7 +43,7 @@ suite('from plan to plan, by way of the simulated Stripe', () => {
   }
   const toPortal = async (): Promise<void> => {
     await journey.page.goto(`${service.config.appUrl}/billing`)
-    await journey.pressButton('Card, invoices and cancelling')
+    await journey.pressButton('Manage card, invoices, and cancellation')
     await journey.page.getByRole('heading', { name: 'Your subscription (simulated)' }).waitFor()
   }
 
@@ -54,7 +54,7 @@ suite('from plan to plan, by way of the simulated Stripe', () => {
     await journey.pressButton('Pay with a card that is declined')
     await journey.page.getByText('The card was declined.').waitFor()
     await journey.pressButton('Cancel')
-    await journey.page.getByText('Nothing was bought.').waitFor()
+    await journey.page.getByText('You left checkout. Nothing was purchased.').waitFor()
     expect(await limits()).toEqual(['500', '20'])
   })
 
@@ -65,7 +65,7 @@ suite('from plan to plan, by way of the simulated Stripe', () => {
     await journey.pressButton('Change to Pro')
     await journey.pressButton('Pay (simulated)')
     await journey.page.getByText('You are on the plan Pro.').waitFor()
-    await journey.page.getByText('The next invoice is due on').waitFor()
+    await journey.page.getByText('Your next invoice is due on').waitFor()
     expect(journey.clicks).toBe(3)
     await expect.poll(limits, noticedWithin).toEqual(['20000', '120'])
   })

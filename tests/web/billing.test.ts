@@ -55,7 +55,7 @@ describe('where plans are sold, simulated on this machine', () => {
     expect(await planNow()).toBe('pro')
     const page = await (await visitor.get('/billing')).text()
     expect(page).toContain('<strong>Pro</strong>')
-    expect(page).toContain('The next invoice is due on')
+    expect(page).toContain('Your next invoice is due on')
   })
 
   test('a change at the portal comes by webhook, with nobody coming back', async () => {
@@ -123,7 +123,7 @@ describe('where an operator decides', () => {
       '/billing?done=upgrade-requested',
     )
     const page = await (await visitor.get('/billing')).text()
-    expect(page).toContain('waits for the operator')
+    expect(page).toContain('waiting for the operator')
     const [request] = await service.store.billing.listUpgradeRequests({ accountId, limit: 1 })
     const stranger = await signIn(service, service.account.id)
     expect((await stranger.post(`/billing/requests/${request!.id}/withdraw`)).status).toBe(404)

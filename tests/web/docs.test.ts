@@ -43,7 +43,7 @@ const unescape = (text: string): string =>
 describe('errors', () => {
   test.each(errorCodes)('%s has a page with why, how to mend it and the answer as it really is', async (code) => {
     const text = unescape(await read(`/docs/errors/${code}`))
-    for (const heading of ['Why', 'How to mend it', 'The answer', 'What your client shows'])
+    for (const heading of ['Why', 'How to fix it', 'The response', 'What your client shows'])
       expect(text).toContain(heading)
     expect(text).not.toMatch(/\{\w+\}/)
     const [, json = ''] = /<code>(\{[\s\S]*?\n\})<\/code>/.exec(text) ?? []
@@ -191,7 +191,7 @@ describe('search', () => {
 
   test('needs every word, and says where nothing is found', async () => {
     expect(found(await search('codex qqzzqq'))).toEqual([])
-    expect(await search('codex qqzzqq')).toContain('No page has all of these words')
+    expect(await search('codex qqzzqq')).toContain('No page contains all of these words')
     expect(found(await search(''))).toEqual([])
     expect(await search('')).not.toContain('No page has')
   })

@@ -167,7 +167,7 @@ suite('from an error’s one link to the mended state in at most three clicks', 
       'accountUrl',
     )
     await journey.page.getByText('This account is suspended').waitFor()
-    await journey.pressLink('Write to us')
+    await journey.pressLink('Contact support')
     await journey.page.getByRole('heading', { name: 'Support' }).waitFor()
     expect(journey.clicks).toBe(1)
   })
@@ -248,7 +248,7 @@ suite('where an operator decides about plans, and accounts bring their providers
     await page.getByLabel('Model').fill('own')
     await page.getByLabel('Credential (optional)', { exact: true }).fill('sk-made-up-credential-of-a-test')
     await journey.press(page.locator('summary', { hasText: 'Address' }))
-    await page.getByLabel('Address of its API').fill(service.providers[0]!.baseUrl)
+    await page.getByLabel('Base URL').fill(service.providers[0]!.baseUrl)
     await journey.pressButton('Test and connect')
     await page.getByText('The provider is connected').waitFor()
     expect(journey.clicks).toBe(maxClicks)
@@ -263,8 +263,8 @@ suite('where an operator decides about plans, and accounts bring their providers
     const { error } = (await (await ask()).json()) as { error: Refused }
     journey = await (await Journey.begin(browser, service)).signedInTo(account.id)
     await journey.page.goto(String(error['upgradeUrl']))
-    await journey.pressButton('Ask for Pro')
-    await journey.page.getByText('waits for the operator').waitFor()
+    await journey.pressButton('Request Pro')
+    await journey.page.getByText('waiting for the operator').waitFor()
     expect(journey.clicks).toBe(1)
     const [request] = await service.store.billing.listUpgradeRequests({
       accountId: account.id,

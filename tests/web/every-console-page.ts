@@ -38,7 +38,7 @@ export const everyConsolePage: readonly PageState[] = [
     await page.goto(`${origin}/operator/accounts`)
     await page.getByLabel('Id, email address').fill('nobody is called so')
     await page.getByRole('button', { name: 'Find' }).click()
-    await page.getByText('No account is like that').waitFor()
+    await page.getByText('No accounts match').waitFor()
   }),
   operator('account', (page, origin) => toAccount(page, origin, 'tester')),
   operator('account-open', async (page, origin) => {
@@ -50,15 +50,15 @@ export const everyConsolePage: readonly PageState[] = [
   operator('requests-decided', async (page, origin) => {
     await page.goto(`${origin}/operator/requests`)
     await page.getByRole('button', { name: 'Approve for hopeful' }).click()
-    await page.getByText('Decided lately').waitFor()
+    await page.getByText('Recently decided').waitFor()
   }),
   operator('operators', at('/operator/operators')),
   operator('operators-open', openAll('/operator/operators')),
   operator('operators-wrong', async (page, origin) => {
     await page.goto(`${origin}/operator/operators`)
     await page.getByLabel('Email address').fill('ada@example.com')
-    await page.getByRole('button', { name: 'Add the operator' }).click()
-    await page.getByText('has this address already').waitFor()
+    await page.getByRole('button', { name: 'Add operator' }).click()
+    await page.getByText('already belongs to an operator').waitFor()
   }),
   operator('audit', at('/operator/audit')),
   operator('audit-verified', async (page, origin) => {
@@ -75,9 +75,9 @@ export const everyConsolePage: readonly PageState[] = [
     await page.goto(`${origin}/operator/backends/beta`)
     await page.locator('summary', { hasText: 'Quarantine' }).click()
     await page.getByRole('button', { name: 'Quarantine it' }).click()
-    await page.getByText('It is quarantined').waitFor()
+    await page.getByText('The backend is quarantined').waitFor()
     await page.getByRole('button', { name: 'Release' }).click()
-    await page.getByText('Its quarantine and circuit breaker end').waitFor()
+    await page.getByText('The quarantine ended').waitFor()
   }),
   operator('profiles', at('/operator/profiles')),
   operator('dry-run', at('/operator/dry-run?profile=svc-router/frontier')),
@@ -89,8 +89,8 @@ export const everyConsolePage: readonly PageState[] = [
   operator('managed-access', at('/operator/managed-access')),
   operator('managed-access-on', async (page, origin) => {
     await page.goto(`${origin}/operator/managed-access`)
-    await page.getByRole('button', { name: 'Switch it on' }).click()
-    await page.getByRole('button', { name: 'Switch it off' }).waitFor()
+    await page.getByRole('button', { name: 'Turn on' }).click()
+    await page.getByRole('button', { name: 'Turn off' }).waitFor()
     await openSummaries(page)
   }),
   operator('incidents', at('/operator/incidents')),
@@ -98,20 +98,20 @@ export const everyConsolePage: readonly PageState[] = [
   operator('incidents-wrong', async (page, origin) => {
     await page.goto(`${origin}/operator/incidents`)
     await page.getByLabel('Title').fill('   ')
-    await page.getByLabel('What is known').fill('Nothing yet.')
-    await page.getByRole('button', { name: 'Put it on the status page' }).click()
-    await page.getByText('It needs a title').waitFor()
+    await page.getByLabel('Description').fill('Nothing yet.')
+    await page.getByRole('button', { name: 'Publish incident' }).click()
+    await page.getByText('Enter a title').waitFor()
   }),
   operator('tickets', at('/operator/tickets')),
   operator('ticket', async (page, origin) => {
     await page.goto(`${origin}/operator/tickets`)
     await page.getByRole('link', { name: /^Every request fails since noon, and/ }).click()
-    await page.getByRole('heading', { name: 'What was asked' }).waitFor()
+    await page.getByRole('heading', { name: 'Message' }).waitFor()
   }),
   operator('ticket-closed', async (page, origin) => {
     await page.goto(`${origin}/operator/tickets`)
     await page.getByRole('link', { name: /^How do I/ }).click()
-    await page.getByRole('button', { name: 'Open it again' }).waitFor()
+    await page.getByRole('button', { name: 'Reopen' }).waitFor()
   }),
   operator('confirm', at('/operator/confirm?next=/operator/operators')),
   operator('confirm-code', askToConfirm),
@@ -119,7 +119,7 @@ export const everyConsolePage: readonly PageState[] = [
     await askToConfirm(page, origin)
     await page.getByLabel('Code').fill('12')
     await page.getByRole('button', { name: 'Confirm' }).click()
-    await page.getByText('That is not the code').waitFor()
+    await page.getByText('That code is not correct').waitFor()
   }),
   operator('not-found', at('/operator/accounts/acc_nothing')),
   operator('sign-in', async (page, origin) => {
@@ -130,14 +130,14 @@ export const everyConsolePage: readonly PageState[] = [
     await page.goto(`${origin}/operator/sign-in`)
     await page.getByLabel('Email address').fill('nobody..at.all@example.com')
     await page.getByRole('button', { name: 'Send the code' }).click()
-    await page.getByText('That is not an email address').waitFor()
+    await page.getByText('Enter an email address such as').waitFor()
   }),
   operator('code', (page, origin) => askForCode(page, origin, '/operator/sign-in', 'code@example.com')),
   operator('code-wrong', async (page, origin) => {
     await askForCode(page, origin, '/operator/sign-in', 'wrong-code@example.com')
     await page.getByLabel('Code').fill('12')
-    await page.getByRole('button', { name: 'Go on' }).click()
-    await page.getByText('That is not the code').waitFor()
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByText('That code is not correct').waitFor()
   }),
   operator('link-over', at('/operator/sign-in/link?token=none')),
 ]

@@ -41,7 +41,7 @@ export const everyPage: readonly PageState[] = [
     await page.goto(`${origin}/sign-in`)
     await page.getByLabel('Email address').fill('nobody..at.all@example.com')
     await page.getByRole('button', { name: 'Send the code' }).click()
-    await page.getByText('That is not an email address').waitFor()
+    await page.getByText('Enter an email address such as').waitFor()
   }),
   nobody('sign-in-signed-out', at('/sign-in?done=signed-out')),
   nobody('set-up', at('/account/setup')),
@@ -50,8 +50,8 @@ export const everyPage: readonly PageState[] = [
   nobody('code-wrong', async (page, origin) => {
     await askForCode(page, origin, '/sign-in', 'wrong-code@example.com')
     await page.getByLabel('Code').fill('12')
-    await page.getByRole('button', { name: 'Go on' }).click()
-    await page.getByText('That is not the code').waitFor()
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByText('That code is not correct').waitFor()
   }),
   nobody('code-recover', (page, origin) => askForCode(page, origin, '/account/recover', 'recover@example.com')),
   nobody('link', async (page, origin) => {
@@ -62,23 +62,23 @@ export const everyPage: readonly PageState[] = [
   nobody('no-account', async (page, origin) => {
     await askForCode(page, origin, '/sign-in', 'unknown@example.com')
     await page.getByLabel('Code').fill((await lastLetter(page, origin)).code)
-    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByRole('button', { name: 'Continue' }).click()
     await page.getByText('No account has this address yet').waitFor()
   }),
   nobody('first-key', async (page, origin) => {
     await askForCode(page, origin, '/account/setup', `first-key-${Date.now()}@example.com`)
     await page.getByLabel('Code').fill((await lastLetter(page, origin)).code)
-    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByRole('button', { name: 'Continue' }).click()
     await page.getByText('Your first key').waitFor()
     await page.context().clearCookies()
   }),
   nobody('playground-locked', async (page, origin) => {
     await askForCode(page, origin, '/account/setup', `locked-${Date.now()}@example.com`)
     await page.getByLabel('Code').fill((await lastLetter(page, origin)).code)
-    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByRole('button', { name: 'Continue' }).click()
     await page.getByText('Your first key').waitFor()
     await page.goto(`${origin}/playground?profile=svc-router%2Ffusion`)
-    await page.getByText('is for premium plans').waitFor()
+    await page.getByText('requires a premium plan').waitFor()
     await page.context().clearCookies()
   }),
   nobody('home', at('/')),
@@ -103,7 +103,7 @@ export const everyPage: readonly PageState[] = [
   nobody('support-secret', async (page, origin) => {
     await page.goto(`${origin}/support`)
     await page.getByLabel('What happened').fill('My key sk-made-up-0000111122223333 does not work.')
-    await page.getByText('This seems to hold a provider key').waitFor()
+    await page.getByText('This appears to contain a provider key').waitFor()
   }),
   nobody('support-sent', async (page, origin) => {
     await page.goto(`${origin}/support`)
@@ -120,9 +120,9 @@ export const everyPage: readonly PageState[] = [
   somebody('managed-access', at('/account/managed-access')),
   somebody('managed-access-asked', async (page, origin) => {
     await page.goto(`${origin}/account/managed-access`)
-    const ask = page.getByRole('button', { name: 'Ask for a review' })
+    const ask = page.getByRole('button', { name: 'Request a review' })
     if ((await ask.count()) > 0) await ask.click()
-    await page.getByText('waits for review').waitFor()
+    await page.getByText('waiting for review').waitFor()
   }),
   somebody('playground', at('/playground')),
   somebody('playground-answered', async (page, origin) => {
@@ -150,7 +150,7 @@ export const everyPage: readonly PageState[] = [
   }),
   somebody('playground-code', async (page, origin) => {
     await page.goto(`${origin}/playground`)
-    await page.getByRole('button', { name: 'Fill in an example' }).click()
+    await page.getByRole('button', { name: 'Insert an example' }).click()
     await lookAt(page, 'Code')
   }),
   somebody('playground-error', async (page, origin) => {
@@ -159,7 +159,7 @@ export const everyPage: readonly PageState[] = [
     await page.getByLabel('Tools').fill('[{"type": "function", "function": {"name": "svc_router_fusion"}}]')
     await sayInPlayground(page, 'Call it.')
     await page.getByRole('alert').getByRole('link', { name: 'About reserved_tool_name' }).waitFor()
-    await page.getByText('refused before anybody').waitFor({ state: 'attached' })
+    await page.getByText('rejected before it reached a backend').waitFor({ state: 'attached' })
   }),
   somebody('playground-fusion', async (page, origin) => {
     await page.goto(`${origin}/playground?profile=svc-router%2Ffusion`)
@@ -189,43 +189,43 @@ export const everyPage: readonly PageState[] = [
   }),
   somebody('keys-limited', async (page, origin) => {
     await page.goto(`${origin}/account/keys`)
-    await page.locator('summary', { hasText: 'Limit what it may be used for' }).click()
+    await page.locator('summary', { hasText: 'Limit this key' }).click()
     await page.getByLabel('Name').fill('from the office')
     await page.getByLabel('svc-router/fusion').uncheck()
-    await page.getByLabel('Requests a minute').fill('30')
-    await page.getByLabel('Addresses').fill('203.0.113.0/24\n2001:db8::/33x')
+    await page.getByLabel('Requests per minute').fill('30')
+    await page.getByLabel('IP addresses').fill('203.0.113.0/24\n2001:db8::/33x')
     await page.getByRole('button', { name: 'Create key' }).click()
-    await page.getByText('is no address and no network').waitFor()
+    await page.getByText('is not an IPv4 or IPv6 address').waitFor()
   }),
   somebody('key-limits', async (page, origin) => {
     await page.goto(`${origin}/account/keys`)
     await page
-      .getByRole('link', { name: /^Limits of/ })
+      .getByRole('link', { name: /^Limits for/ })
       .first()
       .click()
-    await page.getByRole('button', { name: 'Save the limits' }).waitFor()
+    await page.getByRole('button', { name: 'Save limits' }).waitFor()
   }),
   somebody('key-limits-wrong', async (page, origin) => {
     await page.goto(`${origin}/account/keys`)
     await page
-      .getByRole('link', { name: /^Limits of/ })
+      .getByRole('link', { name: /^Limits for/ })
       .first()
       .click()
     for (const box of await page.getByRole('checkbox').all()) await box.uncheck()
-    await page.getByRole('button', { name: 'Save the limits' }).click()
-    await page.getByText('Tick at least one profile').waitFor()
+    await page.getByRole('button', { name: 'Save limits' }).click()
+    await page.getByText('Select at least one profile').waitFor()
   }),
   somebody('keys-limits-saved', async (page, origin) => {
     await page.goto(`${origin}/account/keys`)
     await page
-      .getByRole('link', { name: /^Limits of/ })
+      .getByRole('link', { name: /^Limits for/ })
       .first()
       .click()
     await page.getByLabel('svc-router/fusion').uncheck()
-    await page.getByLabel('Requests a minute').fill('30')
-    await page.getByLabel('Addresses').fill('203.0.113.0/24\n2001:db8::/32')
-    await page.getByRole('button', { name: 'Save the limits' }).click()
-    await page.getByText('The limits are saved').waitFor()
+    await page.getByLabel('Requests per minute').fill('30')
+    await page.getByLabel('IP addresses').fill('203.0.113.0/24\n2001:db8::/32')
+    await page.getByRole('button', { name: 'Save limits' }).click()
+    await page.getByText('The limits were saved').waitFor()
   }),
   somebody('new-key', async (page, origin) => {
     await page.goto(`${origin}/account/keys`)
@@ -262,7 +262,7 @@ export const everyPage: readonly PageState[] = [
   somebody('data', at('/account/data')),
   somebody('data-other-name', async (page, origin) => {
     await page.goto(`${origin}/account/data`)
-    await page.getByLabel('Type the name').fill('somebody else')
+    await page.getByLabel('Enter the account name').fill('somebody else')
     await page.getByRole('button', { name: 'Delete the account' }).click()
     await page.getByText('Nothing was deleted').first().waitFor()
   }),

@@ -52,7 +52,7 @@ describe('every answer', () => {
     const response = await visitor.get('/canary-in-the-path?canary=1')
     const text = await response.text()
     expect(response.status).toBe(404)
-    expect(text).toContain('There is no such page')
+    expect(text).toContain('Page not found')
     expect(text).not.toContain('canary')
   })
 

@@ -53,7 +53,7 @@ export class Journey {
   }
 
   /** Types an address, waits for its letter and types the code: two presses. */
-  async proveAddress(address: string, button = 'Go on'): Promise<void> {
+  async proveAddress(address: string, button = 'Continue'): Promise<void> {
     await this.page.getByLabel('Email address').fill(address)
     await this.pressButton('Send the code')
     const code = this.page.getByLabel('Code')

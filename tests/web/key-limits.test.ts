@@ -38,7 +38,7 @@ describe('limits of a key', () => {
     const limits = { profiles: frontier, perMinute: 30, addresses: ['203.0.113.0/24', '2001:db8::/32'] }
     expect((await keyOf('limited'))?.limits).toEqual(limits)
     const list = (await (await visitor.get('/account/keys')).text()).replaceAll(/\s+/g, ' ')
-    expect(list).toContain('limits: only svc-router/frontier · 30 a minute · from 2 networks')
+    expect(list).toContain('limits: only svc-router/frontier · 30 per minute · from 2 networks')
   })
 
   test('are changed and lifted on a page of their own, and the change is told of without addresses', async () => {
@@ -65,13 +65,13 @@ describe('limits of a key', () => {
   })
 
   test.each([
-    ['no profile', { ...untouched, profiles: [] }, 'profiles', 'Tick at least one profile'],
-    ['one that is not there', { ...untouched, profiles: ['svc-router/x'] }, 'profiles', 'Tick at least one profile'],
+    ['no profile', { ...untouched, profiles: [] }, 'profiles', 'Select at least one profile'],
+    ['one that is not there', { ...untouched, profiles: ['svc-router/x'] }, 'profiles', 'Select at least one profile'],
     ['no number', { ...untouched, per_minute: 'many' }, 'per_minute', 'a whole number'],
     ['nothing a minute', { ...untouched, per_minute: '0' }, 'per_minute', 'a whole number'],
     ['more than the plan', { ...untouched, per_minute: '601' }, 'per_minute', 'a whole number'],
-    ['no address', { ...untouched, addresses: '10.0.0.1\nhome' }, 'addresses', '“home” is no address'],
-    ['markup', { ...untouched, addresses: '<b>' }, 'addresses', '“&lt;b&gt;” is no address'],
+    ['no address', { ...untouched, addresses: '10.0.0.1\nhome' }, 'addresses', '“home” is not an IPv4'],
+    ['markup', { ...untouched, addresses: '<b>' }, 'addresses', '“&lt;b&gt;” is not an IPv4'],
     [
       'too many',
       { ...untouched, addresses: Array.from({ length: maxNetworks + 1 }, (_, at) => `10.0.0.${at}`).join('\n') },
@@ -95,9 +95,9 @@ describe('limits of a key', () => {
 
   test('the page says from where its reader comes, behind a proxy of the operator’s too', async () => {
     const page = await (await visitor.get('/account/keys', { 'x-forwarded-for': '6.6.6.6, 203.0.113.9' })).text()
-    expect(page.replaceAll(/\s+/g, ' ')).toContain('Your own address now is <code>203.0.113.9</code>')
+    expect(page.replaceAll(/\s+/g, ' ')).toContain('Your current address is <code>203.0.113.9</code>')
     const strange = await (await visitor.get('/account/keys', { 'x-forwarded-for': 'unknown' })).text()
-    expect(strange).not.toContain('Your own address now')
+    expect(strange).not.toContain('Your current address')
   })
 
   test('a revoked key has no such page, and neither has one of another account', async () => {

@@ -88,7 +88,7 @@ describe('keys', () => {
     const keys = [service.key, await create('one more')]
     await visitor.post('/account/keys/revoke-all')
     for (const key of keys) await expect.poll(() => statusOf(key), { timeout: 3000 }).toBe(401)
-    expect(await (await visitor.get('/account/keys')).text()).toContain('No key works now')
+    expect(await (await visitor.get('/account/keys')).text()).toContain('You have no active keys')
   })
 
   test('are a hundred at most, and the page says so', async () => {
@@ -126,6 +126,6 @@ describe('the account', () => {
     const text = (await (await who.get('/account')).text()).replaceAll(/\s+/g, ' ')
     expect(text).toContain('<strong>2</strong> of 20,000 requests this month')
     expect(text).toContain('19,998 left')
-    expect(text).toContain('This minute 118 of 120 are free')
+    expect(text).toContain('You can send 118 of 120 requests this minute')
   })
 })

@@ -159,7 +159,7 @@ test('hundreds of tokens of ours and of others are each labelled, and one letter
   expect(labels.map(({ label }) => label === 'true_positive')).toEqual(matches.map(({ token }) => isOurs.has(token)))
   const keys = await service.store.listKeys(account.id, 100)
   expect(keys.filter(({ state }) => state !== 'revoked').map(({ name }) => name)).toEqual(['test'])
-  expect(await outbox()).toContain('20 of your svc-router keys were found in public and are revoked')
+  expect(await outbox()).toContain('20 of your svc-router keys were found in public and have been revoked')
 })
 
 test('a signed message that is no list is told so, one that is too large is not read, and nobody gets a page', async () => {

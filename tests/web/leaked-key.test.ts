@@ -21,28 +21,32 @@ test('a found key is revoked within seconds, whatever stands around it; its owne
   const { key } = await service.addNamedKey('laptop')
   const text = key.reveal()
   const [status, page] = await send(`OPENAI_API_KEY="${text}" # do not commit`)
-  expect([status, page.includes('This key is revoked'), page.includes(text)]).toEqual([200, true, false])
+  expect([status, page.includes('The key is revoked'), page.includes(text)]).toEqual([200, true, false])
   await expect
     .poll(async () => (await service.chat({}, { authorization: `Bearer ${text}` })).status, { timeout: 5000 })
     .toBe(401)
   const outbox = await (await visitor.get('/dev/outbox')).text()
-  expect(outbox).toContain('Your svc-router key was found in public and is revoked')
+  expect(outbox).toContain('Your svc-router key was found in public and has been revoked')
   expect(outbox).toContain('laptop')
   expect(outbox).not.toContain(text)
   expect(JSON.stringify(service.events)).not.toContain(text)
-  expect((await send(text))[1]).toContain('It was revoked before')
+  expect((await send(text))[1]).toContain('It was already revoked')
 })
 
 test('of several keys in one text every one is revoked, and that is what is said', async () => {
   const { key } = await service.addNamedKey('second')
   const unknown = mintKey(systemRandom()).reveal()
-  expect((await send(`${unknown} ${key.reveal()}`))[1]).toContain('This key is revoked')
+  expect((await send(`${unknown} ${key.reveal()}`))[1]).toContain('The key is revoked')
 })
 
 test('an unknown key, and a text without one, change nothing', async () => {
-  expect((await send(mintKey(systemRandom()).reveal()))[1]).toContain('no account has it')
+  expect((await send(mintKey(systemRandom()).reveal()))[1]).toContain('does not belong to any account')
   const [status, page] = await send('sk-canary-of-another-service')
-  expect([status, page.includes('That holds no key of ours'), page.includes('canary')]).toEqual([422, true, false])
+  expect([status, page.includes('does not contain one of our keys'), page.includes('canary')]).toEqual([
+    422,
+    true,
+    false,
+  ])
 })
 
 test('one network tries only so many', async () => {

@@ -28,7 +28,7 @@ test('a request is filed in the name of the session, once, and nothing is switch
   expect(await own()).toMatchObject([{ state: 'requested' }])
   expect((await owner.post(path)).status).toBe(422)
   expect((await own()).length).toBe(1)
-  expect(await read()).toContain('waits for review')
+  expect(await read()).toContain('waiting for review')
   expect(await service.store.hasManagedAccess(service.account.id)).toBe(false)
   const entries = JSON.stringify(await service.store.readAudit(0, 100))
   expect(entries).toContain('managed.requested')
@@ -37,12 +37,12 @@ test('a request is filed in the name of the session, once, and nothing is switch
 
 test('the checklist shows the switch and the three checks as they stand', async () => {
   const states = async (): Promise<string[]> =>
-    Array.from((await read()).matchAll(/>(holds|does not hold)</g), ([, state]) => state!)
-  expect(await states()).toEqual(['does not hold', 'does not hold', 'holds', 'holds'])
+    Array.from((await read()).matchAll(/>(met|not met)</g), ([, state]) => state!)
+  expect(await states()).toEqual(['not met', 'not met', 'met', 'met'])
   await switchManagedAccess(operator(), true)
   await recordResale(operator(), 'openai', 'CONTRACT-17')
   await clock.skip(5_000)
-  expect(await states()).toEqual(['holds', 'holds', 'holds', 'holds'])
+  expect(await states()).toEqual(['met', 'met', 'met', 'met'])
   expect(await read()).toContain('Providers allow resale: openai')
   expect(await read()).not.toContain('CONTRACT-17')
 })
@@ -55,5 +55,5 @@ test('what the operator decides is shown, and the account can withdraw, once', a
   expect((await owner.post(withdraw)).headers.get('location')).toBe(`${path}?done=managed-withdrawn`)
   expect((await owner.post(withdraw)).status).toBe(422)
   expect((await owner.post(`${path}/mar_none/withdraw`)).status).toBe(404)
-  expect(await read()).toContain('Ask for a review')
+  expect(await read()).toContain('Request a review')
 })

@@ -52,7 +52,7 @@ describe('backends', () => {
     const text = await read('/operator/backends')
     for (const name of ['alpha', 'beta', 'gamma']) expect(text).toContain(`href="/operator/backends/${name}"`)
     expect(text).toMatch(/alpha<\/strong><\/a> <span class="tag good">in use<.*100 % of 1 answered, [\d,]+ ms/)
-    expect(text).toMatch(/beta.*not asked/)
+    expect(text).toMatch(/beta.*no requests/)
   })
 
   test('an admin drains one and lets it back in; the service follows within a second', async () => {
@@ -65,7 +65,7 @@ describe('backends', () => {
     expect(text).toContain('<span class="tag warn">drained</span>')
     expect(text).toMatch(/Drained<\/dt>.*by admin@example.com: maintenance/)
     await expect.poll(answeredBy, { timeout: 1_000 }).toBe('beta')
-    expect(await read('/status')).toContain('taken out for now')
+    expect(await read('/status')).toContain('under maintenance')
     expect((await admin.post('/operator/backends/alpha/drain', { reason: 'asked' })).status).toBe(422)
     expect((await admin.post('/operator/backends/alpha/undrain')).status).toBe(303)
     // At once, though this server may not have followed yet.
@@ -119,7 +119,7 @@ describe('profiles', () => {
     await expect.poll(answeredBy, { timeout: 1_000 }).toBe('beta')
     const text = await ask(`&account=${service.account.name}&images=on`)
     expect(text).toContain('It would go to beta')
-    expect(text).toMatch(/Not asked.*alpha<\/a>: drained by an operator/)
+    expect(text).toMatch(/Skipped.*alpha<\/a>: drained by an operator/)
     await admin.post('/operator/backends/alpha/undrain')
     await service.connectOwn('sk-made-up-credential-of-a-dry-run')
     await expect
@@ -131,16 +131,16 @@ describe('profiles', () => {
 
   test('of a fusion it names the panel, of what the plan does not allow the refusal', async () => {
     const fusion = '/operator/dry-run?profile=svc-router/fusion&format=openai-responses&tokens=500'
-    expect(await read(`${fusion}&plan=max`)).toMatch(/Several models would deliberate.*Judges and writes/)
-    expect(await read(`${fusion}&plan=free`)).toMatch(/refused before anybody is asked.*plan_required/)
+    expect(await read(`${fusion}&plan=max`)).toMatch(/Several models would answer.*Judge and writer/)
+    expect(await read(`${fusion}&plan=free`)).toMatch(/rejected without being sent.*plan_required/)
   })
 
   test.each([
-    ['account=nobody-of-that-name&format=openai-chat&tokens=5', 'There is no such account'],
-    ['format=morse&tokens=5', 'Choose how the client speaks'],
+    ['account=nobody-of-that-name&format=openai-chat&tokens=5', 'No account has this id or name'],
+    ['format=morse&tokens=5', 'Choose a client format'],
     ['format=openai-chat&tokens=lots', 'a whole number'],
     ['format=openai-chat&tokens=1000001', 'a whole number'],
-    ['format=openai-chat&tokens=5&plan=platinum', 'no such plan'],
+    ['format=openai-chat&tokens=5&plan=platinum', 'This plan is not configured'],
   ])('what is wrong with the question is said: %s', async (query, sentence) => {
     const response = await viewer.get(`/operator/dry-run?profile=svc-router/frontier&${query}`)
     expect(response.status).toBe(422)
@@ -168,7 +168,7 @@ describe('managed access', () => {
   })
 
   test('the switch and the agreements are moved, each with its event', async () => {
-    expect(await read('/operator/managed-access')).toContain('No backend of the configuration is managed')
+    expect(await read('/operator/managed-access')).toContain('No configured backend is managed')
     expect((await admin.post('/operator/managed-access/on')).status).toBe(303)
     expect((await admin.post('/operator/managed-access/on')).status).toBe(422)
     expect((await admin.post('/operator/managed-access/resale/alpha', { note: 'not a note id' })).status).toBe(422)
@@ -233,7 +233,7 @@ describe('what grows', () => {
     expect(await read('/operator/tickets')).toContain('href="/operator/tickets?open=30"')
     expect(await read('/operator/tickets?open=60')).toMatch(/61 to 7\d of 7\d/)
     expect(await read('/operator/managed-access?requested=60')).toMatch(/61 to 7\d of 7\d/)
-    expect(await read('/operator/incidents?running=3')).toContain('4 earlier on the status page')
+    expect(await read('/operator/incidents?running=3')).toContain('4 earlier updates on the status page')
   })
 })
 

@@ -83,10 +83,10 @@ test('the page says whether managed access serves at this moment, not what was c
   const lead = (): Promise<string> => read('/operator/managed-access')
   await admin.post('/operator/managed-access/resale/beta', { note: 'CONTRACT-18' })
   await admin.post('/operator/managed-access/on')
-  await expect.poll(lead, { timeout: 3_000 }).toContain('It is on for beta.')
+  await expect.poll(lead, { timeout: 3_000 }).toContain('Managed access is on for beta.')
   await renameHead('audit_head', 'audit_head_away')
   const gone = performance.now()
-  await expect.poll(lead, { timeout: 3_000, interval: 20 }).toContain('It is off: nobody is served')
+  await expect.poll(lead, { timeout: 3_000, interval: 20 }).toContain('Managed access is off: no account uses')
   const tookMs = performance.now() - gone
   await renameHead('audit_head_away', 'audit_head')
   // A second, and what a busy machine takes for a page.

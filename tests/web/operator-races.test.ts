@@ -191,7 +191,7 @@ describe('at once', () => {
 
 test('a note about resale is asked for after the proof that it needs', async () => {
   const { visitor } = await enterAs(service, 'admin', 'notes@example.com')
-  const first = 'Confirm that it is you first'
+  const first = 'Confirm your identity first'
   expect(await (await visitor.get('/operator/managed-access')).text()).not.toContain(first)
   await clock.skip(10 * 60_000)
   const text = await (await visitor.get('/operator/managed-access')).text()

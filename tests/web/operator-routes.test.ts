@@ -135,7 +135,7 @@ describe('an operator', () => {
     for (const role of operatorRoles.filter((each) => !hasRole(each, route.role))) {
       const response = await call(operators[role], route)
       expect(response.status, role).toBe(403)
-      expect(await response.text()).toContain(`This needs the role ${route.role}`)
+      expect(await response.text()).toContain(`This requires the role ${route.role}`)
     }
     expect(await everything()).toBe(before)
   })

@@ -79,7 +79,7 @@ describe('the door', () => {
     const path = await askForCode(visitor, 'nobody@example.com')
     const response = await visitor.post(path, { code: (await lastLetter()).code })
     expect([response.status, response.headers.getSetCookie()]).toEqual([403, []])
-    expect(await response.text()).toContain('no operator’s address')
+    expect(await response.text()).toContain('does not belong to an operator')
   })
 
   test('where somebody wanted to go is where they come, if it is in the console', async () => {
@@ -220,7 +220,7 @@ describe('a fresh proof', () => {
     await clock.skip(9 * minuteMs)
     expect((await add('one@example.com')).headers.get('location')).toBe('/operator/operators?done=operator-added')
     await clock.skip(2 * minuteMs)
-    expect(await (await visitor.get('/operator/operators')).text()).toContain('Confirm that it is you first')
+    expect(await (await visitor.get('/operator/operators')).text()).toContain('Confirm your identity first')
     const led = await add('two@example.com')
     const confirm = `/operator/confirm?next=${encodeURIComponent('/operator/operators?done=operator-added')}`
     expect([led.status, led.headers.get('location')]).toEqual([303, confirm])

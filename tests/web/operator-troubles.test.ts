@@ -23,13 +23,13 @@ const overview = async (): Promise<string> => (await (await admin.get('/operator
 
 describe('the overview', () => {
   test('says that nothing is wrong only while nothing is', async () => {
-    expect(await overview()).toContain('Everything works, and nothing waits for you.')
-    expect(await overview()).not.toContain('Wrong now')
+    expect(await overview()).toContain('Everything works, and nothing is waiting for you.')
+    expect(await overview()).not.toContain('Current problems')
     const plane = { ...service.plane, store: service.store }
     const { id } = await openIncident(plane, { title: 'Slow answers', impact: 'minor', text: 'Looking.' })
     const open = await overview()
     expect(open).toContain('Open incident: Slow answers')
-    expect(open).not.toContain('nothing waits for you')
+    expect(open).not.toContain('nothing is waiting for you')
     await updateIncident(plane, id, 'resolved', 'Done.')
     expect(await overview()).toContain('Everything works')
   })
@@ -38,11 +38,11 @@ describe('the overview', () => {
     service.providers[0]!.script([{ do: 'status', status: 500, repeat: true }])
     for (let asked = 0; asked < 12; asked++) expect((await service.chat()).status).toBe(503)
     const down = await overview()
-    expect(down).toContain('Wrong now')
+    expect(down).toContain('Current problems')
     expect(down).toMatch(/12 of 12 requests failed in the last 5 minutes \(100 %\)/)
-    expect(down).toMatch(/alpha (is not asked because it fails|often fails)/)
+    expect(down).toMatch(/alpha (is skipped because it fails|often fails)/)
     expect(down).toContain('href="/operator/backends/alpha"')
-    expect(down).not.toContain('nothing waits for you')
+    expect(down).not.toContain('nothing is waiting for you')
     // The log says it too, once and not for each request.
     expect(service.events.filter(({ event }) => event === 'backend_down').length).toBe(1)
   })
@@ -57,7 +57,7 @@ describe('an audit log that was replaced together with its checkpoints', () => {
     const plane = { ...service.plane, store: service.store }
     await openIncident(plane, { title: 'Made up', impact: 'minor', text: 'Looking.' })
     const refused = await admin.post('/operator/audit/checkpoint')
-    expect(await refused.text()).toContain('so it is not signed')
+    expect(await refused.text()).toContain('so it was not signed')
     expect(await service.store.listCheckpoints(5)).toEqual([])
     expect(service.events).toContainEqual({
       event: 'audit_failing',
@@ -98,7 +98,7 @@ describe('what is found', () => {
         backends: [{ id: 'a', serves: 'managed', provider: 'p' }],
         condition: () => ({ ...condition, backendId: 'a', state: 'closed' }),
       },
-      'checks of managed access',
+      'managed access checks',
     ],
     [
       {
@@ -131,7 +131,7 @@ describe('what is found', () => {
       backends: [{ id: 'a', serves: 'managed', provider: 'p' }],
       condition: () => ({ ...condition, backendId: 'a', state: 'closed' }),
     }
-    expect(await find(desk, { readiness: () => Promise.resolve(readiness) })).toContain('serves nobody through p')
+    expect(await find(desk, { readiness: () => Promise.resolve(readiness) })).toContain('not available for p')
     expect(await find(desk, { readiness: () => Promise.resolve({ ...readiness, durableAudit: true }) })).toBe('[]')
   })
 })

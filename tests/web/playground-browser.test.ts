@@ -76,7 +76,7 @@ suite('the playground in a browser', () => {
     expect(lengths.size).toBeGreaterThan(4)
     expect(((await text.textContent()) ?? '').length).toBeGreaterThanOrEqual(Math.max(...lengths))
     const spoken = await page.evaluate<string[]>('window.spoken')
-    expect(spoken).toEqual(['svc-router/frontier is asked.', `The answer is there: ${(await text.textContent())!}`])
+    expect(spoken).toEqual(['svc-router/frontier is asked.', `Answer: ${(await text.textContent())!}`])
     expect(await focused()).toBe('message')
   })
 
@@ -119,7 +119,7 @@ suite('the playground in a browser', () => {
 
   test('tools: shows the call, takes a result, and goes on', async () => {
     await open()
-    await page.getByRole('button', { name: 'Fill in an example' }).click()
+    await page.getByRole('button', { name: 'Insert an example' }).click()
     const calls = JSON.stringify([{ name: 'get_weather', arguments: { city: 'Lisbon' } }])
     service.providers[0]!.script([
       { do: 'answer', text: 'Let me look.', calls },
@@ -178,7 +178,7 @@ suite('the playground in a browser', () => {
     service.providers[1]!.script([{ do: 'answer', text: 'Until the end.' }])
     service.providers[2]!.script([{ do: 'status', status: 401, repeat: true }])
     await send('How long is the table locked?')
-    await page.getByText('The models are at it…').first().waitFor()
+    await page.getByText('The models are working…').first().waitFor()
     await page
       .getByText(/models were asked/)
       .first()
@@ -200,7 +200,7 @@ suite('the playground in a browser', () => {
   test('a plan without fusion says so and leads to others; where the plan is changed meanwhile, the error does', async () => {
     await service.putOnPlan(service.account.id, 'free')
     await open('/playground?profile=svc-router%2Ffusion')
-    await page.getByText('is for premium plans').waitFor()
+    await page.getByText('requires a premium plan').waitFor()
     expect(await page.getByRole('button', { name: 'Send' }).isVisible()).toBe(false)
     expect(await page.getByLabel('Attach the fusion tool').isDisabled()).toBe(true)
     await service.putOnPlan(service.account.id, 'max')
@@ -241,7 +241,7 @@ suite('the playground in a browser', () => {
 
   test('without script it says what it needs, and shows the same for a terminal', async () => {
     await open('/playground', { javaScriptEnabled: false })
-    await page.getByRole('heading', { name: 'This page needs script' }).waitFor()
+    await page.getByRole('heading', { name: 'This page needs JavaScript' }).waitFor()
     expect(await page.locator('#plain-curl').textContent()).toContain(`${service.baseUrl}/chat/completions`)
     expect(await page.getByLabel('Your message').isVisible()).toBe(false)
   })
@@ -272,7 +272,7 @@ suite('the playground in a browser', () => {
   test('its code asks the same: for the shell, and by OpenAI’s libraries', async () => {
     await open()
     const said = `It's "50 %" of $HOME \\ \`true\`, isn't it?\nYes.`
-    await page.getByRole('button', { name: 'Fill in an example' }).click()
+    await page.getByRole('button', { name: 'Insert an example' }).click()
     await page.getByLabel('Your message').fill(said)
     const codeOf = async (id: string): Promise<string> => (await page.locator(`#${id}`).textContent()) ?? ''
     const env = { ...process.env, SVC_ROUTER_API_KEY: service.key }

@@ -83,7 +83,7 @@ suite('an answer of the playground', () => {
 
   test('can be seen as raw text and back, and what is filled in meanwhile stays', async () => {
     const calls = JSON.stringify([{ name: 'get_weather', arguments: {} }])
-    await page.getByRole('button', { name: 'Fill in an example' }).click()
+    await page.getByRole('button', { name: 'Insert an example' }).click()
     service.providers[0]!.script([{ do: 'answer', text: 'Let me **look**.', calls }])
     await send('Weather?')
     await page.getByLabel('What get_weather gave').fill('warm')

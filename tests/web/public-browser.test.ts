@@ -50,7 +50,7 @@ suite('public pages in a browser', () => {
     await service.chat()
     await page.getByText('It works: alpha answered for svc-router/frontier.').waitFor()
     expect(await page.locator('.waiting.good').count()).toBe(1)
-    expect(await page.getByRole('link', { name: 'Look again' }).count()).toBe(0)
+    expect(await page.getByRole('link', { name: 'Check again' }).count()).toBe(0)
   })
 
   test('each kind of secret is found while it is typed in, and what people write is not', async () => {
@@ -74,10 +74,10 @@ suite('public pages in a browser', () => {
     await page.getByLabel('Your email address').fill('asker@example.com')
     await page.getByLabel('What happened').fill('It fails with sk-canary-0000111122223333 since noon.')
     await page.getByRole('button', { name: 'Send' }).click()
-    await page.getByText('This seems to hold a provider key. Take it out; it was not sent.').waitFor()
+    await page.getByText('This appears to contain a provider key. Remove it; nothing was sent.').waitFor()
     expect(sent).toEqual([])
     await page.getByLabel('What happened').fill('It fails with every key since noon.')
-    expect(await page.getByText('This seems to hold').count()).toBe(0)
+    expect(await page.getByText('This appears to contain').count()).toBe(0)
     await page.getByRole('button', { name: 'Send' }).click()
     await page.getByRole('heading', { name: 'We have your message' }).waitFor()
     expect(sent.length).toBe(1)

@@ -40,14 +40,14 @@ describe('plans', () => {
       const text = await read(path)
       for (const { name, requests_per_month: month, requests_per_minute: minute } of pricing.plans) {
         expect(text).toContain(name)
-        expect(text).toContain(`${month.toLocaleString('en-GB')}<span> requests a month`)
-        expect(text).toContain(`${minute.toLocaleString('en-GB')} a minute`)
+        expect(text).toContain(`${month.toLocaleString('en-GB')}<span> requests per month`)
+        expect(text).toContain(`${minute.toLocaleString('en-GB')} requests per minute`)
       }
     }
   })
 
   test('the account’s own is marked', async () => {
-    expect(await read('/pricing', owner)).toMatch(/Max <span class="tag good">yours/)
+    expect(await read('/pricing', owner)).toMatch(/Max <span class="tag good">your plan/)
     expect(await read('/pricing')).not.toContain('yours')
   })
 })
@@ -63,7 +63,7 @@ describe('models', () => {
       expect(list).toContain(`href="/models/${id}"`)
       const text = await read(`/models/${id}`)
       expect(text).toContain(description)
-      expect(text).toContain('For discovery only')
+      expect(text).toContain('requires an active key')
     }
     expect(await read('/models/svc-router/frontier')).toMatch(/alpha<\/code>.*beta<\/code>.*gamma<\/code>/)
     for (const path of ['/models/svc-router/none', '/models/none', '/models/a/b/c'])
@@ -101,7 +101,7 @@ describe('connecting', () => {
     expect(await progress()).toEqual({ arrived: false, text: 'Waiting for your first request…' })
     for (const provider of service.providers) provider.script([{ do: 'status', status: 503 }])
     await service.chat()
-    await expect.poll(async () => (await progress()).text).toContain('ended with server_is_overloaded')
+    await expect.poll(async () => (await progress()).text).toContain('failed with server_is_overloaded')
     await clock.skip(400_000)
     await service.chat({ messages: [{ role: 'user', content: 'canary-in-a-prompt' }] })
     await expect.poll(progress).toEqual({ arrived: true, text: 'It works: alpha answered for svc-router/frontier.' })

@@ -78,12 +78,12 @@ test('a suspended account is told why its requests are refused', async () => {
 
 test('Activity shows them with the last request and what helps, and none under a filter that does not fit', async () => {
   const text = await (await visitor.get('/activity')).text()
-  expect(text).toMatch(/8\s+requests were refused\s+in the last 7 days/)
+  expect(text).toMatch(/8\s+requests were rejected\s+in the last 7 days/)
   for (const [code, id] of Object.entries(ids)) {
     expect(text).toContain(`href="/docs/errors/${code}"`)
     if (code !== 'model_not_found') expect(text).toContain(id)
   }
-  expect(text).toContain('Somebody with access to the account revoked this key')
+  expect(text).toContain('Someone with access to the account revoked this key')
   expect(text).toContain('the old one')
   const today = new Date().toISOString().slice(0, 10)
   expect(await (await visitor.get(`/activity?day=${today}`)).text()).toMatch(/requests? (was|were) refused/)

@@ -75,7 +75,7 @@ describe('setting up', () => {
   ])('what is no address is said to be none: %j', async (email) => {
     const response = await visitor.post('/account/setup', { email })
     expect(response.status).toBe(422)
-    expect(await response.text()).toContain('That is not an email address')
+    expect(await response.text()).toContain('Enter an email address such as')
     expect((await service.store.listAccounts(10)).length).toBe(1)
   })
 })

@@ -46,7 +46,7 @@ test.each([
     const response = await visitor.post('/support', { ...good, [name]: value })
     const text = await response.text()
     expect(response.status).toBe(422)
-    expect(text).toContain('Your message was not taken')
+    expect(text).toContain('Your message was not sent')
     expect(text).not.toContain('canary')
     expect(await service.store.listTickets(100)).toEqual(before)
     expect(JSON.stringify(service.events)).not.toContain('canary')
@@ -73,9 +73,9 @@ test('each kind of secret is refused here, too, whatever a page let through, and
 })
 
 test.each([
-  [{ email: 'nobody' }, 'That is not an email address'],
-  [{ request_id: '12345' }, 'starts with req_'],
-  [{ text: 'short' }, 'Say it in 10 to 4000 characters'],
+  [{ email: 'nobody' }, 'Enter a valid email address'],
+  [{ request_id: '12345' }, 'Request ids start with req_'],
+  [{ text: 'short' }, 'Write between 10 and 4000 characters'],
 ])('what is wrong is said at its field, and the rest is kept in the form: %o', async (change, sentence) => {
   const response = await visitor.post('/support', { ...good, ...change })
   const text = await response.text()

@@ -56,7 +56,7 @@ describe('providers', () => {
     const text = await failed.text()
     expect(failed.status).toBe(422)
     expect(text).toContain('rejected the credential')
-    expect(text).toContain('The provider says: Bad key')
+    expect(text).toContain('Message from the provider: Bad key')
     expect(text).toContain('Save anyway')
     expect(text).not.toContain('canary')
     expect(await service.store.listUpstreams(service.account.id)).toEqual([])
@@ -92,7 +92,7 @@ describe('providers', () => {
     [{ model: '\u202Eledom' }, 'Name a model as the provider calls it'],
     [{ region: '!' }, 'That is not the name of a region'],
     [{ provider: 'openai', base_url: '', credential: '' }, 'OpenAI needs a credential'],
-    [{ credential: `${canary} two words` }, 'characters that no credential has'],
+    [{ credential: `${canary} two words` }, 'contains invalid characters'],
     [
       { provider: 'vertex', base_url: '', credential: `{"type":"${canary}"}` },
       'not the JSON key of a Google service account',

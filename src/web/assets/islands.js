@@ -1,6 +1,6 @@
-// What pages can do besides: nothing here is needed. Each island is found by its attribute.
+// Progressive enhancement: pages work without it. Each island is found by its attribute.
 
-/** How long a button says that it has copied. */
+/** How long a button shows "Copied". */
 const saidMs = 2000
 
 for (const button of document.querySelectorAll('button[data-copy]')) {
@@ -13,7 +13,7 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
       await navigator.clipboard.writeText(source.textContent.trim())
       button.textContent = 'Copied'
     } catch {
-      // The browser does not let us: the text is selected, so that one key copies it.
+      // Clipboard access was denied: select the text, so that the user can copy it.
       getSelection().selectAllChildren(source)
       button.textContent = 'Selected'
     }
@@ -23,7 +23,7 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
   })
 }
 
-// Passkeys: the browser asks for a touch, and what it answers is sent like any other form.
+// Passkeys: the browser's response is submitted like any other form.
 for (const form of document.querySelectorAll('form[data-passkey]')) {
   if (window.PublicKeyCredential?.parseRequestOptionsFromJSON === undefined) continue
   form.hidden = false
@@ -40,13 +40,13 @@ for (const form of document.querySelectorAll('form[data-passkey]')) {
       answer.value = JSON.stringify(credential.toJSON())
       form.submit()
     } catch {
-      // Nobody touched anything, or there is none for this site: the page stays as it is, and says so.
+      // The user canceled or has no passkey for this site: show that and keep the page.
       form.querySelector('button').textContent = 'No passkey was used. Try again'
     }
   })
 }
 
-/** How often a page that waits asks, and for how long before it leaves it to its link. */
+/** Poll interval of a waiting page, and when to stop polling and leave it to the link. */
 const askEveryMs = 2000
 const askForMs = 15 * 60_000
 
@@ -64,7 +64,7 @@ for (const waiting of document.querySelectorAll('[data-wait]')) {
         again.hidden = arrived
         if (arrived) return
       } catch {
-        // The service restarts, or the network is gone: the next time may find it.
+        // The service may be restarting or the network unavailable; try again at the next poll.
       }
     }
     if (Date.now() < until) setTimeout(ask, askEveryMs)
@@ -72,7 +72,7 @@ for (const waiting of document.querySelectorAll('[data-wait]')) {
   if (!waiting.classList.contains('good')) setTimeout(ask, askEveryMs)
 }
 
-// What must not be told to support is found before it leaves the browser, by the shapes that the server has.
+// Detects secrets in support messages before they leave the browser, with the server's patterns.
 for (const form of document.querySelectorAll('form[data-forbidden]')) {
   const { harmless, exact, guessed } = JSON.parse(form.dataset.forbidden)
   const { text, request_id: id } = form.elements
@@ -85,7 +85,9 @@ for (const form of document.querySelectorAll('form[data-forbidden]')) {
     for (const [source, flags] of harmless) rest = rest.replace(new RegExp(source, flags), ' ')
     const kinds = [...kindsIn(exact, all), ...kindsIn(guessed, rest)]
     const sentence =
-      kinds.length === 0 ? '' : `This seems to hold ${[...new Set(kinds)].join(', ')}. Take it out; it was not sent.`
+      kinds.length === 0
+        ? ''
+        : `This appears to contain ${[...new Set(kinds)].join(', ')}. Remove it; nothing was sent.`
     if (said.textContent !== sentence) said.textContent = sentence
     return kinds.length > 0
   }

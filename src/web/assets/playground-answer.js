@@ -2,28 +2,28 @@
 
 import { make } from './playground-make.js'
 
-/** Of the raw answer so much is kept. */
+/** Longer raw answers are truncated. */
 const maxRawCharacters = 200_000
 
-const brokenOff = { message: 'The connection broke. What arrived is not the whole answer.' }
-/** What the app itself refuses comes as a page and not as JSON. */
+const brokenOff = { message: 'The connection was lost. The answer is incomplete.' }
+/** The app's own errors are HTML pages, not JSON. */
 const refused = {
   401: 'You are signed out. Sign in, then open this page again.',
-  403: 'This page is out of date: somebody has signed in or out since it was opened. Reload it.',
+  403: 'This page is out of date: you signed in or out since you opened it. Reload it.',
 }
 
 /** Thoughts, or how far a deliberation is. */
 export function thought(text, isOpen) {
   const body = make('div', { class: 'text thinking' }, text)
-  return make('details', { open: isOpen }, make('summary', {}, 'On the way to it'), body)
+  return make('details', { open: isOpen }, make('summary', {}, 'Reasoning'), body)
 }
 
-/** An answer as an element that grows, and afterwards as a turn of the conversation. */
+/** An answer: an element that grows while it streams, then a turn of the conversation. */
 export class Answer {
   #text = document.createTextNode('')
   #thoughts = document.createTextNode('')
   #thought = thought(this.#thoughts, true)
-  /** Arrived, and not drawn yet. */
+  /** Received but not rendered yet. */
   #newText = ''
   #newThoughts = ''
   #frame = 0
@@ -33,10 +33,10 @@ export class Answer {
   element
   raw = ''
   usage
-  /** What a deliberation reports of itself. */
+  /** The fusion report. */
   report
 
-  /** `onProgress` is told each whole line of thought that comes before the answer's text. */
+  /** `onProgress` receives each complete line of reasoning before the answer's text. */
   constructor(title, onProgress) {
     this.#onProgress = onProgress
     this.#thought.hidden = true
@@ -44,7 +44,7 @@ export class Answer {
     this.element = make('li', { class: 'turn assistant' }, make('p', { class: 'who' }, title), this.#thought, body)
   }
 
-  /** Reads all of a response. Gives the error that it ends with, if it does. */
+  /** Reads the whole response. Returns its error, if any. */
   async read(response) {
     const type = response.headers.get('content-type') ?? ''
     return type.startsWith('text/event-stream') ? this.#readEvents(response.body) : this.#readWhole(response)
@@ -103,14 +103,14 @@ export class Answer {
     for (const [place, part] of (said.tool_calls ?? []).entries()) this.#takeCall(part, part.index ?? place)
   }
 
-  /** A call comes in pieces: first its name, then more and more of what it is called with. */
+  /** A tool call arrives in pieces: first its name, then its arguments. */
   #takeCall({ id, type = 'function', function: called, custom }, index) {
     const call = (this.#calls[index] ??= { id, type, [type]: { name: '' } })
     for (const [name, text] of Object.entries(called ?? custom ?? {}))
       call[call.type][name] = name === 'name' ? text || call[call.type].name : (call[call.type][name] ?? '') + text
   }
 
-  /** Puts what has come on the page, at most once for each picture of the screen. */
+  /** Renders received text, at most once per animation frame. */
   #draw() {
     cancelAnimationFrame(this.#frame)
     this.#frame = 0
@@ -124,7 +124,7 @@ export class Answer {
     this.#newText = this.#newThoughts = ''
   }
 
-  /** What becomes of it in the conversation; undefined where nothing was said. `failure` is what it ended with. */
+  /** The turn for the conversation; undefined if there is no content. `failure` is the error it ended with. */
   turn(failure) {
     this.#draw()
     const content = this.#text.data || this.#refusal

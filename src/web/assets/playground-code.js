@@ -1,4 +1,4 @@
-// A request of the playground as programs of its reader's would make it. The key is named, never held.
+// The playground request as code samples. They name the key's environment variable and never contain the key.
 
 const quoteForShell = (text) => `'${text.replaceAll("'", `'\\''`)}'`
 const quote = (text) => JSON.stringify(text)
@@ -39,7 +39,7 @@ export function javascriptOf(body, { baseUrl, keyVariable }) {
   ].join('\n')
 }
 
-/** A JSON value in Python's words. */
+/** A JSON value as a Python literal. */
 function inPython(value, indent) {
   if (value === null) return 'None'
   if (typeof value === 'boolean') return value ? 'True' : 'False'

@@ -1,13 +1,13 @@
-// The fields of a request that are checked before it is sent.
+// Validates the request fields before sending.
 
 import { at, make } from './playground-make.js'
 
-/** Most bytes of the images of one conversation: as data URLs they still fit into one request. */
+/** Most bytes of all images in a conversation, so that they fit into one request as data URLs. */
 const maxImageBytes = 2_500_000
 const imageTypes = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
 const kilobytes = (bytes) => `${Math.ceil(bytes / 1000).toLocaleString('en-GB')} kB`
 
-/** Says below a field what is wrong with it; nothing where it is right. */
+/** Shows or clears the error below a field. */
 function tell(field, problem) {
   const place = at(`${field.id}-wrong`)
   if (place.textContent !== problem) place.textContent = problem
@@ -16,20 +16,20 @@ function tell(field, problem) {
   return problem === ''
 }
 
-/** The tools that are filled in; undefined where they are no list, and then the page says so. */
+/** The entered tools; undefined, with an error on the page, if they are not a JSON array. */
 function readTools() {
   let list
   let problem = ''
   try {
     list = JSON.parse(at('tools').value.trim() || '[]')
-    if (!Array.isArray(list)) problem = 'This is JSON, but not a list: put it between [ and ].'
+    if (!Array.isArray(list)) problem = 'This is JSON but not an array. Put it between [ and ].'
   } catch (error) {
     problem = `This is not JSON: ${error.message}`
   }
   return tell(at('tools'), problem) ? list : undefined
 }
 
-/** The number of a field, `null` where it is empty, undefined where it is wrong, and then the page says so. */
+/** The number in a field; `null` if it is empty; undefined, with an error on the page, if it is invalid. */
 function readNumber(id, shape, problem) {
   const field = at(id)
   const text = field.value.trim()
@@ -40,7 +40,7 @@ function readNumber(id, shape, problem) {
   return text === '' ? null : value
 }
 
-/** What the fields add to a request, or the field that is wrong. */
+/** The request parameters from the fields, or the invalid field. */
 export function readFields() {
   const tools = readTools()
   const temperature = readNumber('temperature', /^\d(?:\.\d{1,3})?$/, 'Enter a number from 0 to 2, such as 0.7.')
@@ -60,12 +60,12 @@ export function readFields() {
   }
 }
 
-/** The image that goes with the next message. */
+/** The image attached to the next message. */
 export class ImageField {
   #field = at('image')
   #image
   #onChange
-  /** Bytes of the images that the conversation has already. */
+  /** Bytes of images already in the conversation. */
   #sentBytes
 
   constructor(sentBytes, onChange) {
@@ -102,7 +102,7 @@ export class ImageField {
     const problem = !imageTypes.includes(file.type)
       ? 'Choose a PNG, JPEG, WebP or GIF image.'
       : file.size > room
-        ? `This image has ${kilobytes(file.size)}. The images of a conversation may have ${kilobytes(maxImageBytes)} together.`
+        ? `This image is ${kilobytes(file.size)}. The images of a conversation can be at most ${kilobytes(maxImageBytes)} together.`
         : ''
     if (!tell(this.#field, problem)) return
     try {
@@ -134,7 +134,7 @@ export function userTurn(text, image) {
   return { said: { role: 'user', content }, text, image }
 }
 
-/** The same body with the data of its images left out: for people to read. */
+/** The body without image data, for display. */
 export function withoutImageData(body) {
   const short = (part) =>
     part.type === 'image_url'

@@ -1,14 +1,14 @@
-// A deliberation: what its report says, and from the request's record who did what.
+// Shows a fusion: its report, and each call from the request record.
 
 import { at, count, facts, make, plain, table, tag, time } from './playground-make.js'
 
 const whyNot = {
-  not_called: 'The model answered without asking the others.',
-  waiting_for_tools: 'Its question waits until your tools have answered.',
+  not_called: 'The model answered without consulting the others.',
+  waiting_for_tools: 'The consultation waits for the results of your tools.',
 }
 const costDigits = 4
 
-/** Shows what is known of it; nothing where there was none. */
+/** Shows the fusion, if there was one. */
 export function showFusion(report, trail) {
   const runs = trail?.fusions ?? []
   if (report === undefined && runs.length === 0) return
@@ -34,16 +34,16 @@ function factsOf(report) {
     ['Panel', `${answered} of ${count(panel.length, 'model')} answered`],
     ['Judge', plain(judge?.status)],
     ['Verdict', verdict],
-    ['Came about', mode && plain(mode)],
+    ['Mode', mode && plain(mode)],
     ['Disagreements', disagreements === undefined ? undefined : String(disagreements)],
-    ['Went wrong', degraded.map(plain).join(', ') || 'nothing'],
+    ['Degraded', degraded.map(plain).join(', ') || 'no'],
   ]
 }
 
 function runFacts({ dropOuts, costUsd }) {
   const gone = dropOuts.map(({ member, why }) => `${member} (${plain(why)})`).join(', ')
   return [
-    ['Dropped out', gone || 'nobody'],
+    ['Dropped', gone || 'none'],
     ['Cost', costUsd === undefined ? 'unknown: no price is configured' : `${costUsd.toFixed(costDigits)} USD`],
   ]
 }
@@ -51,20 +51,20 @@ function runFacts({ dropOuts, costUsd }) {
 function callTable({ calls }) {
   const tokens = (usage) => usage && `${usage.inputTokens} in, ${usage.outputTokens} out`
   const rows = calls.map(({ role, member, status, ms, usage }) => [role, member, tag(status), time(ms), tokens(usage)])
-  return table('Calls of the fusion', ['Role', 'Backend', 'End', 'Time', 'Tokens'], rows)
+  return table('Calls of the fusion', ['Role', 'Backend', 'Result', 'Time', 'Tokens'], rows)
 }
 
-/** What they agree on and where they differ; each goes by its letter. */
+/** Consensus and disagreements; models are identified by letters. */
 function analysisOf(analysis) {
   if (analysis === undefined) return []
   const by = (who, text) => make('li', {}, make('strong', {}, `${who}: `), text)
   const { consensus, contradictions, unique_insights: unique, partial_coverage: partial, blind_spots: blind } = analysis
   return [
     ...list(
-      'They agree',
+      'Consensus',
       consensus.map((claim) => make('li', {}, claim)),
     ),
-    ...list('They differ', contradictions.map(difference)),
+    ...list('Disagreements', contradictions.map(difference)),
     ...list(
       'Only one says',
       unique.map(({ model, insight }) => by(model, insight)),
@@ -82,7 +82,7 @@ function analysisOf(analysis) {
 
 function difference({ topic, stances, resolved_for: side }) {
   const stand = stances.map(({ model, stance }) => make('li', {}, make('strong', {}, `${model}: `), stance))
-  const held = side.length === 0 ? 'it stays open' : `held to be right: ${side.join(', ')}`
+  const held = side.length === 0 ? 'unresolved' : `judged correct: ${side.join(', ')}`
   return make('li', {}, `${topic} (${held})`, make('ul', {}, ...stand))
 }
 

@@ -1,9 +1,9 @@
-// What the playground's page is made of. Nothing is ever read as HTML.
+// DOM helpers for the playground. Text is never parsed as HTML.
 
-/** The element of that id. */
+/** The element with this id. */
 export const at = (id) => document.getElementById(id)
 
-/** An element with its attributes and what is in it. `on` is called when it is clicked; what is empty is left out. */
+/** Creates an element with attributes and children. `on` is its click handler; empty children are skipped. */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag)
   for (const [name, value] of Object.entries(attributes)) {
@@ -21,7 +21,7 @@ export const time = (ms) => (ms < 10_000 ? `${Math.round(ms)} ms` : `${(ms / 100
 export const plain = (name) => String(name ?? 'unknown').replaceAll('_', ' ')
 export const tag = (name) => make('span', { class: `tag ${name === 'answered' ? 'good' : 'bad'}` }, plain(name))
 
-/** Names and what they are; what is not known is left out. */
+/** A list of names and values without undefined values. */
 export function facts(rows) {
   const known = rows.filter(([, value]) => value !== undefined && value !== '')
   return make(
@@ -31,7 +31,7 @@ export function facts(rows) {
   )
 }
 
-/** A table that scrolls by itself where it is too wide. */
+/** A table in a scrollable region. */
 export function table(label, heads, rows) {
   const cell = (value, index) => make(index === 0 ? 'th' : 'td', index === 0 ? { scope: 'row' } : {}, value ?? '–')
   const head = make('tr', {}, ...heads.map((name) => make('th', { scope: 'col' }, name)))
@@ -40,13 +40,13 @@ export function table(label, heads, rows) {
   return make('div', region, make('table', {}, make('thead', {}, head), make('tbody', {}, ...body)))
 }
 
-/** A sentence whose addresses are links. */
+/** A text with its URLs as links. */
 export function linked(text) {
   const parts = text.split(/(https?:\/\/[^\s"'<>]+[^\s"'<>.,;:)])/)
   return parts.map((part, index) => (index % 2 === 1 ? make('a', { href: part }, part) : part))
 }
 
-/** JSON over several lines; anything else as it is. */
+/** Indents JSON; returns other text unchanged. */
 export function pretty(text = '') {
   try {
     return JSON.stringify(JSON.parse(text), null, 2)

@@ -1,4 +1,4 @@
-// Shows the Markdown of an answer as elements. No text is ever read as HTML, and the time grows with its length alone.
+// Renders the Markdown of an answer as elements. Text is never parsed as HTML, and the time is linear in its length.
 
 import { make, table } from './playground-make.js'
 

@@ -1,16 +1,16 @@
-// What is behind an answer: its request and response as they were, its headers, its record.
+// The details of an answer: raw request and response, headers, and record.
 
 import { at, count, empty, facts, make, number, pretty, table, tag, time } from './playground-make.js'
 import { showFusion } from './playground-fusion.js'
 
-/** The record of a request is settled just behind its answer: it is asked for so often, so many times. */
+/** The record is written shortly after the answer: poll at this interval, at most this many times. */
 const askFirstMs = 100
 const askEveryMs = 400
 const tries = 15
-/** Of a raw answer so much is shown. */
+/** Longer raw answers are truncated on the page. */
 const maxShownCharacters = 200_000
 
-/** A request leaves. */
+/** Shows a request that was just sent. */
 export function showSent(url, body, isFused) {
   at('no-request').hidden = true
   at('sent').textContent = `POST ${url}\n\n${JSON.stringify(body, null, 2)}`
@@ -18,36 +18,36 @@ export function showSent(url, body, isFused) {
   at('no-response').textContent = 'Waiting for the answer…'
   at('came').textContent = ''
   for (const id of ['trail', 'headers']) at(id).replaceChildren(empty('Waiting for the answer…'))
-  at('fused').replaceChildren(empty(isFused ? 'The models are at it…' : 'This request is for one model.'))
+  at('fused').replaceChildren(empty(isFused ? 'The models are working…' : 'This request is for one model.'))
 }
 
-/** The head of its answer is there. */
+/** Shows the response headers. */
 export function showHeaders(response) {
   const lines = [...response.headers].map(([name, value]) => `${name}: ${value}`)
   const text = [`HTTP ${response.status}`, ...lines].join('\n')
   at('headers').replaceChildren(make('pre', { tabindex: '0' }, text))
 }
 
-/** The answer has ended: what came, who was asked, what it counted, and what is left. */
+/** Shows the completed answer: response, attempts, charge, and remaining quota. */
 export async function showEnd(response, answer, { tookMs, isFused, isCurrent }) {
   const { raw } = answer
   at('no-response').hidden = raw !== ''
-  at('no-response').textContent = 'None came.'
+  at('no-response').textContent = 'No response.'
   at('came').textContent = raw.length > maxShownCharacters ? `${raw.slice(0, maxShownCharacters)}\n…` : pretty(raw)
-  if (response === undefined) at('headers').replaceChildren(empty('None came.'))
-  if (isFused) at('fused').replaceChildren(empty('Nothing was deliberated.'))
+  if (response === undefined) at('headers').replaceChildren(empty('No response.'))
+  if (isFused) at('fused').replaceChildren(empty('No fusion took place.'))
   showFusion(answer.report, undefined)
   const head = readHead(response)
   at('trail').replaceChildren(factsOf(head, answer, undefined, tookMs))
   const note = (...text) => at('trail').append(empty(...text))
   const inActivity = () => make('a', { href: '/activity' }, 'Activity')
   if (response === undefined)
-    return note('It ended before an answer began. What became of it is in ', inActivity(), '.')
+    return note('The request ended before an answer began. See its result in ', inActivity(), '.')
   if (!response.ok && response.status < 500 && head.upstream === undefined)
-    return note('It was refused before anybody was asked, and counts nothing.')
+    return note('The request was rejected before it reached a backend. It was not charged.')
   const trail = await findTrail(head.id)
   if (!isCurrent()) return undefined
-  if (trail === undefined) return note('Its record is not there yet. Look for it in ', inActivity(), '.')
+  if (trail === undefined) return note('The record is not available yet. Look for it in ', inActivity(), '.')
   at('trail').replaceChildren(
     factsOf(head, answer, trail, tookMs),
     trail.attempts.length === 0 ? '' : attemptTable(trail.attempts),
@@ -76,10 +76,10 @@ function factsOf({ id, upstream, retries, isSimulated, minute, month }, { usage 
   const tokens = () => `${number(usage.prompt_tokens)} in, ${number(usage.completion_tokens)} out`
   return facts([
     ['Request', id && (trail === undefined ? make('code', {}, id) : link())],
-    ['Answered by', upstream && `${upstream}${isSimulated ? ', which is simulated' : ''}`],
-    ['Failed before it', retries],
+    ['Answered by', upstream && `${upstream}${isSimulated ? ' (simulated)' : ''}`],
+    ['Failed attempts', retries],
     ['First content', trail?.firstContentMs === undefined ? undefined : `after ${time(trail.firstContentMs)}`],
-    ['In all', time(trail?.totalMs ?? tookMs)],
+    ['Total time', time(trail?.totalMs ?? tookMs)],
     ['Tokens', usage ? tokens() : undefined],
     ['Charged', trail && count(trail.charged, 'request')],
     ['This minute', minute],
@@ -101,7 +101,7 @@ async function findTrail(id) {
       const trail = response.ok && isJson ? await response.json() : undefined
       if (trail?.isOver) return trail
     } catch {
-      // The network is gone for a moment: the next time may find it.
+      // The network may be temporarily unavailable; try again at the next poll.
     }
   }
   return undefined

@@ -1,4 +1,4 @@
-// The playground. What is said is kept in this page alone, and sent whole with each request as chat completions.
+// The playground. The conversation exists only in this page and is sent with each chat completions request.
 
 import { Answer, thought } from './playground-answer.js'
 import { curlOf, javascriptOf, pythonOf } from './playground-code.js'
@@ -7,7 +7,7 @@ import { at, linked, make, pretty } from './playground-make.js'
 import { markdown, plainText } from './playground-markdown.js'
 import { showEnd, showHeaders, showSent } from './playground-trail.js'
 
-/** Of an answer so much is read out when it is there. */
+/** Longer answers are truncated for screen readers. */
 const maxSpokenCharacters = 1000
 
 const desk = document.querySelector('[data-playground]')
@@ -16,36 +16,36 @@ const fields = ['profile', 'stream', 'fusion', 'system', 'tools', 'message', 'te
 const [profile, stream, fusion, system, tools, message] = fields
 const [turnList, trouble, stopButton, spoken, raw] = ['turns', 'trouble', 'stop', 'said', 'raw'].map(at)
 
-/** The conversation: what is sent of each turn (`said`), and what is shown besides. */
+/** The conversation: for each turn the message to send (`said`) and what else to show. */
 let turns = []
 const image = new ImageField(
   () => turns.reduce((sum, turn) => sum + (turn.image?.bytes ?? 0), 0),
   () => showCode(),
 )
-/** While an answer is under way: what ends it. */
+/** Aborts the request in progress, if any. */
 let running
-/** The same of the last request, also when it has ended. */
+/** The same for the latest request, also after it has ended. */
 let latest
-/** Calls of the last answer that have no result yet. */
+/** Tool calls of the latest answer without a result. */
 let openCalls = []
 
 const nameOf = (call) => call[call.type]?.name ?? 'a tool'
 const isFusing = () => profile.value === settings.fusionId || fusion.checked
 const isLocked = () => !settings.isPremium && settings.premiumProfiles.includes(profile.value)
 
-/** Read out by whoever listens; not each piece of an answer, which would never end. */
+/** Announces a text to screen readers; not used for each piece of a streamed answer. */
 function say(text) {
   spoken.textContent = text
 }
 
 // What is asked.
 
-/** The request as it is set, for these messages; undefined where a field is wrong. */
+/** The request for these messages; undefined if a field is invalid. */
 function requestOf(messages) {
   const { tools: list, limits } = readFields()
   if (list === undefined) return undefined
   const { fusionToolType: type } = settings
-  // So that the page can show what they agree on and where they differ.
+  // Includes the analysis, so that the page can show consensus and disagreements.
   const ours = { type, parameters: { include: ['analysis'] } }
   const all = isFusing() && !list.some((tool) => tool?.type === type) ? [...list, ours] : list
   const first = system.value.trim()
@@ -70,7 +70,7 @@ function showCode() {
 
 // The conversation.
 
-const who = { user: 'You', assistant: 'Answer', tool: 'What the tool gave' }
+const who = { user: 'You', assistant: 'Answer', tool: 'Tool result' }
 
 function turnElement(turn, index) {
   const { said, thoughts, broken, image: sent } = turn
@@ -95,12 +95,12 @@ function turnElement(turn, index) {
 
 const textOf = ({ text, said }) => text ?? said.content ?? ''
 
-/** An answer as the Markdown that it is, or as it came; all else as it was written. */
+/** Renders answers as Markdown or raw text; other turns as plain text. */
 function shownText(role, text) {
   return role === 'assistant' && !raw.checked ? markdown(text) : [plainText(text)]
 }
 
-/** Shows the texts anew; what is filled in between them stays. */
+/** Renders the texts again and keeps form input between them. */
 function showTexts() {
   for (const [index, turn] of turns.entries())
     turnList.children[index]?.querySelector('.said')?.replaceChildren(...shownText(turn.said.role, textOf(turn)))
@@ -117,7 +117,7 @@ function callElement(call) {
   return make('div', { class: 'call' }, make('p', {}, 'Calls ', name), make('pre', {}, pretty(given)))
 }
 
-/** Takes back what was said at `index` and all behind it, to say it in another way. */
+/** Removes the turn at `index` and all later ones, and puts its text back into the message field. */
 function takeBack(index) {
   const { text, image: sent } = turns[index]
   message.value = text
@@ -126,7 +126,7 @@ function takeBack(index) {
   settle()
 }
 
-/** Nothing is open any more, and the next message can be written. */
+/** Ends pending input, so that the next message can be written. */
 function settle() {
   openCalls = []
   trouble.replaceChildren()
@@ -151,7 +151,7 @@ function showLock() {
   at('locked-profile').textContent = profile.value
 }
 
-/** For each call of the model a field for what it gave; then the conversation goes on. */
+/** Shows a field for the result of each tool call; submitting continues the conversation. */
 function resultForm() {
   const results = openCalls.map((call, index) => {
     const id = `result-${index}`
@@ -175,21 +175,21 @@ function resultForm() {
 
 // One request.
 
-/** Sends the conversation as it stands, whose fields are right, and shows what comes of it. */
+/** Sends the conversation and shows the answer. The fields are already validated. */
 async function ask() {
   const body = requestOf(turns.map(({ said }) => said))
   const isFused = isFusing()
   const request = new AbortController()
   running = latest = request
   const startedAt = performance.now()
-  const answer = new Answer(isFused ? 'The models are at it…' : 'The answer is on its way…', isFused ? say : () => {})
+  const answer = new Answer(isFused ? 'The models are working…' : 'Waiting for the answer…', isFused ? say : () => {})
   trouble.replaceChildren()
   show()
   showSent(`${settings.baseUrl}/chat/completions`, withoutImageData(body), isFused)
   if (isFused && at('look-0').checked) at('look-1').checked = true
   turnList.append(answer.element)
   stopButton.focus()
-  say(`${body.model} is asked.`)
+  say(`Request sent to ${body.model}.`)
   const { response, failure } = await exchange(body, answer, request.signal)
   const tookMs = performance.now() - startedAt
   running = undefined
@@ -203,7 +203,7 @@ async function ask() {
   await showEnd(response, answer, { tookMs, isFused, isCurrent: () => latest === request })
 }
 
-/** The response as far as there is one, and what it ended with where that is not well. */
+/** The response, if any, and the error it ended with, if any. */
 async function exchange(body, answer, signal) {
   const headers = { 'content-type': 'application/json', 'x-csrf-token': settings.csrf }
   let response
@@ -212,7 +212,7 @@ async function exchange(body, answer, signal) {
     showHeaders(response)
     return { response, failure: await answer.read(response) }
   } catch {
-    const message = 'The connection broke. What arrived is not the whole answer.'
+    const message = 'The connection was lost. The answer is incomplete.'
     return { response, failure: signal.aborted ? { isStopped: true } : { message } }
   }
 }
@@ -224,11 +224,11 @@ function tell(failure, turn) {
     return trouble.replaceChildren(troubleElement(failure))
   }
   const calls = openCalls.map(nameOf).join(', ')
-  if (calls !== '') return say(`The model calls ${calls}, and waits for what you answer.`)
-  return say(`The answer is there: ${(turn?.said.content ?? '').slice(0, maxSpokenCharacters)}`)
+  if (calls !== '') return say(`The model calls ${calls} and waits for your results.`)
+  return say(`Answer: ${(turn?.said.content ?? '').slice(0, maxSpokenCharacters)}`)
 }
 
-/** An error as the API words it, with its link, and what can be done here. */
+/** The API's error message with its link, and the available actions. */
 function troubleElement({ message: text, code, request_id: id }) {
   const again = make('button', { type: 'button', class: 'secondary', on: sendAgain }, 'Send it again')
   const about = code && make('a', { href: `/docs/errors/${encodeURIComponent(code)}` }, `About ${code}`)
@@ -236,7 +236,7 @@ function troubleElement({ message: text, code, request_id: id }) {
   return make('div', { class: 'problem', role: 'alert' }, make('p', {}, ...linked(text)), actions)
 }
 
-/** The same request once more: without the part of an answer that came. */
+/** Sends the same request again, without the partial answer. */
 function sendAgain() {
   if (running !== undefined) return
   const { wrong } = readFields()

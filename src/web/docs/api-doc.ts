@@ -3,12 +3,12 @@ import { apiOperations } from '../../domain/api-operations.ts'
 import { keyPrefix } from '../../domain/keys.ts'
 import type { Doc } from './doc.ts'
 
-/** The API reference, made of the same table as `/openapi.json`. */
+/** The API reference, generated from the same table as `/openapi.json`. */
 export function apiDoc({ baseUrl }: { readonly baseUrl: string }): Doc {
   const intro = [
-    `Everything is below \`${baseUrl}\`, but for what is shown with a path of its own. Send \`Authorization: Bearer ${keyPrefix}…\`, and say what your program is in \`User-Agent\`. [How each client is set up](/connect).`,
-    'The fields below are those that the service reads. All others reach the provider as they are, and what the provider answers besides reaches you.',
-    'Each answer carries `X-Request-Id`, the counters of the account (`X-RateLimit-*`, `X-Quota-*`), the backend that answered (`X-Svc-Router-Upstream`) and how many failed before it (`X-Svc-Router-Retry-Count`). What can go wrong stands among the [errors](/docs/errors).',
+    `The base URL is \`${baseUrl}\`, except where an endpoint shows another path. Send \`Authorization: Bearer ${keyPrefix}…\`, and identify your program in \`User-Agent\`. [Set up your client](/connect).`,
+    'The service reads the fields listed below. It passes all other fields to the provider unchanged, and returns any additional fields in the provider’s response.',
+    'Each response includes `X-Request-Id`, your account’s limits and quota (`X-RateLimit-*`, `X-Quota-*`), the backend that answered (`X-Svc-Router-Upstream`), and the number of backends that failed first (`X-Svc-Router-Retry-Count`). See [errors](/docs/errors) for everything that can go wrong.',
     '[OpenAPI document](/openapi.json)',
   ]
   return {
@@ -38,8 +38,8 @@ function section(operation: ApiOperation, baseUrl: string): readonly string[] {
   return [
     `## ${summary}`,
     `\`${method.toUpperCase()} ${path}\`${access === 'public' ? ', without a key' : ''}`,
-    `${description} A 200 holds: ${answer}`,
-    ...(fields.length === 0 ? [] : [['| Field | What it is |', '| --- | --- |', ...fields].join('\n')]),
+    `${description} A 200 response contains: ${answer}`,
+    ...(fields.length === 0 ? [] : [['| Field | Description |', '| --- | --- |', ...fields].join('\n')]),
     ...(sample.length === 0 ? [] : [sample.join('\n')]),
   ]
 }

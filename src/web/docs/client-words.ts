@@ -1,42 +1,42 @@
-/** What people read in their client for answers of one kind: seen with the versions that docs/clients.md names. */
+/** What each client shows for one kind of error, observed with the versions listed in docs/clients.md. */
 type Kind = 'stops' | 'notFound' | 'minute' | 'fault' | 'later'
 
-const sdk = 'throws at once: `error.message` is our sentence, `error.code` the code, `error.requestID` the request id'
+const sdk =
+  'throws immediately, with our message in `error.message`, the code in `error.code`, and the request id in `error.requestID`'
 const table: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
   stops: {
     'OpenAI SDK': sdk,
-    Codex: 'asks three times with our configuration, then prints our sentence and the request id',
-    'Claude Code': 'prints our sentence after one request; for 401 and 403 behind “Failed to authenticate.”',
-    opencode: 'prints our sentence',
+    Codex: 'sends the request three times with our configuration, then prints our message and the request id',
+    'Claude Code': 'prints our message after one request; for 401 and 403 it follows “Failed to authenticate.”',
+    opencode: 'prints our message',
   },
   notFound: {
     'OpenAI SDK': sdk,
-    Codex: 'stops, and prints the body as it came',
-    'Claude Code': 'stops with a sentence of its own: check the model’s name, and that the address has no `/v1`',
-    opencode: 'prints our sentence; for a model that its configuration does not have, only “Unexpected server error”',
+    Codex: 'stops and prints the raw response body',
+    'Claude Code': 'stops with its own message: check the model name, and that the base URL has no `/v1`',
+    opencode: 'prints our message; for a model missing from its configuration, only “Unexpected server error”',
   },
   minute: {
-    'OpenAI SDK': 'waits as `Retry-After` says and asks again, twice; then throws with our sentence',
-    Codex:
-      'waits and asks again; at last it says “exceeded retry limit” with the request id, and keeps our sentence to itself',
-    'Claude Code': 'waits and asks again, then prints our sentence',
-    opencode: 'waits without a word until it is answered',
+    'OpenAI SDK': 'retries twice, waiting as `Retry-After` says, then throws with our message',
+    Codex: 'waits and retries; finally prints “exceeded retry limit” with the request id, without our message',
+    'Claude Code': 'waits and retries, then prints our message',
+    opencode: 'waits silently until the request succeeds',
   },
   fault: {
     'OpenAI SDK': sdk,
-    Codex: 'stops, and prints the body as it came',
-    'Claude Code': 'stops, and prints our sentence',
-    opencode: 'stops, and prints our sentence',
+    Codex: 'stops and prints the raw response body',
+    'Claude Code': 'stops and prints our message',
+    opencode: 'stops and prints our message',
   },
   later: {
-    'OpenAI SDK': 'asks again, twice, and waits as `Retry-After` says; then throws with our sentence',
-    Codex: 'asks again as often as its configuration says, then prints our sentence',
-    'Claude Code': 'asks again, then prints our sentence',
-    opencode: 'asks again several times before it says that it failed',
+    'OpenAI SDK': 'retries twice, waiting as `Retry-After` says, then throws with our message',
+    Codex: 'retries as often as its configuration says, then prints our message',
+    'Claude Code': 'retries, then prints our message',
+    opencode: 'retries several times before it reports a failure',
   },
 }
 
-/** Clients and what each shows of an error with this status, as rows. */
+/** One row per client: its name, and what it shows for an error with this status. */
 export function clientWords(status: number): readonly (readonly [client: string, words: string])[] {
   return Object.entries(table[kindOf(status)])
 }

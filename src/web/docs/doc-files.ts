@@ -3,15 +3,15 @@ import type { Doc } from './doc.ts'
 import { splitDoc } from './split-doc.ts'
 
 const folder = new URL('../../../docs/', import.meta.url)
-/** Those that most people look for, first; any other behind them, by name. */
+/** The most requested documents come first; the others follow by name. */
 const first = ['clients.md', 'fusion.md', 'upstreams.md', 'contract.md']
-/** Documents that are too long for one page. */
+/** Documents that are split because they are too long for one page. */
 const split = ['clients.md', 'contract.md']
-/** What the files write down for a service on the reader's own machine. */
+/** The base URL in the files, for a service on the reader's own machine. */
 const writtenBaseUrl = 'http://127.0.0.1:8787/v1'
 const writtenRoot = writtenBaseUrl.slice(0, -'/v1'.length)
 
-/** The project's documents, read once at the start, with this service's address in place of the written one. */
+/** Reads the project's documents and replaces the base URL in them with this service's. Called once at startup. */
 export function readDocFiles(baseUrl: string): readonly Doc[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.md'))
   const rank = (name: string): number => (first.includes(name) ? first.indexOf(name) : first.length)
@@ -33,7 +33,7 @@ function readDoc(name: string, baseUrl: string): Doc {
 }
 
 function firstSentence(markdown: string): string {
-  // Every other piece between two fences is code.
+  // Splitting at the fences leaves prose at even indexes and code at odd ones.
   const prose = `\n${markdown}`.split('\n```').filter((_, index) => index % 2 === 0)
   const paragraphs = prose
     .join('\n')
@@ -44,7 +44,7 @@ function firstSentence(markdown: string): string {
   return sentence.replace(/:$/, '.')
 }
 
-/** Where a link of a document leads here: to another of them, or out. Files that are not shown here have no link. */
+/** Resolves a link in a document to another document or an external page; undefined for files that are not published here. */
 export function docLink(href: string): string | undefined {
   if (/^(?:https:\/\/|#|\/)/.test(href)) return href
   const [, name, place = ''] = /^(?:\.\/)?([\w-]+)\.md(#[\w-]+)?$/.exec(href) ?? []

@@ -1,10 +1,10 @@
-/** A page of the documentation, which is shown as HTML and given as Markdown: one text for both. */
+/** A documentation page. The same Markdown is rendered as HTML and served as is. */
 export interface Doc {
-  /** `/docs/clients`; with `.md` behind it the same as Markdown. */
+  /** `/docs/clients`; with the suffix `.md` it serves the Markdown source. */
   readonly path: string
   readonly title: string
-  /** One sentence on what it is about, Markdown. */
+  /** One sentence about the page, as Markdown. */
   readonly summary: string
-  /** All below the title. Links to our own pages are absolute paths. */
+  /** Everything below the title. Links to our own pages are absolute paths. */
   readonly markdown: string
 }

@@ -6,15 +6,15 @@ import { clientWords } from './client-words.ts'
 import type { Doc } from './doc.ts'
 import { errorHelp } from './error-help.ts'
 
-/** A refusal as a client receives it, written by the code that writes real ones. */
+/** An error response as a client receives it, produced by the same code as real ones. */
 export interface WrittenRefusal {
   readonly status: number
   readonly headers: readonly (readonly [name: string, value: string])[]
-  /** JSON in one line. */
+  /** JSON on one line. */
   readonly body: string
 }
 
-/** What the pages of errors are made of. */
+/** What the error pages are built from. */
 export interface ErrorDocsParts {
   readonly links: Links
   readonly writeRefusal: (error: ServiceError) => WrittenRefusal
@@ -24,15 +24,15 @@ const sources = {
   client: 'your request',
   gateway: 'this service',
   provider: 'a provider',
-  edge: 'the gate before the API',
+  edge: 'the check before the API',
 } as const
 
-/** A page for every code of the table of errors, and behind them the page that lists them. */
+/** One page for each error code, followed by the page that lists them all. */
 export function errorDocs(parts: ErrorDocsParts): readonly Doc[] {
   return [...errorCodes.map((code) => errorDoc(code, parts)), errorList(parts)]
 }
 
-/** An error as the example of its page has it. */
+/** The example error shown on the page of a code. */
 export function exampleOf(code: ErrorCode): ServiceError {
   return new ServiceError(code, errorHelp[code].example)
 }
@@ -47,12 +47,12 @@ function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsParts): Doc
     `> ${errorMessage(error, links)}`,
     '## Why',
     why,
-    '## How to mend it',
+    '## How to fix it',
     mend.map((step, index) => `${index + 1}. ${step}`).join('\n'),
     ...(at === undefined ? [] : [`[${at.name}](${at.path})`]),
-    '## The answer',
-    `Status ${status}, type \`${type}\`. The fault is with ${sources[source]}. ${
-      retryable ? 'The same request may succeed later.' : 'The same request will be refused again.'
+    '## The response',
+    `Status ${status}, type \`${type}\`. The cause is ${sources[source]}. ${
+      retryable ? 'The same request may succeed later.' : 'The same request will fail again.'
     } ${countedSentence(status)}`,
     fence(
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\n${written.headers.map(([name, value]) => `${name}: ${value}`).join('\n')}`,
@@ -60,7 +60,7 @@ function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsParts): Doc
     fence(JSON.stringify(JSON.parse(written.body), null, 2)),
     '## What your client shows',
     ['| Client | What it does |', '| --- | --- |', ...clients].join('\n'),
-    'Clients of Anthropic’s API get the same fields in the shape that they read. [All errors](/docs/errors)',
+    'Clients of the Anthropic API receive the same fields in the format of that API. [All errors](/docs/errors)',
   ]
   const summary = `${status}: ${firstSentence(why)}`
   return { path: `/docs/errors/${code}`, title: code, summary, markdown: markdown.join('\n\n') }
@@ -74,22 +74,22 @@ function errorList({ links }: ErrorDocsParts): Doc {
     return `## ${status} ${STATUS_CODES[status] ?? ''}\n\n${rows.join('\n')}`
   })
   const markdown = [
-    'Every error has the same shape. `message` says what happened and what to do, and carries the one link that helps; `code` names it, and each code has a page here.',
-    'Whether it is worth trying again stands in `retryable` and in the header `X-Should-Retry`, and how long to wait in `Retry-After`. The id in `X-Request-Id` finds a request again.',
+    'Every error has the same shape. `message` says what happened and what to do, with a link that helps. `code` identifies the error, and each code has a page here.',
+    '`retryable` and the header `X-Should-Retry` say whether to retry, and `Retry-After` says how long to wait. Use the id in `X-Request-Id` to look up a request.',
     ...groups,
-    `The state of the service is on the [status page](${new URL(links.statusUrl).pathname}).`,
+    `See the [status page](${new URL(links.statusUrl).pathname}) for current problems.`,
   ]
   return {
     path: '/docs/errors',
     title: 'Errors',
-    summary: 'Every code: what happened, why, and how to mend it.',
+    summary: 'Every error code: what happened, why, and how to fix it.',
     markdown: markdown.join('\n\n'),
   }
 }
 
 function countedSentence(status: number): string {
-  if (status < 500) return 'Nothing is taken from the month.'
-  return 'Nothing is taken from the month, unless a part of the answer had arrived already.'
+  if (status < 500) return 'It does not count toward your monthly quota.'
+  return 'It does not count toward your monthly quota, unless part of the answer had already been sent.'
 }
 
 /** The first sentence of a text. */

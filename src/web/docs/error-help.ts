@@ -3,17 +3,17 @@ import { accessHelp } from './help-access.ts'
 import { requestHelp } from './help-requests.ts'
 import { serviceHelp } from './help-service.ts'
 
-/** What the page of an error says besides what the table of errors says already. Texts are Markdown. */
+/** What an error page adds to the error catalog. Texts are Markdown. */
 export interface ErrorHelp {
   /** Why it happens. */
   readonly why: string
-  /** What mends it, one step each. */
+  /** How to fix it, one step per entry. */
   readonly mend: readonly string[]
-  /** The page that mends it, if one of ours does. */
+  /** Our page where it can be fixed, if there is one. */
   readonly at?: { readonly path: string; readonly name: string }
-  /** What fills the example: made up. */
+  /** Made-up values for the example. */
   readonly example: ErrorFacts
 }
 
-/** One entry for each code of the table: a code without one does not compile. */
+/** One entry per error code; a missing code is a compile error. */
 export const errorHelp: Readonly<Record<ErrorCode, ErrorHelp>> = { ...accessHelp, ...requestHelp, ...serviceHelp }

@@ -1,16 +1,16 @@
 import type { ErrorHelp } from './error-help.ts'
 
 const status = { path: '/status', name: 'Status' } as const
-const again = 'Send the same request again. Most clients do it by themselves.'
+const again = 'Send the same request again. Most clients do this automatically.'
 
-/** What went wrong on our side or on a provider's. Only what was answered is counted. */
+/** Errors on our side or a provider's. Only requests that were answered are counted. */
 export const serviceHelp = {
   server_is_overloaded: {
-    why: 'Every provider behind the profile failed just now, is left alone for a while because it failed before, or was taken out of use by the operator. `error.attempts` says how each that was asked did, and `error.passed_by` why others were not, in one word each.',
+    why: 'Every provider of the profile just failed, is paused because it failed earlier, or was disabled by the operator. `error.attempts` gives the outcome of each attempt, and `error.passed_by` gives the reason each of the other providers was skipped.',
     mend: [
-      'Wait as many seconds as `Retry-After` says, then send the same request again.',
-      'With one provider only there is nothing to fall back to: connect a second.',
-      'If it stays, look at the status page.',
+      'Wait for the number of seconds in `Retry-After`, then send the same request again.',
+      'If you have only one provider, connect a second one as a fallback.',
+      'If the error persists, check the status page.',
     ],
     at: status,
     example: {
@@ -25,47 +25,47 @@ export const serviceHelp = {
     },
   },
   record_unavailable: {
-    why: 'No answer leaves before its count is safely on disk, and that could not be done just now.',
+    why: 'We write usage to disk before we send an answer, and that write failed.',
     mend: [again],
     at: status,
     example: { retryAfterSeconds: 1 },
   },
   store_unavailable: {
-    why: 'The database did not answer.',
+    why: 'The database did not respond.',
     mend: [again],
     at: status,
     example: { retryAfterSeconds: 1 },
   },
   server_busy: {
-    why: 'The server has as many requests under way as it can hold, or one account or address has its share of them.',
+    why: 'The server is handling as many requests as it can, or your account or address has reached its share of them.',
     mend: [again],
     at: status,
     example: { retryAfterSeconds: 1 },
   },
   restarting: {
-    why: 'The server was asked to stop and waited for the answers under way; this one took longer than it may.',
+    why: 'The server is restarting. It waited for requests in progress, but this one took longer than the server could wait.',
     mend: [again],
     at: status,
     example: { retryAfterSeconds: 1 },
   },
   upstream_timeout: {
-    why: 'No provider answered in the time that the request may take. Reasoning models can think for minutes.',
+    why: 'No provider answered before the request’s deadline. Reasoning models can take minutes.',
     mend: [
-      'Ask with `"stream": true`: then only silence ends a request, not its length.',
-      'Or allow more time: the SDKs tell us their `timeout`, and we keep to it.',
+      'Use `"stream": true`. A streamed request times out only when no data arrives, no matter how long it takes in total.',
+      'Or allow more time: the SDKs send us their `timeout`, and we use it.',
     ],
     at: status,
     example: { retryCount: 1, words: { profile: 'svc-router/frontier', seconds: 600 } },
   },
   upstream_broken: {
-    why: 'The provider’s answer ended in the middle, after its beginning had been passed on. What was passed on cannot be taken back, so no other provider was asked; the request is counted.',
-    mend: ['Throw away what arrived, and send the request again.'],
+    why: 'The provider’s response broke off after part of it had been sent to you. That part cannot be taken back, so we did not try another provider. The request is counted.',
+    mend: ['Discard the partial answer and send the request again.'],
     at: status,
     example: { upstream: 'openai-main' },
   },
   internal_error: {
-    why: 'That is a fault of ours. It was noted with the id of your request, and without anything of its text.',
-    mend: ['Try once more.', 'If it stays, tell us the id of the request, and nothing of its content.'],
+    why: 'This is a bug on our side. We logged it with the request id, without any of the request’s content.',
+    mend: ['Try again.', 'If the error persists, send us the request id, but none of the request’s content.'],
     at: { path: '/support', name: 'Support' },
     example: {},
   },

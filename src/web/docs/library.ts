@@ -4,13 +4,13 @@ import { readDocFiles } from './doc-files.ts'
 import { errorDocs, type ErrorDocsParts } from './error-docs.ts'
 import { SearchIndex } from './search-index.ts'
 
-/** What the documentation is made of. */
+/** What the documentation is built from. */
 export interface LibraryParts extends ErrorDocsParts {
   readonly appUrl: string
   readonly baseUrl: string
 }
 
-/** Every page of the documentation, found by its path. */
+/** Every documentation page, by path. */
 export class Library {
   readonly #parts: LibraryParts
   readonly #docs: ReadonlyMap<string, Doc>
@@ -28,12 +28,12 @@ export class Library {
     this.#docs = new Map(all.map((doc) => [doc.path, doc]))
   }
 
-  /** Finds pages by their words. It is built for the first search. */
+  /** Full-text index of all pages, built at the first search. */
   get searchIndex(): SearchIndex {
     return (this.#searchIndex ??= new SearchIndex(this.all))
   }
 
-  /** Every page, in the order in which they are read. */
+  /** Every page, in reading order. */
   get all(): readonly Doc[] {
     return [...this.#docs.values()]
   }
@@ -42,12 +42,12 @@ export class Library {
     return this.#docs.get(path)
   }
 
-  /** The pages that belong to none but the first, for those who use the service or for those who run it. */
+  /** The top-level pages for users of the service or for its operators. */
   topPages(who: 'users' | 'operators'): readonly Doc[] {
     return this.#listed.filter(({ path }) => isTop(path) && isForOperators(path) === (who === 'operators'))
   }
 
-  /** The pages that belong to one that is not the first. */
+  /** The pages below `path`. */
   pagesBelow(path: string): readonly Doc[] {
     return this.all.filter((doc) => doc.path.startsWith(`${path}/`))
   }
@@ -63,7 +63,7 @@ export class Library {
     const { baseUrl } = this.#parts
     const row = ({ title, path, summary }: Doc): string => `- [${title}](${path}): ${lowerFirst(summary)}`
     const markdown = [
-      'One base URL and one key for many models. A request names a profile; whichever provider behind it can answer does, and when one fails the next is asked.',
+      'One base URL and one key for many models. A request names a profile, and the service sends it to a provider that can answer. When a provider fails, the service tries the next one.',
       '```',
       `curl -sS ${baseUrl}/chat/completions -H "authorization: Bearer $SVC_ROUTER_API_KEY" \\`,
       "  -H 'content-type: application/json' \\",
@@ -72,11 +72,11 @@ export class Library {
       '',
       '## Pages',
       '',
-      '- [Connect a client](/connect): ready configurations with this service’s address.',
+      '- [Connect a client](/connect): ready-made configurations with this service’s base URL.',
       ...this.topPages('users').map(row),
       '- [Models](/models), [plans](/pricing) and the [status](/status) of the service.',
       '',
-      '## For those who run the service',
+      '## For operators',
       '',
       ...this.topPages('operators').map(row),
     ]
@@ -88,7 +88,7 @@ export class Library {
     }
   }
 
-  /** The documentation for programs that read: what there is, and where its Markdown is. */
+  /** `llms.txt`: the pages with links to their Markdown, for programs. */
   llmsTxt(): string {
     const { appUrl, baseUrl } = this.#parts
     const row = ({ title, path, summary }: Doc): string => `- [${title}](${appUrl}${path}.md): ${summary}`
@@ -98,13 +98,13 @@ export class Library {
       '',
       `> A hosted API that routes requests to many models through named profiles. Compatible with the APIs of OpenAI and Anthropic. Base URL: ${baseUrl}`,
       '',
-      'Ask for the model svc-router/frontier first. Keys start with sk_svc_ and are sent as "Authorization: Bearer". Programs say what they are in User-Agent.',
+      'Start with the model svc-router/frontier. Keys start with sk_svc_ and are sent as "Authorization: Bearer". Programs identify themselves in User-Agent.',
       '',
       '## Documentation',
       '',
       ...this.#listed.map(row),
-      `- [OpenAPI](${appUrl}/openapi.json): the API as a machine reads it.`,
-      `- [Status](${appUrl}/status.json): what works just now.`,
+      `- [OpenAPI](${appUrl}/openapi.json): a machine-readable description of the API.`,
+      `- [Status](${appUrl}/status.json): the current state of the service.`,
       '',
       '## Errors',
       '',
@@ -113,7 +113,7 @@ export class Library {
   }
 }
 
-/** Whatever is not for those who use it. */
+/** Every page that is not listed here is for operators. */
 function isForOperators(path: string): boolean {
   return !['clients', 'agent-libraries', 'fusion', 'upstreams', 'contract', 'api', 'errors'].includes(
     path.split('/')[2] ?? '',
@@ -125,6 +125,6 @@ function isTop(path: string): boolean {
 }
 
 function lowerFirst(text: string): string {
-  // A word in capitals, or a name, keeps them.
+  // Names and words in capitals stay unchanged.
   return /^[A-Z][a-z]+ (?!Connect)/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text
 }

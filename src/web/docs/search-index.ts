@@ -1,13 +1,13 @@
 import { sectionsOf } from '../markdown.ts'
 import type { Doc } from './doc.ts'
 
-/** Most characters of a query that are read, and most words of it. */
+/** Longer queries are truncated to this many characters, then to `maxWords` words. */
 export const maxQueryCharacters = 100
 const maxWords = 8
 const maxFound = 20
 /** Characters of the text around the first word that was found, on each side. */
 const aroundCharacters = 90
-/** How much more a word counts in a title, a heading or the text than in a sample of code. */
+/** Weight of a match in a title, a heading, or the text, relative to a match in a code sample. */
 const titleWeight = 16
 const headingWeight = 8
 const textWeight = 2
@@ -26,16 +26,16 @@ interface Section {
 
 /** One page that a search found. */
 export interface Found {
-  /** The page, with the place of its best section. */
+  /** The page, with the anchor of its best section. */
   readonly href: string
   readonly title: string
   /** The section's heading; empty for the text before the first one. */
   readonly heading: string
-  /** A piece of plain text around what was found. */
+  /** Plain text around the match. */
   readonly excerpt: string
 }
 
-/** Finds pages by their words. A search reads each text once for each word. */
+/** A full-text index. A search scans every section once per word. */
 export class SearchIndex {
   readonly #sections: readonly Section[]
 
@@ -55,7 +55,7 @@ export class SearchIndex {
     )
   }
 
-  /** The pages with a section that has every word of the query, the best first: at most 20. */
+  /** Pages with a section that contains every word of the query, best match first; at most 20. */
   find(query: string): readonly Found[] {
     const words = wordsOf(query)
     if (words.length === 0) return []
@@ -81,7 +81,7 @@ function wordsOf(query: string): readonly string[] {
   return [...new Set(words.filter((word) => word !== ''))].slice(0, maxWords)
 }
 
-/** 0 where a word is missing. */
+/** 0 if a word is missing. */
 function scoreOf({ lowerTitle, lowerHeading, lowerText, lowerCode }: Section, words: readonly string[]): number {
   let sum = 0
   for (const word of words) {
@@ -96,7 +96,7 @@ function scoreOf({ lowerTitle, lowerHeading, lowerText, lowerCode }: Section, wo
   return sum
 }
 
-/** A piece of the text, or of the code where only that has a word. */
+/** An excerpt of the text, or of the code if only the code matches. */
 function excerptOf({ text, code, lowerText, lowerCode }: Section, words: readonly string[]): string {
   const first = (lower: string): number =>
     words

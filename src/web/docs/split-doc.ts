@@ -2,8 +2,8 @@ import { headingId } from '../markdown.ts'
 import type { Doc } from './doc.ts'
 
 /**
- * A long document as several pages: one for each heading of the second level, and before them an index. The index keeps
- * those headings, so a link to one of them in the undivided document still leads to its words.
+ * Splits a long document into an index and one page per second-level heading. The index keeps the headings, so
+ * links to a section of the original document still work.
  */
 export function splitDoc(doc: Doc, firstSentence: (markdown: string) => string): readonly Doc[] {
   const [intro = '', ...sections] = doc.markdown.split(/^## +/m)
@@ -18,7 +18,7 @@ export function splitDoc(doc: Doc, firstSentence: (markdown: string) => string):
       path: `${doc.path}/${headingId(title)}`,
       title,
       summary: firstSentence(text).replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, '$1'),
-      // A link to another section leads to that section's page.
+      // Rewrite links between sections into links between pages.
       markdown: `${variables}${text.replaceAll(/\]\(#([\w-]+)\)/g, `](${doc.path}/$1)`)}`,
     }
   })

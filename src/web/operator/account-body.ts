@@ -11,12 +11,12 @@ import { revokeForm } from '../revoke-form.ts'
 import { writeAgo, writeDay, writeNumber } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 
-/** Working keys that are shown at once. */
+/** Active keys per page. */
 const keysPerPage = 20
-/** Revoked keys that are shown. */
+/** Most revoked keys shown. */
 const maxShownRevoked = 20
 
-/** What the console shows of one account: what is enforced, who may sign in, and which keys there are, without secrets. */
+/** The console's view of an account: limits, sign-in methods, and keys, without secrets. */
 export async function accountBody(visit: OperatorVisit, account: Account): Promise<Html> {
   const { parts } = visit
   const { identity } = parts
@@ -33,21 +33,21 @@ export async function accountBody(visit: OperatorVisit, account: Account): Promi
   const plan = parts.plans.find(({ id }) => id === account.planId)
   return html`${
       account.suspended
-        ? html`<p class="warning">This account is suspended: its keys are refused. It can still sign in.</p>`
+        ? html`<p class="warning">This account is suspended, and its keys do not work. Its owner can still sign in.</p>`
         : ''
     }
     <div class="cards">
       <section class="card">
         <h2>Plan: ${plan?.name ?? account.planId}</h2>
-        ${usage === undefined ? html`<p class="problem">This plan does not exist any more.</p>` : quotaBar(usage, nowMs)}
+        ${usage === undefined ? html`<p class="problem">This plan no longer exists.</p>` : quotaBar(usage, nowMs)}
         ${planForm(visit, account)}
       </section>
       <section class="card">
-        <h2>About it</h2>
+        <h2>Details</h2>
         <dl class="facts">
-          <dt>Made</dt>
+          <dt>Created</dt>
           <dd>${writeDay(account.createdAtMs)}</dd>
-          <dt>Addresses</dt>
+          <dt>Email addresses</dt>
           <dd>${emails.length === 0 ? 'none' : emails.map(({ address }) => html`${address}<br />`)}</dd>
           <dt>Passkeys</dt>
           <dd>${passkeys.length}</dd>
@@ -56,7 +56,7 @@ export async function accountBody(visit: OperatorVisit, account: Account): Promi
           <dt>Own providers</dt>
           <dd>${upstreams.length === 0 ? 'none' : upstreams.map(({ provider }) => provider).join(', ')}</dd>
         </dl>
-        <p><a href="/operator/audit?account=${account.id}">What was changed about it</a></p>
+        <p><a href="/operator/audit?account=${account.id}">History of changes</a></p>
         ${suspensionForm(visit, account)}
       </section>
     </div>
@@ -72,7 +72,7 @@ function planForm(visit: OperatorVisit, { id, planId }: Account): Html | '' {
   const options = visit.parts.plans.map((plan) => ({
     value: plan.id,
     label: plan.name,
-    hint: `${writeNumber(plan.requestsPerMonth)} requests a month, ${writeNumber(plan.requestsPerMinute)} in any minute`,
+    hint: `${writeNumber(plan.requestsPerMonth)} requests per month, ${writeNumber(plan.requestsPerMinute)} per minute`,
   }))
   return html`<details>
     <summary>Change the plan</summary>
@@ -87,13 +87,13 @@ function suspensionForm(visit: OperatorVisit, { id, name, suspended }: Account):
   if (!may(visit, 'suspendAccount')) return ''
   if (suspended)
     return html`<form method="post" action="/operator/accounts/${id}/resume">
-      ${csrfInput(visit)}<button>Let its keys work again</button>
+      ${csrfInput(visit)}<button>Resume the account</button>
     </form>`
   return html`<details>
     <summary>Suspend</summary>
     <form class="panel" method="post" action="/operator/accounts/${id}/suspend">
       ${csrfInput(visit)}
-      <p>Every key of ${name} is refused within a second, until somebody resumes the account.</p>
+      <p>All keys of ${name} stop working within a second, until an operator resumes the account.</p>
       <button class="danger">Suspend ${name}</button>
     </form>
   </details>`
@@ -115,7 +115,7 @@ function keyCard(
     <h2>Keys</h2>
     ${
       kept.length === 0
-        ? html`<p class="empty">No key of it works now.</p>`
+        ? html`<p class="empty">It has no active keys.</p>`
         : html`<ul class="rows">
             ${shown.map((key) => keyRow(visit, account, key, uses.get(key.id)))}
           </ul>`
@@ -149,8 +149,8 @@ function keyRow(visit: OperatorVisit, account: Account, key: StoredKey, usedAtMs
       <code>${key.hint}</code> <span class="faint">· <code>${key.id}</code></span
       ><br />
       <span class="faint"
-        >made ${writeDay(key.createdAtMs)} ·
-        ${usedAtMs === undefined ? 'not used lately' : html`last used ${writeAgo(usedAtMs, nowMs)}`}</span
+        >created ${writeDay(key.createdAtMs)} ·
+        ${usedAtMs === undefined ? 'not used recently' : html`last used ${writeAgo(usedAtMs, nowMs)}`}</span
       >
     </div>
     ${
@@ -168,7 +168,7 @@ function revokeAllForm(visit: OperatorVisit, { id, name }: Account, count: numbe
     <summary>Revoke all ${count}</summary>
     <form class="panel" method="post" action="/operator/accounts/${id}/keys/revoke-all">
       ${csrfInput(visit)}
-      <p>Everything that ${name} runs is refused within a second, for ever. It can make new keys.</p>
+      <p>All keys of ${name} stop working within a second. This cannot be undone. The account can create new keys.</p>
       <button class="danger">Revoke all ${count} keys</button>
     </form>
   </details>`

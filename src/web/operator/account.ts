@@ -16,7 +16,7 @@ import { consolePage } from './console-page.ts'
 const path = '/operator/accounts/:accountId'
 const { see, changePlan: planAction, suspendAccount: suspension, revokeKeys } = operatorActions
 
-/** One account, and what operators change about it. */
+/** One account and the actions for operators. */
 export const accountPageRoutes: readonly Route[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: showAccount },
   { method: 'POST', path: `${path}/plan`, access: 'operator', ...planAction, handle: putOnPlan },
@@ -81,7 +81,7 @@ async function accountOf({ parts, params }: OperatorVisit): Promise<Account> {
   return account
 }
 
-/** What somebody else did meanwhile is done. */
+/** Ignores the error that someone else made the same change first. */
 async function unlessSo(code: AccountsError['code'], change: () => Promise<unknown>): Promise<void> {
   try {
     await change()

@@ -12,22 +12,22 @@ import type { OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/accounts'
-/** Accounts on one page. */
+/** Accounts per page. */
 const perPage = 50
-/** A name is looked for among the newest so many accounts; an id and an address find any. */
+/** A search by name covers this many of the newest accounts; ids and addresses find any account. */
 const among = 50_000
 const maxSoughtCharacters = 100
 const idShape = /^acc_[0-9A-Za-z]{1,40}$/
 
-/** Every account, and finding one. What is sought is sent as a form: it may be somebody's address. */
+/** The list of accounts and the search. The search is a POST, because the text can be an email address. */
 export const accountsRoutes: readonly Route[] = [
   { method: 'GET', path, access: 'operator', ...operatorActions.see, handle: (visit) => showAccounts(visit) },
   { method: 'POST', path, access: 'operator', ...operatorActions.see, handle: findAccounts },
 ]
 
-/** What the list is narrowed to. */
+/** A search and its results. */
 interface Search {
-  /** As it was typed in. */
+  /** The search text as entered. */
   readonly sought: string
   readonly found: readonly Account[]
 }
@@ -51,7 +51,7 @@ async function showAccounts(visit: OperatorVisit, search?: Search): Promise<Resp
         ${csrfInput(visit)}
         ${field({
           name: 'sought',
-          label: 'Id, email address or part of a name',
+          label: 'Id, email address, or part of a name',
           value: search?.sought ?? '',
           maxCharacters: 254,
         })}
@@ -59,9 +59,7 @@ async function showAccounts(visit: OperatorVisit, search?: Search): Promise<Resp
       </form>
       ${
         shown.length === 0
-          ? html`<p class="empty">
-              ${search === undefined ? 'There is no account here.' : 'No account is like that.'}
-            </p>`
+          ? html`<p class="empty">${search === undefined ? 'There are no accounts.' : 'No accounts match.'}</p>`
           : html`<ul class="rows">
               ${shown.map((account) => row(account, visit))}
             </ul>`
@@ -82,7 +80,7 @@ async function findAccounts(visit: OperatorVisit): Promise<Response> {
   return showAccounts(visit, { sought, found })
 }
 
-/** The id of the one account that has this id or address. */
+/** The id of the account with this id or address. */
 async function findOne({ parts }: OperatorVisit, sought: string): Promise<string | undefined> {
   if (idShape.test(sought)) return (await parts.control.store.findAccount(sought))?.id
   const address = readEmailAddress(sought)
@@ -95,9 +93,9 @@ function row({ id, name, planId, suspended, createdAtMs }: Account, { parts }: O
     <div>
       <a href="${path}/${id}"><strong>${name}</strong></a>
       ${suspended ? html`<span class="tag bad">suspended</span>` : ''}<br />
-      <span class="faint"><code>${id}</code> · made ${writeDay(createdAtMs)}</span>
+      <span class="faint"><code>${id}</code> · created ${writeDay(createdAtMs)}</span>
     </div>
-    <span class="tag">${plan?.name ?? `${planId}, which is gone`}</span>
+    <span class="tag">${plan?.name ?? `${planId} (no longer exists)`}</span>
   </li>`
 }
 
@@ -108,7 +106,7 @@ function accountPaging(last: Account | undefined, isBehind: boolean): Html | '' 
 
 function searchNote(hasMore: boolean): Html {
   return html`<p class="faint">
-    ${hasMore ? `The newest ${perPage} of them. ` : ''}Names are looked for among the newest ${writeNumber(among)}
-    accounts. <a href="${path}">See all</a>
+    ${hasMore ? `The newest ${perPage} matches. ` : ''}Search by name covers the newest ${writeNumber(among)} accounts.
+    <a href="${path}">See all</a>
   </p>`
 }

@@ -6,28 +6,28 @@ import { csrfInput, type Html } from '../layout.ts'
 import { writeAgo, writeNumber } from '../time.ts'
 import type { OperatorVisit } from '../visit.ts'
 
-/** How the log stands: when it was last verified and signed, and doing either now. */
+/** The state of the log: when it was last verified and signed, with buttons for both. */
 export function auditCard(visit: OperatorVisit, entries: number, signed: Checkpoint | undefined): Html {
   const { desk, clock } = visit.parts
   const nowMs = clock.nowMs()
   return html`<section class="card">
-    <h2>Does it hold?</h2>
+    <h2>Integrity</h2>
     ${reviewLine(desk.audit.last, nowMs)}
     ${
       desk.audit.runningSinceMs === undefined
         ? ''
         : html`<p>
-            A verification is under way since ${writeAgo(desk.audit.runningSinceMs, nowMs)}. Reload to see its end.
+            A verification is running (started ${writeAgo(desk.audit.runningSinceMs, nowMs)}). Reload to see the result.
           </p>`
     }
     <p class="faint">
       ${writeNumber(entries)} entr${entries === 1 ? 'y' : 'ies'}.
       ${
         signed === undefined
-          ? 'None is signed yet.'
+          ? 'No entries are signed yet.'
           : html`Signed up to entry ${writeNumber(signed.sequence)}, ${writeAgo(signed.atMs, nowMs)}.`
       }
-      A checkpoint that is kept on another machine shows every later cut.
+      A checkpoint stored on another machine reveals any later truncation.
     </p>
     <div class="actions">
       <form method="post" action="/operator/audit/verify">${csrfInput(visit)}<button>Verify now</button></form>
@@ -39,22 +39,22 @@ export function auditCard(visit: OperatorVisit, entries: number, signed: Checkpo
   </section>`
 }
 
-/** What the last verification found, in one sentence. */
+/** The result of the last verification in one sentence. */
 export function reviewLine(review: AuditReview | undefined, nowMs: number): Html {
   if (review === undefined) return html`<p>Not verified since the service started.</p>`
   const { verdict, atMs } = review
   const when = writeAgo(atMs, nowMs)
   if (verdict === 'failed')
-    return html`<p class="problem">It could not be verified: the store did not answer (${when}).</p>`
+    return html`<p class="problem">The log could not be verified because the store did not respond (${when}).</p>`
   if (verdict.state === 'broken')
     return html`<p class="problem">
-      Broken at entry ${writeNumber(verdict.at.sequence)}: ${breakReasons[verdict.at.why]} (${when}). Entries before it
-      hold. Keep the database as it is, and compare it with a backup or an export.
+      Broken at entry ${writeNumber(verdict.at.sequence)}: ${breakReasons[verdict.at.why]} (${when}). Earlier entries
+      are intact. Preserve the database as it is, and compare it with a backup or an export.
     </p>`
   if (verdict.state === 'unproven')
     return html`<p class="warning">
-      ${writeNumber(verdict.entries)} entries follow one from another; no checkpoint that can be checked proves their
-      end (${when}).
+      ${writeNumber(verdict.entries)} entries form a valid chain, but no verifiable checkpoint proves that none are
+      missing at the end (${when}).
     </p>`
   return html`<p>
     <span class="tag good">intact</span> ${writeNumber(verdict.entries)} entries, proven to entry

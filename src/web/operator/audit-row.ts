@@ -3,7 +3,7 @@ import type { Actor, AuditEntry } from '../../domain/audit.ts'
 import type { Html } from '../layout.ts'
 import { writeMinute } from '../time.ts'
 
-/** Entries of the audit log; `emails` are the operators', by their ids. */
+/** Audit log entries; `emails` maps operator ids to addresses. */
 export function auditRows(entries: readonly AuditEntry[], emails: ReadonlyMap<string, string>): Html {
   return html`<ul class="rows">
     ${entries.map((entry) => auditRow(entry, emails))}
@@ -23,14 +23,14 @@ function auditRow({ sequence, atMs, actor, event }: AuditEntry, emails: Readonly
   </li>`
 }
 
-/** Who asked, in words. */
+/** A description of the actor. */
 function writeActor(actor: Actor, emails: ReadonlyMap<string, string>): string {
   if (actor.kind === 'operator') return emails.get(actor.operatorId) ?? actor.operatorId
   if (actor.kind === 'session') return 'the account itself'
   return actor.kind === 'cli' ? 'the command line' : 'the service'
 }
 
-/** `nextKeyId` is the next key. */
+/** Field names as words: `nextKeyId` becomes "next key". */
 function wordOf(name: string): string {
   if (name === 'endsAtMs') return 'until'
   return name

@@ -21,15 +21,15 @@ import { consolePage } from './console-page.ts'
 import { operatorEmails } from './operator-emails.ts'
 
 const path = '/operator/audit'
-/** Entries on one page: no page is larger than 30 KB. */
+/** Entries per page; keeps pages below 30 KB. */
 const perPage = 40
-/** What is seldom is not looked for in the whole log at once: so many entries are looked through for one page. */
+/** Most entries scanned for one page, so that a rare event does not scan the whole log. */
 const among = 20_000
-/** And so many in one piece, between two turns of the event loop. */
+/** Entries scanned before yielding to the event loop. */
 const atOnce = 2_500
 const { see } = operatorActions
 
-/** The audit log: read, verified and taken along. */
+/** The audit log: reading, verifying, and exporting it. */
 export const auditRoutes: readonly Route[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => showLog(visit) },
   { method: 'POST', path: `${path}/verify`, access: 'operator', ...see, handle: verify },
@@ -65,11 +65,11 @@ async function showLog(visit: OperatorVisit, problem?: string): Promise<Response
   ])
   const shown = found.slice(0, perPage)
   const isFiltered = Object.keys(filter).length > 0
-  // Where fewer came than fit, everything down to `fromSequence` was looked through.
+  // If the page is not full, everything down to `fromSequence` was scanned.
   const nextBefore = found.length > perPage ? shown.at(-1)!.sequence : fromSequence
   return consolePage(visit, {
     title: 'Audit log',
-    lead: 'Every change of accounts, plans, keys, credentials and of the service itself: what, when, and who asked.',
+    lead: 'Every change to accounts, plans, keys, credentials, and the service itself, with its time and actor.',
     status: problem === undefined ? 200 : 422,
     problem,
     body: html`${auditCard(visit, head.sequence, checkpoints[0])}
@@ -80,7 +80,7 @@ async function showLog(visit: OperatorVisit, problem?: string): Promise<Response
         ${
           found.length <= perPage && fromSequence > 1
             ? html`<p class="faint">
-                Looked through ${writeNumber(before - fromSequence)} entries; older ones are next.
+                Searched ${writeNumber(before - fromSequence)} entries. Continue with older ones on the next page.
               </p>`
             : ''
         }
@@ -88,7 +88,7 @@ async function showLog(visit: OperatorVisit, problem?: string): Promise<Response
   })
 }
 
-/** The newest entries of a range, one more than fit. Piece by piece, because SQLite answers without waiting. */
+/** The newest matching entries of a range, one more than a page shows. Reads in pieces, because SQLite calls block. */
 async function findEntries(
   store: Pick<AuditStore, 'listAudit'>,
   filter: Filter,
@@ -107,7 +107,7 @@ async function findEntries(
 function entryList(shown: readonly AuditEntry[], emails: ReadonlyMap<string, string>, isFiltered: boolean): Html {
   if (shown.length === 0)
     return html`<p class="empty">
-      ${isFiltered ? html`No entry is like that. <a href="${path}">See all</a>` : 'Nothing is written yet.'}
+      ${isFiltered ? html`No entries match. <a href="${path}">See all</a>` : 'The log is empty.'}
     </p>`
   return auditRows(shown, emails)
 }
@@ -116,7 +116,7 @@ function filterForm({ accountId, type }: Filter): Html {
   const events = [['', 'All'] as const, ...Object.keys(auditEvents).map((name) => [name, name] as const)]
   return html`<form class="filters" method="get" action="${path}">
     <div class="field">
-      <label for="account">Account’s id</label>
+      <label for="account">Account id</label>
       <input
         id="account"
         name="account"
@@ -158,7 +158,7 @@ async function giveCheckpoint(visit: OperatorVisit): Promise<Response> {
     return download(`svc-router-checkpoint-${checkpoint.sequence}.json`, `${writeCheckpoint(checkpoint)}\n`)
   } catch (error) {
     if (!(error instanceof AuditBroken)) throw error
-    return showLog(visit, `The log does not hold at entry ${error.at.sequence}, so it is not signed.`)
+    return showLog(visit, `The log is broken at entry ${error.at.sequence}, so it was not signed.`)
   }
 }
 

@@ -25,7 +25,7 @@ import { standing, standingTag } from './state-words.ts'
 const path = '/operator/backends/:backendId'
 const { see, steerBackend } = operatorActions
 
-/** One backend, and what operators do with it. */
+/** One backend and the actions for operators. */
 export const backendRoutes: readonly Route[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => show(visit) },
   ordering('drain', 'drained', 'backend-drained'),
@@ -35,11 +35,11 @@ export const backendRoutes: readonly Route[] = [
 ]
 
 const reasonWords: Readonly<Record<HoldReason, string>> = {
-  asked: 'somebody asked',
+  asked: 'requested',
   maintenance: 'maintenance',
-  failing: 'it fails',
-  credential: 'its credential',
-  cost: 'what it costs',
+  failing: 'failing',
+  credential: 'credential problem',
+  cost: 'cost',
 }
 
 function ordering(verb: string, step: BackendOrder['step'], notice: Notice): OperatorRoute {
@@ -51,12 +51,12 @@ function ordering(verb: string, step: BackendOrder['step'], notice: Notice): Ope
     async handle(visit) {
       const { id } = found(visit)
       const order = orderOf(visit, step, id)
-      if (order === undefined) return show(visit, 'Choose why.')
+      if (order === undefined) return show(visit, 'Choose a reason.')
       try {
         await controlBackend({ ...operatorControlOf(visit), store: visit.parts.desk.controls }, order)
       } catch (error) {
         if (!(error instanceof AccountsError && error.code === 'backend_stands_so')) throw error
-        return show(visit, 'It stands so already. Somebody else may have done it just now.')
+        return show(visit, 'The backend is already in this state. Someone else may have just changed it.')
       }
       visit.parts.desk.forgetStatus()
       return redirect(withNotice(`/operator/backends/${id}`, notice))
@@ -96,10 +96,10 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
           ${facts(condition, controls, emails).map(([name, value]) => fact(name, value))}
           ${fact('Last hour', hourWords(desk.lastHour(backend.id)))}
         </dl>
-        <p class="faint">As this server sees it. It forgets what it decided by itself when it is restarted.</p>
+        <p class="faint">As seen by this server. A restart resets its circuit breakers and counts.</p>
       </section>
       <section class="card">
-        <h2>What it is</h2>
+        <h2>Details</h2>
         <dl class="facts">
           ${fact('Provider', backend.provider)} ${fact('Model', backend.model)}
           ${fact('Serves', servesWords[backend.serves])}
@@ -109,7 +109,7 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
       ${
         hasRole(visit.operator.role, steerBackend.role)
           ? steering(visit, backend.id, { condition, controls })
-          : html`<p class="faint">Admins drain and quarantine backends.</p>`
+          : html`<p class="faint">Only admins can drain and quarantine backends.</p>`
       }`,
   })
 }
@@ -135,15 +135,15 @@ function facts(
           [
             'State',
             html`${describeBackend(condition).words} since ${writeMinute(sinceMs)}:
-            ${reason === undefined ? '' : describeLeftOut({ reason }, 0)}. One request tries it again from
-            ${writeMinute(untilMs)} on.`,
+            ${reason === undefined ? '' : describeLeftOut({ reason }, 0)}. From ${writeMinute(untilMs)}, one request
+            tries it again.`,
           ] as const,
         ]),
-    ...(failures > 0 ? [['Failures since its last answer', String(failures)] as const] : []),
+    ...(failures > 0 ? [['Failures since last answer', String(failures)] as const] : []),
     [
       'Last failure',
       lastFailure === undefined
-        ? 'none since this server began'
+        ? 'none since this server started'
         : html`<code>${lastFailure.outcome}</code>, ${writeMinute(lastFailure.atMs)}`,
     ],
   ]
@@ -166,8 +166,8 @@ function steering(
     <ul class="rows">
       ${
         isHeld('drained')
-          ? letGo(visit, `${id}/undrain`, 'Let it take requests again', 'It is asked again within a second.')
-          : hold(visit, `${id}/drain`, 'Drain', 'It gets no new request. What runs there goes on to its end.')
+          ? letGo(visit, `${id}/undrain`, 'End drain', 'The backend gets requests again within a second.')
+          : hold(visit, `${id}/drain`, 'Drain', 'The backend gets no new requests. Requests in progress complete.')
       }
       ${
         isHeld('quarantined')
@@ -176,20 +176,20 @@ function steering(
               `${id}/release`,
               'Release',
               isHeld('drained')
-                ? 'Ends the quarantine. It stays drained.'
-                : 'Ends the quarantine: it gets requests again within a second.',
+                ? 'Ends the quarantine. The backend stays drained.'
+                : 'Ends the quarantine. The backend gets requests again within a second.',
             )
           : html`${
               isOpen
                 ? letGo(
                     visit,
                     `${id}/release`,
-                    'Ask it again now',
+                    'Try it again now',
                     'Closes its circuit breaker on every server within a second. If the next requests fail too, it opens again.',
                   )
                 : ''
             }
-            ${hold(visit, `${id}/quarantine`, 'Quarantine', 'Kept out as not to be trusted, until you release it.')}`
+            ${hold(visit, `${id}/quarantine`, 'Quarantine', 'Stops using a backend that you do not trust until you release it.')}`
       }
     </ul>
   </section>`
@@ -204,7 +204,7 @@ function hold(visit: OperatorVisit, action: string, name: string, what: string):
         ${csrfInput(visit)}
         ${select(
           'reason',
-          'Why',
+          'Reason',
           holdReasons.map((reason) => [reason, reasonWords[reason]] as const),
           undefined,
           `reason-${name}`,

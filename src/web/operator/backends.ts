@@ -13,7 +13,7 @@ import { standing, standingTag } from './state-words.ts'
 const path = '/operator/backends'
 const perPage = 40
 
-/** Every backend of the configuration, and how it does. */
+/** Every configured backend and its state. */
 export const backendsRoutes: readonly Route[] = [
   { method: 'GET', path, access: 'operator', ...operatorActions.see, handle: showBackends },
 ]
@@ -29,10 +29,10 @@ async function showBackends(visit: OperatorVisit): Promise<Response> {
   })
   return consolePage(visit, {
     title: 'Backends',
-    lead: 'One provider, one model, one credential: what requests are tried at, in the order of their profile.',
+    lead: 'Each backend is one provider, one model, and one credential. Profiles try them in order.',
     body: html`${
         rows.length === 0
-          ? html`<p class="empty">The configuration has none.</p>`
+          ? html`<p class="empty">No backends are configured.</p>`
           : html`<section class="card">
               <h2>State</h2>
               <ul class="rows">
@@ -42,8 +42,8 @@ async function showBackends(visit: OperatorVisit): Promise<Response> {
             </section>`
       }
       <p class="side">
-        Counted are requests of the last hour, by this server. What accounts brought themselves is theirs, and not here.
-        <a href="/operator/profiles">Who serves which profile</a>
+        The counts cover this server’s requests in the last hour. Providers that accounts connected are not listed here.
+        <a href="/operator/profiles">Profiles and their backends</a>
       </p>`,
   })
 }
@@ -60,17 +60,17 @@ function row({ id, provider, model, simulated, serves }: ConsoleBackend, state: 
   </li>`
 }
 
-/** Whom a backend serves, in the words of the console. */
+/** Which accounts a backend serves. */
 export const servesWords: Readonly<Record<ConsoleBackend['serves'], string>> = {
   everybody: 'every account',
   managed: 'accounts with managed access',
-  'one account': 'one account, whose credential it has',
+  'one account': 'one account, with its credential',
 }
 
-/** The last hour in a few words. */
+/** A short summary of the last hour. */
 export function hourWords({ answered, failed, meanMs }: HourCount): string {
   const asked = answered + failed
-  if (asked === 0) return 'not asked'
+  if (asked === 0) return 'no requests'
   const share = Math.floor((answered / asked) * 1000) / 10
   const time = meanMs === undefined ? '' : `, ${writeNumber(Math.round(meanMs))} ms on average`
   return `${share} % of ${writeNumber(asked)} answered${time}`

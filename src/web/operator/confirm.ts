@@ -15,7 +15,7 @@ import type { OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
 import { consolePath, consolePathWith, pathToConfirm } from './ways-in.ts'
 
-/** Where operators prove that it is still them, before what does harm in the wrong hands (step-up). */
+/** Step-up authentication: operators confirm their identity before sensitive actions. */
 export const confirmRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -29,31 +29,31 @@ export const confirmRoutes: readonly Route[] = [
   { method: 'POST', path: '/operator/confirm/:proofId', access: 'operator', ...operatorActions.see, handle: takeCode },
 ]
 
-/** Said above what is to be typed in where a proof is due, so that it need not be typed in twice. */
+/** A notice above a form that requires confirmation, so that nobody has to fill it in twice. */
 export function confirmFirst({ session, parts }: OperatorVisit, path: string): Html | '' {
   if (isConfirmed(session, parts.clock.nowMs())) return ''
   return html`<p class="notice">
-    This needs a proof that is not older than ten minutes.
-    <a href="${pathToConfirm(path)}">Confirm that it is you first</a>
+    This requires that you confirmed your identity within the last ten minutes.
+    <a href="${pathToConfirm(path)}">Confirm your identity first</a>
   </p>`
 }
 
-const title = 'Confirm that it is you'
+const title = 'Confirm your identity'
 
 function ask(visit: OperatorVisit, problem?: string): Promise<Response> {
   const { parts, operator } = visit
   if (parts.sendMail === undefined)
     return consolePage(visit, {
       title,
-      lead: 'What you are about to do needs a proof that is not older than ten minutes.',
+      lead: 'This action requires that you confirmed your identity within the last ten minutes.',
       narrow: true,
-      body: html`<p>This service sends no mail. On the machine where it runs, make a link and open it here:</p>
+      body: html`<p>This service cannot send email. Create a link on the machine where it runs, and open it here:</p>
         <pre><code>npx svc-router operators sign-in-link ${operator.email}</code></pre>
         <p><a href="${nextOf(visit)}">Back</a></p>`,
     })
   return consolePage(visit, {
     title,
-    lead: html`What you are about to do needs a proof that is not older than ten minutes. We send a code to
+    lead: html`This action requires that you confirmed your identity within the last ten minutes. We will send a code to
       <strong>${maskEmailAddress(operator.email)}</strong>.`,
     narrow: true,
     status: problem === undefined ? 200 : 422,
@@ -61,7 +61,7 @@ function ask(visit: OperatorVisit, problem?: string): Promise<Response> {
     body: html`<form method="post" action="/operator/confirm">
         ${csrfInput(visit)} ${nextInput(visit)}<button>Send the code</button>
       </form>
-      <p class="side"><a href="${nextOf(visit)}">Not now: back to where you were</a></p>`,
+      <p class="side"><a href="${nextOf(visit)}">Cancel and go back</a></p>`,
   })
 }
 
@@ -92,13 +92,13 @@ async function takeCode(visit: OperatorVisit): Promise<Response> {
   parts.limiters.tries.take(address)
   const proof = await ownProof(visit)
   const tried = await tryCode(parts.identity, 'operator', proof.id, form.text('code'))
-  if (tried === 'over') return ask(visit, 'That code is over. Ask for a new one.')
+  if (tried === 'over') return ask(visit, 'That code has expired. Request a new one.')
   if (tried === 'wrong') return codePage(visit, proof, wrongCode)
   if (!(await confirmOperatorSession(parts.operators, session))) throw new PageRefusal('not_found')
   return redirect(consolePathWith(nextOf(visit), 'confirmed'))
 }
 
-/** The proof that this very session asked for; any other is not there. */
+/** The proof that this session requested. @throws PageRefusal `not_found` for any other */
 async function ownProof({ parts, params, operator, session }: OperatorVisit): Promise<SignInProof> {
   const proof = await findProof(parts.identity, 'operator', params['proofId'] ?? '')
   const asked = proof?.purpose === 'operator_confirm' ? proof.forOperator : undefined
@@ -109,18 +109,18 @@ async function ownProof({ parts, params, operator, session }: OperatorVisit): Pr
 
 function codePage(visit: OperatorVisit, proof: SignInProof, problem?: string): Promise<Response> {
   return consolePage(visit, {
-    title: 'Type in the code',
-    lead: html`It is on its way to <strong>${maskEmailAddress(proof.address ?? '')}</strong>, and works for 10 minutes,
-      in this browser.`,
+    title: 'Enter the code',
+    lead: html`We sent a six-digit code to <strong>${maskEmailAddress(proof.address ?? '')}</strong>. It expires in 10
+      minutes and works only in this browser.`,
     narrow: true,
     status: problem === undefined ? 200 : 422,
-    problem: problem === undefined ? undefined : 'The code was not right.',
+    problem: problem === undefined ? undefined : 'The code is not correct.',
     body: html`<form method="post" action="/operator/confirm/${proof.id}">
         ${csrfInput(visit)} ${nextInput(visit)} ${codeField(problem)}
         <button>Confirm</button>
       </form>
       <div class="side">
-        <p>No letter? <a href="/operator/confirm?next=${encodeURIComponent(nextOf(visit))}">Ask for another</a>.</p>
+        <p>No email? <a href="/operator/confirm?next=${encodeURIComponent(nextOf(visit))}">Request another code</a>.</p>
         ${outboxHint(visit)}
       </div>`,
   })

@@ -8,39 +8,39 @@ import type { BackendCondition, HourCount } from '../../domain/backend-condition
 import type { FormatId } from '../../domain/format-id.ts'
 import type { RouteAsker, RoutePlan, RouteQuestion } from '../../domain/route-plan.ts'
 
-/** A configured backend as operators see it. */
+/** A configured backend, as shown to operators. */
 export interface ConsoleBackend {
   readonly id: string
   /** The provider's name in the configuration. */
   readonly provider: string
   readonly model: string
-  /** Undefined where the vendor's usual one is spoken. */
+  /** Undefined for the vendor's default format. */
   readonly format: FormatId | undefined
   readonly simulated: boolean
-  /** Whom it serves. */
+  /** Which accounts it serves. */
   readonly serves: 'everybody' | 'managed' | 'one account'
 }
 
-/** What only the console works with: what it finds things by, and steers the running service with; app.ts gives it. */
+/** Dependencies of the console: lookups and controls of the running service, composed in app.ts. */
 export interface ConsoleDesk {
   readonly accounts: AccountSearchStore
   readonly audit: AuditDesk
   readonly backends: readonly ConsoleBackend[]
   readonly controls: BackendControlStore
-  /** How a backend stands in this process. */
+  /** The state of a backend in this process. */
   condition(backendId: string): BackendCondition
-  /** How it answered in this process. */
+  /** Its results in the last hour in this process. */
   lastHour(backendId: string): HourCount
-  /** What went wrong within the last minutes. */
+  /** Recent failures. */
   readonly troubles: Pick<RecentTroubles, 'requests' | 'failures' | 'down'>
-  /** Files and sockets that are open, and the limit; undefined where the system does not say. */
+  /** Open files and sockets, and the limit; undefined if the system does not report them. */
   openFiles(): Promise<{ readonly open: number; readonly limit: number } | undefined>
-  /** Where a request would go. */
+  /** The route a request would take. */
   planRoute(asker: RouteAsker, question: RouteQuestion): Promise<RoutePlan>
-  /** Whether managed backends of a provider serve at this moment. */
+  /** Whether a provider's managed backends currently serve requests. */
   servesManaged(provider: string): boolean
   readonly incidents: Pick<StatusStore, 'addIncident' | 'addIncidentUpdate' | 'listIncidents'>
   readonly tickets: Pick<SupportStore, 'listTickets' | 'countTickets' | 'findTicket' | 'closeTicket'>
-  /** The page that everybody sees is read anew: something on it was changed. */
+  /** Clears the cached status after a change. */
   forgetStatus(): void
 }

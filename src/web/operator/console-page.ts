@@ -5,7 +5,7 @@ import { csrfInput, frame, type Html, type Page } from '../layout.ts'
 import { describeRefusal } from '../refusals.ts'
 import type { EnteredOperator, Visit } from '../visit.ts'
 
-/** The way about in the console: one row for each page in it, with the lowest role that it is for. */
+/** The console navigation, with the lowest role for each page. */
 const places: readonly { readonly path: string; readonly name: string; readonly role: OperatorRole }[] = [
   { path: '/operator', name: 'Overview', role: 'viewer' },
   { path: '/operator/accounts', name: 'Accounts', role: 'viewer' },
@@ -21,25 +21,22 @@ const places: readonly { readonly path: string; readonly name: string; readonly 
 
 type Seen = Pick<Visit, 'path' | 'query'> & Partial<EnteredOperator>
 
-/** The way back from a page on which there is nothing to do. */
-export const backToOverview = html`<p><a class="button" href="/operator">To the overview</a></p>`
+/** The link back from a page without actions. */
+export const backToOverview = html`<p><a class="button" href="/operator">Overview</a></p>`
 
-/** A page of the console. `visit` is an operator's, or that of somebody at the door. */
+/** Renders a console page, before or after sign-in. */
 export function consolePage(visit: Seen, it: Page): Promise<Response> {
   return frame(visit.query, it, {
     place: 'svc-router console',
     className: 'console',
     header: header(visit),
     footer: html`<footer>
-      <p>
-        The operator’s console of svc-router. What is changed here is written to the audit log.
-        <a href="/">To the app</a>
-      </p>
+      <p>svc-router operator console. All changes are recorded in the audit log. <a href="/">Go to the app</a></p>
     </footer>`,
   })
 }
 
-/** The console's page for whatever was thrown. */
+/** The console's error page for anything thrown. */
 export function consoleRefusal(visit: Visit, entered: EnteredOperator | undefined, thrown: unknown): Promise<Response> {
   const { title, text, status } = describeRefusal(visit, thrown)
   return consolePage(
@@ -79,7 +76,7 @@ function header({ path, operator, csrfToken }: Seen): Html {
   </header>`
 }
 
-/** A page below a place belongs to it. */
+/** Marks the navigation entry of the current page or of its parent. */
 function markOf(path: string, place: string): Html | '' {
   if (path === place) return html`aria-current="page"`
   return place !== '/operator' && path.startsWith(`${place}/`) ? html`aria-current="true"` : ''

@@ -17,7 +17,7 @@ const formats = requestFormatIds
 const defaultTokens = 1_000
 const maxNameCharacters = 100
 
-/** Where a request would go: the answer to a form that changes nothing, and so can be a link. */
+/** Routing dry run. The form changes nothing, so it is a GET and can be linked. */
 export const dryRunRoutes: readonly Route[] = [
   { method: 'GET', path: '/operator/dry-run', access: 'operator', ...operatorActions.see, handle: showDryRun },
 ]
@@ -28,7 +28,7 @@ async function showDryRun(visit: OperatorVisit): Promise<Response> {
   return consolePage(visit, {
     title: 'Where would a request go?',
     above: trail({ path: '/operator/profiles', name: 'Profiles' }),
-    lead: 'Found with the very code that sends requests, as things stand now. Nobody is asked, and nothing is counted.',
+    lead: 'Uses the same code that routes real requests, with the current state. Nothing is sent or counted.',
     status: typeof answer === 'string' ? 422 : 200,
     problem: typeof answer === 'string' ? answer : undefined,
     body: html`${answer === undefined || typeof answer === 'string' ? '' : answerCard(visit, answer)}
@@ -55,7 +55,7 @@ function form({ query, parts }: OperatorVisit): Html {
       )}
       ${select(
         'format',
-        'The client speaks',
+        'Client format',
         formats.map((id) => [id, id] as const),
         said('format'),
       )}
@@ -69,37 +69,37 @@ function form({ query, parts }: OperatorVisit): Html {
     ${field({
       name: 'account',
       label: 'Account',
-      hint: 'Its id or name. Without one: any account of that plan that brought no provider itself.',
+      hint: 'Id or name. If empty: an account on that plan without its own providers.',
       optional: true,
       maxCharacters: maxNameCharacters,
       value: said('account'),
     })}
     ${field({
       name: 'tokens',
-      label: 'Tokens of text, about',
+      label: 'Approximate tokens',
       maxCharacters: 7,
       value: said('tokens') === '' ? String(defaultTokens) : said('tokens'),
     })}
     <fieldset>
-      <legend>It has</legend>
-      ${box('stream', 'a streamed answer')} ${box('images', 'a picture')} ${box('tools', 'tools')}
+      <legend>Features</legend>
+      ${box('stream', 'streaming')} ${box('images', 'images')} ${box('tools', 'tools')}
     </fieldset>
     <button>Where would it go?</button>
   </form>`
 }
 
-/** The plan, or what is wrong with the question. */
+/** The route plan, or a message if the input is invalid. */
 async function answerOf(visit: OperatorVisit): Promise<RoutePlan | string> {
   const { query, parts } = visit
   const format = formats.find((known): known is ClientFormatId => known === query.get('format'))
   const tokens = Number(query.get('tokens'))
-  if (format === undefined) return 'Choose how the client speaks.'
+  if (format === undefined) return 'Choose a client format.'
   if (!Number.isSafeInteger(tokens) || tokens < 1 || tokens > maxQuestionTokens)
-    return `Tokens are a whole number from 1 to ${maxQuestionTokens}.`
+    return `Enter a whole number of tokens from 1 to ${maxQuestionTokens}.`
   const asker = await askerOf(visit)
   if (typeof asker === 'string') return asker
   const plan = parts.plans.find(({ id }) => id === asker.planId)
-  if (plan === undefined) return 'The configuration has no such plan.'
+  if (plan === undefined) return 'This plan is not configured.'
   const question: RouteQuestion = {
     profile: query.get('profile') ?? '',
     format,
@@ -118,14 +118,14 @@ async function askerOf(visit: OperatorVisit): Promise<{ readonly id: string; rea
   try {
     return await findAccount(operatorControlOf(visit), named)
   } catch (error) {
-    if (error instanceof AccountsError && error.code === 'account_unknown') return 'There is no such account.'
+    if (error instanceof AccountsError && error.code === 'account_unknown') return 'No account has this id or name.'
     throw error
   }
 }
 
 function answerCard({ parts }: OperatorVisit, { refusal, panel, asked, leftOut }: RoutePlan): Html {
   const [first] = asked
-  // What an account brought itself has no page here.
+  // An account's own providers have no page here.
   const named = (id: string): Html =>
     parts.desk.backends.some((backend) => backend.id === id)
       ? html`<a href="/operator/backends/${id}">${id}</a>`
@@ -144,9 +144,7 @@ function answerCard({ parts }: OperatorVisit, { refusal, panel, asked, leftOut }
     ${
       asked.length === 0
         ? ''
-        : html`<h3>
-              ${panel === undefined ? 'Asked, each after the one before has failed' : 'Where one answers alone'}
-            </h3>
+        : html`<h3>${panel === undefined ? 'Tried in order until one answers' : 'If one model answers alone'}</h3>
             <ol>
               ${asked.map(
                 ({ backend, model, lane, doubts }) =>
@@ -161,7 +159,7 @@ function answerCard({ parts }: OperatorVisit, { refusal, panel, asked, leftOut }
     ${
       leftOut.length === 0
         ? ''
-        : html`<h3>Not asked</h3>
+        : html`<h3>Skipped</h3>
             <ul>
               ${leftOut.map(
                 (left) => html`<li>${named(left.backend)}: ${describeLeftOut(left, parts.clock.nowMs())}</li>`,
@@ -171,21 +169,21 @@ function answerCard({ parts }: OperatorVisit, { refusal, panel, asked, leftOut }
   </section>`
 }
 
-const laneWords = { relay: 'passed on as it is', translation: 'translated' } as const
+const laneWords = { relay: 'relayed unchanged', translation: 'translated' } as const
 
 function headline(refusal: RoutePlan['refusal'], panel: RoutePlan['panel'], first: string | undefined): string {
-  if (refusal !== undefined) return 'It would be refused before anybody is asked'
-  if (panel !== undefined) return 'Several models would deliberate'
-  return first === undefined ? 'Nobody would be asked: 503' : `It would go to ${first}`
+  if (refusal !== undefined) return 'The request would be rejected without being sent'
+  if (panel !== undefined) return 'Several models would answer (fusion)'
+  return first === undefined ? 'No backend is available: 503' : `It would go to ${first}`
 }
 
 function panelWords({ asked, reserves, writers }: NonNullable<RoutePlan['panel']>): Html {
   return html`<dl class="facts">
-    <dt>Asked</dt>
+    <dt>Panel</dt>
     <dd>${asked.join(', ')}</dd>
     <dt>In reserve</dt>
-    <dd>${reserves.length === 0 ? 'nobody' : reserves.join(', ')}</dd>
-    <dt>Judges and writes</dt>
+    <dd>${reserves.length === 0 ? 'none' : reserves.join(', ')}</dd>
+    <dt>Judge and writer</dt>
     <dd>${writers.join(', then ')}</dd>
   </dl>`
 }

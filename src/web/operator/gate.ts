@@ -9,7 +9,7 @@ import type { OperatorVisit, Visit } from '../visit.ts'
 import { backToOverview, consolePage, consoleRefusal } from './console-page.ts'
 import { consolePath, pathToConfirm, pathToSignIn } from './ways-in.ts'
 
-/** Answers a call of the console: who is there, whether the role is enough, and whether it was proven lately. */
+/** Serves a console request after checking the session, the role, and recent confirmation. */
 export async function serveConsole(
   visit: Visit,
   request: Request,
@@ -27,7 +27,7 @@ export async function serveConsole(
       })
     const form = await readOwnForm(visit, request, entered)
     if (route.access === 'door') return await route.handle({ ...visit, form, signedIn: undefined, entered })
-    // A form may take half a minute to come: who was removed or given another role meanwhile is that already.
+    // A form can take half a minute to arrive: read the operator again, who may have been removed or have another role by now.
     const still = route.method === 'GET' ? entered : await readEntered(visit.parts, token)
     if (still === undefined) return redirect(pathToSignIn(undefined))
     return await serveOperator({ ...visit, ...still, form, signedIn: undefined }, route)
@@ -45,8 +45,8 @@ async function serveOperator(visit: OperatorVisit, route: OperatorRoute): Promis
 }
 
 /**
- * Whoever is not signed in to the console is led to its door, and back. For somebody who has an account here, and for
- * whoever posts without having been inside, nothing that has an id is there.
+ * Redirects visitors without a console session to sign-in and back. Pages with ids are reported as not found to visitors
+ * who are signed in to an account, and so is any POST from a visitor who never had a console session.
  */
 async function refuseStranger(
   { parts, headers, path }: Visit,
@@ -59,7 +59,7 @@ async function refuseStranger(
   return redirect(pathToSignIn(path))
 }
 
-/** The page that a form was sent from, for going back there: as the browser says it, and only if it is the console's. */
+/** The page that a form was sent from, from the `Referer` header; only console pages are accepted. */
 function pageOf({ headers }: Visit): string {
   const referer = headers.get('referer') ?? ''
   if (!URL.canParse(referer)) return consolePath(null)
@@ -70,7 +70,7 @@ function pageOf({ headers }: Visit): string {
 function showNeededRole(visit: OperatorVisit, needed: OperatorRole): Promise<Response> {
   return consolePage(visit, {
     title: 'Your role does not allow this',
-    lead: `This needs the role ${needed}; yours is ${visit.operator.role}. An admin can give you another.`,
+    lead: `This requires the role ${needed}; yours is ${visit.operator.role}. An admin can change your role.`,
     narrow: true,
     status: 403,
     body: backToOverview,

@@ -18,7 +18,7 @@ import { partOf } from '../paging.ts'
 
 const path = '/operator/incidents'
 const maxListed = 100
-/** Incidents on one page, and the latest updates of one that are shown; of those that are over fewer. */
+/** Incidents per page and updates shown for each; fewer for resolved ones. */
 const perPage = 3
 const overPerPage = 2
 const shownUpdates = 2
@@ -26,7 +26,7 @@ const shownOfOver = 1
 const maxTextCharacters = 2_000
 const { see, tellIncident } = operatorActions
 
-/** What the status page tells of trouble: operators write it. */
+/** The incidents on the status page, written by operators. */
 export const incidentsRoutes: readonly Route[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => show(visit) },
   { method: 'POST', path, access: 'operator', ...tellIncident, handle: open },
@@ -34,9 +34,9 @@ export const incidentsRoutes: readonly Route[] = [
 ]
 
 const impactWords: Readonly<Record<Impact, string>> = {
-  none: 'none: an announcement',
-  minor: 'minor: some parts have trouble',
-  major: 'major: important parts have trouble',
+  none: 'none: announcement only',
+  minor: 'minor: some components are affected',
+  major: 'major: important components are affected',
   critical: 'critical: the service is down',
 }
 
@@ -53,37 +53,36 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
   const over = partOf(all.filter(isOver), { path, query, name: 'resolved', perPage: overPerPage })
   return consolePage(visit, {
     title: 'Incidents',
-    lead: html`What people should know of trouble. It is shown on the <a href="/status">status page</a> as it is written
-      here.`,
+    lead: html`Report problems to users. Everything you write here appears on the <a href="/status">status page</a>.`,
     status: problem === undefined ? 200 : 422,
     problem,
     body: html`${
       running.shown.length === 0
-        ? html`<p class="empty">Nothing is told at the moment.</p>`
+        ? html`<p class="empty">No open incidents.</p>`
         : html`${running.shown.map((incident) => card(visit, incident, mayTell))} ${running.nav}`
     }
     ${
       mayTell
         ? html`<section class="card">
-            <h2>Tell of another</h2>
+            <h2>Report an incident</h2>
             <form method="post" action="${path}">
               ${csrfInput(visit)}
               ${field({ name: 'title', label: 'Title', maxCharacters: 120, value: form.text('title') })}
               ${select(
                 'impact',
-                'How bad it is',
+                'Impact',
                 impacts.map((impact) => [impact, impactWords[impact]] as const),
                 form.choice('impact', impacts) ?? 'minor',
               )}
               ${lines({
                 rows: 4,
                 name: 'text',
-                label: 'What is known',
-                hint: 'Everybody reads this. Name no account and nothing that lets anybody in.',
+                label: 'Description',
+                hint: 'This text is public. Do not name accounts or include credentials.',
                 maxCharacters: maxTextCharacters,
                 value: form.text('text'),
               })}
-              <button>Put it on the status page</button>
+              <button>Publish incident</button>
             </form>
           </section>`
         : ''
@@ -110,18 +109,21 @@ function card(visit: OperatorVisit, incident: Incident, mayTell: boolean): Html 
     <ul class="updates">
       ${shown.map((one) => html`<li><strong>${one.state}</strong> ${writeMinute(one.atMs)}<br />${one.text}</li>`)}
     </ul>
-    <p class="faint"><code>${id}</code>${earlier === 0 ? '' : ` · ${earlier} earlier on the status page`}</p>
+    <p class="faint">
+      <code>${id}</code
+      >${earlier === 0 ? '' : ` · ${earlier} earlier ${earlier === 1 ? 'update' : 'updates'} on the status page`}
+    </p>
     ${
       mayTell
         ? html`<details>
             <summary>
-              ${state === 'resolved' ? 'Open it again' : 'Write how it goes on'}<span class="unseen">: ${title}</span>
+              ${state === 'resolved' ? 'Reopen' : 'Post an update'}<span class="unseen">: ${title}</span>
             </summary>
             <form class="panel" method="post" action="${path}/${id}">
               ${csrfInput(visit)}
               ${select(
                 'state',
-                'How far it is',
+                'State',
                 incidentStates.map((known) => [known, known] as const),
                 state === 'resolved' ? 'investigating' : nextOf(state),
                 `state-${id}`,
@@ -130,10 +132,10 @@ function card(visit: OperatorVisit, incident: Incident, mayTell: boolean): Html 
                 rows: 4,
                 id: `text-${id}`,
                 name: 'text',
-                label: 'What is new',
+                label: 'Update',
                 maxCharacters: maxTextCharacters,
               })}
-              <button>Write it</button>
+              <button>Publish update</button>
             </form>
           </details>`
         : ''
@@ -149,7 +151,7 @@ function nextOf(state: (typeof incidentStates)[number]): string {
 function open(visit: OperatorVisit): Promise<Response> {
   const { form } = visit
   const impact = form.choice('impact', impacts)
-  if (impact === undefined) return show(visit, 'Choose how bad it is.')
+  if (impact === undefined) return show(visit, 'Choose an impact.')
   return explaining(visit, 'incident-opened', (plane) =>
     openIncident(plane, { title: form.text('title'), impact, text: form.text('text') }),
   )
@@ -160,7 +162,7 @@ async function update(visit: OperatorVisit): Promise<Response> {
   const known = await parts.desk.incidents.listIncidents(0, maxListed)
   if (!known.some(({ id }) => id === params['incidentId'])) throw new PageRefusal('not_found')
   const state = form.choice('state', incidentStates)
-  if (state === undefined) return show(visit, 'Choose how far it is.')
+  if (state === undefined) return show(visit, 'Choose a state.')
   return explaining(visit, 'incident-updated', (plane) =>
     updateIncident(plane, params['incidentId'] ?? '', state, form.text('text')),
   )
@@ -177,7 +179,7 @@ async function explaining(
   } catch (error) {
     if (!(error instanceof AccountsError)) throw error
     if (error.code !== 'incident_invalid') throw error
-    return show(visit, `It needs a title of at most 120 characters and a text of at most ${maxTextCharacters}.`)
+    return show(visit, `Enter a title of at most 120 characters and a text of at most ${maxTextCharacters} characters.`)
   }
   desk.forgetStatus()
   return redirect(withNotice(path, done))

@@ -23,7 +23,7 @@ import { operatorEmails } from './operator-emails.ts'
 const path = '/operator/managed-access'
 const { see, switchManagedAccess: maySwitch, recordResale: mayRecord, reviewManagedAccess } = operatorActions
 
-/** Whom the operator's own credentials may serve (contract 23.3): the queue, the switch, the three checks. */
+/** Managed access, which lets accounts use the operator's credentials (contract 23.3): requests, the switch, and the checks. */
 export const managedRoutes: readonly Route[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => show(visit) },
   deciding('/on', maySwitch, 'managed-on', (plane) => switchManagedAccess(plane, true)),
@@ -40,16 +40,16 @@ export const managedRoutes: readonly Route[] = [
   ),
 ]
 
-/** What was found some seconds ago may hold no more, and a check that has failed shuts it for ten. */
-const opensSoon = 'It opens within a second, or once every check has held for ten.'
+/** Check results can be a few seconds old, and a failed check closes managed access for ten seconds. */
+const opensSoon = 'It becomes available within a second, or after every check has passed for ten seconds.'
 
-/** Refusals that the page itself explains. */
+/** Errors that the page explains. */
 const problems: Partial<Record<AccountsRefusal, string>> = {
-  managed_stands_so: 'The switch stands so already.',
-  note_invalid: 'The note has 1 to 40 letters, digits, ".", "_" or "-": a contract or ticket, and no credential.',
-  resale_recorded_before: 'An agreement of that provider is recorded already.',
-  resale_unknown: 'No agreement of that provider is recorded.',
-  managed_request_decided: 'That request does not stand where this can be done. Somebody else may have decided it.',
+  managed_stands_so: 'The switch is already in this state.',
+  note_invalid: 'Enter 1 to 40 letters, digits, ".", "_" or "-": the id of a contract or ticket, not a credential.',
+  resale_recorded_before: 'An agreement with that provider is already recorded.',
+  resale_unknown: 'No agreement with that provider is recorded.',
+  managed_request_decided: 'That request is no longer in a state that allows this. Someone else may have decided it.',
 }
 
 function deciding(
@@ -79,14 +79,14 @@ function deciding(
   }
 }
 
-/** An agreement can be taken back also where the configuration has dropped its provider. */
+/** An agreement can be revoked even if its provider is no longer configured. */
 async function takeBack(plane: ManagedPlane, visit: OperatorVisit): Promise<void> {
   const provider = visit.params['provider'] ?? ''
   const { controls } = await plane.store.managedAccess()
   await revokeResale(plane, controls.some((control) => control.provider === provider) ? provider : configured(visit))
 }
 
-/** The provider that the path names. @throws PageRefusal where the configuration has none of that name */
+/** The provider in the path. @throws PageRefusal if it is not configured */
 function configured({ parts, params }: OperatorVisit): string {
   const provider = params['provider'] ?? ''
   if (!parts.desk.backends.some((backend) => backend.provider === provider)) throw new PageRefusal('not_found')
@@ -99,14 +99,14 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
     managed.readiness(),
     managed.store.managedAccess(),
     operatorEmails(visit.parts),
-    // Each state by itself: those who ask again and again push nobody out of sight.
+    // Read each state separately, so that many requests of one kind cannot push out the others.
     ...managedRequestStates.map((one) => managed.store.listManagedRequests({ limit: maxListedRequests, state: one })),
   ])
   const requests = ofStates.flat()
   const isManaged = (provider: string): boolean =>
     desk.backends.some((backend) => backend.provider === provider && backend.serves === 'managed')
   const providers = [...new Set(desk.backends.map(({ provider }) => provider))].filter(isManaged)
-  // What is read now goes before what was checked some seconds ago: a switch just moved is seen as moved.
+  // Current values override the check results, so that a change made just now is visible.
   const now = {
     ...readiness,
     switchedOn: state.switchedOn,
@@ -118,10 +118,10 @@ async function show(visit: OperatorVisit, problem?: string): Promise<Response> {
     title: 'Managed access',
     lead:
       providers.length === 0
-        ? 'No backend of the configuration is managed, so it serves nobody, whatever is decided here.'
+        ? 'No configured backend is managed, so managed access serves no one regardless of these settings.'
         : serving.length === 0
-          ? `It is off: nobody is served through your credentials. ${ready.length === 0 ? '' : opensSoon}`
-          : `It is on for ${serving.join(', ')}.`,
+          ? `Managed access is off: no account uses your credentials. ${ready.length === 0 ? '' : opensSoon}`
+          : `Managed access is on for ${serving.join(', ')}.`,
     status: problem === undefined ? 200 : 422,
     problem,
     body: html`${queue(visit, requests)} ${checks(visit, now)} ${agreements(visit, providers, state.controls, emails)}

@@ -15,7 +15,7 @@ import { confirmFirst } from './confirm.ts'
 import { nameOperator } from './operator-emails.ts'
 
 const path = '/operator/managed-access'
-/** Requests of one kind on one page. */
+/** Requests of one state per page. */
 const perPage = 12
 
 const stateTones: Readonly<Record<ManagedRequestState, string>> = {
@@ -29,7 +29,7 @@ function mayDecide({ operator }: OperatorVisit): boolean {
   return hasRole(operator.role, operatorActions.reviewManagedAccess.role)
 }
 
-/** Requests of accounts: those that wait, and those that are served. */
+/** Accounts' requests: waiting and approved ones. */
 export function queue(visit: OperatorVisit, requests: readonly ManagedRequest[]): Html {
   const of = (state: ManagedRequestState) =>
     partOf(
@@ -41,7 +41,7 @@ export function queue(visit: OperatorVisit, requests: readonly ManagedRequest[])
       <h2>Waiting for review</h2>
       ${
         waiting.shown.length === 0
-          ? html`<p class="empty">Nobody waits.</p>`
+          ? html`<p class="empty">No open requests.</p>`
           : html`<ul class="rows">
                 ${waiting.shown.map((request) => row(visit, request, ['approve', 'reject']))}
               </ul>
@@ -61,7 +61,7 @@ export function queue(visit: OperatorVisit, requests: readonly ManagedRequest[])
     }`
 }
 
-/** Requests that are over. */
+/** Closed requests. */
 export function history(visit: OperatorVisit, requests: readonly ManagedRequest[]): Html | '' {
   const over = requests
     .filter(({ state }) => state === 'rejected' || state === 'withdrawn')
@@ -83,7 +83,7 @@ function row(visit: OperatorVisit, request: ManagedRequest, steps: readonly ('ap
     <div>
       <a href="/operator/accounts/${accountId}"><code>${accountId}</code></a>
       <span class="tag ${stateTones[state]}">${state}</span><br /><span class="faint"
-        >asked on
+        >requested on
         ${writeMinute(createdAtMs)}${decidedAtMs === null ? '' : html`, decided on ${writeMinute(decidedAtMs)}`} ·
         <code>${id}</code></span
       >
@@ -95,7 +95,7 @@ function row(visit: OperatorVisit, request: ManagedRequest, steps: readonly ('ap
               (step) =>
                 html`<form method="post" action="${path}/${id}/${step}">
                   ${csrfInput(visit)}<button class="${step === 'reject' ? 'danger' : ''}">
-                    ${step === 'approve' ? 'Approve' : state === 'approved' ? 'End it' : 'Reject'}<span class="unseen">
+                    ${step === 'approve' ? 'Approve' : state === 'approved' ? 'Revoke' : 'Reject'}<span class="unseen">
                       for ${accountId}</span
                     >
                   </button>
@@ -107,7 +107,7 @@ function row(visit: OperatorVisit, request: ManagedRequest, steps: readonly ('ap
   </li>`
 }
 
-/** The switch and the checks of contract 23.3, as they stand. */
+/** The switch and the checks of contract 23.3. */
 export function checks(visit: OperatorVisit, readiness: ManagedReadiness): Html {
   const { switchedOn, providers, durableQuotas, durableAudit } = readiness
   const found = [
@@ -116,7 +116,7 @@ export function checks(visit: OperatorVisit, readiness: ManagedReadiness): Html 
     ['Audit events are durable', durableAudit, durableAudit ? 'proven' : 'not proven'],
   ] as const
   return html`<section class="card">
-    <h2>The switch and the three checks</h2>
+    <h2>Switch and checks</h2>
     <ul class="rows">
       <li>
         <span>The switch <span class="tag ${switchedOn ? 'good' : ''}">${switchedOn ? 'on' : 'off'}</span></span>
@@ -124,7 +124,7 @@ export function checks(visit: OperatorVisit, readiness: ManagedReadiness): Html 
           mayDecide(visit)
             ? html`<form method="post" action="${path}/${switchedOn ? 'off' : 'on'}">
                 ${csrfInput(visit)}<button class="${switchedOn ? 'danger' : ''}">
-                  Switch it ${switchedOn ? 'off' : 'on'}
+                  Turn ${switchedOn ? 'off' : 'on'}
                 </button>
               </form>`
             : ''
@@ -136,20 +136,20 @@ export function checks(visit: OperatorVisit, readiness: ManagedReadiness): Html 
       )}
     </ul>
     <p class="faint">
-      Made at most five seconds ago. The service makes them more than twice a second while the switch is on, and
-      whichever fails turns managed access off for everybody within a second.
+      These results are at most five seconds old. While the switch is on, the service runs the checks more than twice a
+      second. If any check fails, managed access turns off for all accounts within a second.
     </p>
   </section>`
 }
 
-/** Which providers allow resale, as it was recorded. */
+/** The recorded resale agreements by provider. */
 export function agreements(
   visit: OperatorVisit,
   providers: readonly string[],
   controls: readonly ResaleControl[],
   emails: ReadonlyMap<string, string>,
 ): Html {
-  // One that the configuration has dropped can still be taken back.
+  // Agreements with providers that are no longer configured can still be revoked.
   const recorded = controls.filter(({ revokedAtMs }) => revokedAtMs === null)
   const names = [...new Set([...providers, ...recorded.map(({ provider }) => provider)])]
   if (names.length === 0) return html``
@@ -188,20 +188,22 @@ function agreement(visit: OperatorVisit, { provider, control, emails }: Agreemen
         ? ''
         : control === undefined
           ? html`<details>
-              <summary>Record one<span class="unseen"> of ${provider}</span></summary>
+              <summary>Record agreement<span class="unseen"> with ${provider}</span></summary>
               <form class="panel" method="post" action="${action}">
                 ${csrfInput(visit)} ${confirmFirst(visit, path)}
                 ${field({
                   name: 'note',
-                  label: 'Where you keep it',
-                  hint: 'The id of a contract or ticket, such as CONTRACT-17. Nothing else.',
+                  label: 'Reference',
+                  hint: 'Only the id of a contract or ticket, such as CONTRACT-17.',
                   maxCharacters: 40,
                 })}
-                <button>Record it</button>
+                <button>Record agreement</button>
               </form>
             </details>`
           : html`<form method="post" action="${action}/revoke">
-              ${csrfInput(visit)}<button class="danger">Revoke<span class="unseen"> that of ${provider}</span></button>
+              ${csrfInput(visit)}<button class="danger">
+                Revoke<span class="unseen"> agreement with ${provider}</span>
+              </button>
             </form>`
     }
   </li>`

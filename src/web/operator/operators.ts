@@ -16,7 +16,7 @@ import { consolePage } from './console-page.ts'
 const path = '/operator/operators'
 const { see, changeOperators } = operatorActions
 
-/** Who operates the service; admins decide it. */
+/** The operators of the service; only admins change them. */
 export const operatorsRoutes: readonly Route[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => showOperators(visit) },
   { method: 'POST', path, access: 'operator', ...changeOperators, handle: create },
@@ -25,18 +25,18 @@ export const operatorsRoutes: readonly Route[] = [
 ]
 
 const roleChoices: readonly Choice[] = [
-  { value: 'viewer', label: 'Viewer', hint: 'Sees everything that the console shows, and changes nothing.' },
-  { value: 'support', label: 'Support', hint: 'Also helps accounts: plans, upgrades, keys, suspension, tickets.' },
-  { value: 'admin', label: 'Admin', hint: 'Also decides about managed access, backends and operators.' },
+  { value: 'viewer', label: 'Viewer', hint: 'Can see everything in the console but change nothing.' },
+  { value: 'support', label: 'Support', hint: 'Can also help accounts: plans, upgrades, keys, suspension, tickets.' },
+  { value: 'admin', label: 'Admin', hint: 'Can also manage managed access, backends, incidents, and operators.' },
 ]
 
-/** Refusals that the page itself explains. */
+/** Errors that the page explains. */
 const problems: Partial<Record<AccountsRefusal, string>> = {
-  email_invalid: 'That is not an email address. It looks like name@example.com.',
-  operator_exists: 'An operator has this address already.',
-  operator_limit: 'There are as many operators as there can be. Remove one first.',
-  operator_same_role: 'The operator has that role already.',
-  operator_last_admin: 'Nobody else is an admin. Make another one first.',
+  email_invalid: 'Enter an email address such as name@example.com.',
+  operator_exists: 'This address already belongs to an operator.',
+  operator_limit: 'The limit of operators is reached. Remove one first.',
+  operator_same_role: 'The operator already has that role.',
+  operator_last_admin: 'There is no other admin. Add one first.',
   operator_self: 'You cannot change or remove yourself. Ask another admin.',
 }
 
@@ -46,14 +46,14 @@ async function showOperators(visit: OperatorVisit, problem?: { field?: string; w
   const active = listed.filter(({ state }) => state === 'active')
   const removed = listed.filter(({ state }) => state === 'removed')
   const mayChange = self.role === 'admin'
-  const wrong = problem?.whole ?? (problem?.field === undefined ? undefined : 'Please correct what is marked below.')
+  const wrong = problem?.whole ?? (problem?.field === undefined ? undefined : 'Please correct the errors below.')
   return consolePage(visit, {
     title: 'Operators',
-    lead: 'People who sign in to this console. They are apart from accounts: neither signs in as the other.',
+    lead: 'People who can sign in to this console. Operators are separate from accounts.',
     status: wrong === undefined ? 200 : 422,
     problem: wrong,
     body: html`<section class="card">
-        <h2>Who operates the service</h2>
+        <h2>Active operators</h2>
         <ul class="rows">
           ${active.map((one) => operatorRow(visit, one, mayChange && one.id !== self.id))}
         </ul>
@@ -69,16 +69,16 @@ async function showOperators(visit: OperatorVisit, problem?: { field?: string; w
                 ${field({
                   name: 'email',
                   label: 'Email address',
-                  hint: 'They sign in with a code that goes there.',
+                  hint: 'They sign in with a code sent to this address.',
                   type: 'email',
                   value: form.text('email'),
                   problem: problem?.field,
                 })}
-                ${choices('role', 'What may they do?', roleChoices, form.choice('role', operatorRoles) ?? 'viewer')}
-                <button>Add the operator</button>
+                ${choices('role', 'What can they do?', roleChoices, form.choice('role', operatorRoles) ?? 'viewer')}
+                <button>Add operator</button>
               </form>
             </section>`
-          : html`<p class="faint">Admins add and remove operators.</p>`
+          : html`<p class="faint">Only admins can add and remove operators.</p>`
       }`,
   })
 }
@@ -99,15 +99,15 @@ function operatorRow(visit: OperatorVisit, { id, email, role, createdAtMs }: Ope
             <details>
               <summary>Role<span class="unseen"> of ${email}</span></summary>
               <form class="panel" method="post" action="${path}/${id}/role">
-                ${csrfInput(visit)} ${choices('role', `What may ${email} do?`, roleChoices, role)}
-                <button>Change the role</button>
+                ${csrfInput(visit)} ${choices('role', `What can ${email} do?`, roleChoices, role)}
+                <button>Change role</button>
               </form>
             </details>
             <details>
               <summary>Remove<span class="unseen"> ${email}</span></summary>
               <form class="panel" method="post" action="${path}/${id}/remove">
                 ${csrfInput(visit)}
-                <p>${email} is signed out everywhere at once. What they did stays in the audit log.</p>
+                <p>${email} will be signed out everywhere immediately. Their actions remain in the audit log.</p>
                 <button class="danger">Remove ${email}</button>
               </form>
             </details>
@@ -134,7 +134,7 @@ function removedList(removed: readonly Operator[]): Html {
 
 function create(visit: OperatorVisit): Promise<Response> {
   const role = visit.form.choice('role', operatorRoles)
-  if (role === undefined) return showOperators(visit, { whole: 'Choose what they may do.' })
+  if (role === undefined) return showOperators(visit, { whole: 'Choose a role.' })
   return explaining(visit, async () => {
     await createOperator(operatorsOf(visit), visit.form.text('email'), role)
     return 'operator-added'
@@ -143,7 +143,7 @@ function create(visit: OperatorVisit): Promise<Response> {
 
 function changeRole(visit: OperatorVisit): Promise<Response> {
   const role = visit.form.choice('role', operatorRoles)
-  if (role === undefined) return showOperators(visit, { whole: 'Choose what they may do.' })
+  if (role === undefined) return showOperators(visit, { whole: 'Choose a role.' })
   return explaining(visit, async () => {
     await changeOperatorRole(operatorsOf(visit), visit.params['operatorId'] ?? '', role)
     return 'operator-changed'
@@ -159,7 +159,7 @@ function remove(visit: OperatorVisit): Promise<Response> {
 
 type Done = 'operator-added' | 'operator-changed' | 'operator-removed'
 
-/** Makes a change, or shows the page with what stands against it. */
+/** Makes a change, or shows the page with the error. */
 async function explaining(visit: OperatorVisit, change: () => Promise<Done>): Promise<Response> {
   try {
     return redirect(withNotice(path, await change()))

@@ -11,26 +11,26 @@ import { consolePage } from './console-page.ts'
 import { findTroubles, troublesCard, type Trouble } from './troubles.ts'
 import { operatorEmails } from './operator-emails.ts'
 
-/** What needs somebody's attention. */
+/** What needs attention. */
 export const overviewRoutes: readonly Route[] = [
   { method: 'GET', path: '/operator', access: 'operator', ...operatorActions.see, handle: showOverview },
 ]
 
-/** So many are counted at most; more are more than enough. */
+/** Counting stops here. */
 const maxCounted = 1000
 /** The newest entries of the audit log. */
 const shownLatest = 5
 
 interface Attention {
   readonly name: string
-  /** What is said when nothing waits. */
+  /** Shown when nothing is waiting. */
   readonly none: string
   readonly path: string
-  /** How many wait, up to `maxCounted`. */
+  /** How many are waiting, up to `maxCounted`. */
   count(parts: WebParts): Promise<number>
 }
 
-/** What waits for an operator: one row for each queue of the console. */
+/** The queues that wait for an operator. */
 const attentions: readonly Attention[] = [
   {
     name: 'Upgrade requests',
@@ -65,7 +65,7 @@ async function showOverview(visit: OperatorVisit): Promise<Response> {
   const isQuiet = troubles.length === 0 && counted.every(({ waiting }) => waiting === 0)
   return consolePage(visit, {
     title: 'Overview',
-    lead: isQuiet ? 'Everything works, and nothing waits for you.' : leadOf(troubles),
+    lead: isQuiet ? 'Everything works, and nothing is waiting for you.' : leadOf(troubles),
     body: html`${troubles.length === 0 ? '' : troublesCard(troubles, parts.clock.nowMs())}
       <div class="cards small">
         ${counted.map(attentionCard)}
@@ -83,8 +83,8 @@ async function showOverview(visit: OperatorVisit): Promise<Response> {
 }
 
 function leadOf(troubles: readonly Trouble[]): string {
-  if (troubles.length === 0) return 'Everything works. Some requests wait for a decision.'
-  return troubles.length === 1 ? '1 thing is wrong now.' : `${troubles.length} things are wrong now.`
+  if (troubles.length === 0) return 'Everything works. Some requests are waiting for you.'
+  return troubles.length === 1 ? 'There is 1 current problem.' : `There are ${troubles.length} current problems.`
 }
 
 function attentionCard({ name, none, path, waiting }: Omit<Attention, 'count'> & { readonly waiting: number }): Html {
@@ -92,6 +92,6 @@ function attentionCard({ name, none, path, waiting }: Omit<Attention, 'count'> &
   return html`<section class="card">
     <h2>${name}${waiting === 0 ? '' : html` <span class="tag warn">${count} waiting</span>`}</h2>
     ${waiting === 0 ? html`<p class="faint">${none}</p>` : ''}
-    <p><a href="${path}">${waiting === 0 ? 'See' : 'Look at'} ${name.toLowerCase()}</a></p>
+    <p><a href="${path}">${waiting === 0 ? 'See' : 'Review'} ${name.toLowerCase()}</a></p>
   </section>`
 }

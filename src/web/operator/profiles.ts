@@ -18,9 +18,9 @@ async function showProfiles(visit: OperatorVisit): Promise<Response> {
   const controls = await desk.controls.listBackendControls()
   return consolePage(visit, {
     title: 'Profiles',
-    lead: 'Public names, and who answers under each: in this order, after providers that an account brought itself.',
+    lead: 'Profiles and the backends that serve them, in order. An account’s own providers come first.',
     body: html`${profiles.map((profile) => card(visit, profile, controls))}
-      <p class="side">They are set in the configuration. <a href="/operator/backends">All backends</a></p>`,
+      <p class="side">Profiles are defined in the configuration. <a href="/operator/backends">All backends</a></p>`,
   })
 }
 
@@ -28,14 +28,14 @@ function card({ parts }: OperatorVisit, profile: Profile, controls: readonly Bac
   const { id, description, premium, quotaUnits } = profile
   return html`<section class="card">
     <h2>${id} ${premium ? html`<span class="tag">premium</span>` : ''}</h2>
-    <p>${description} <span class="faint">${quotaUnits === 1 ? 'One unit' : `${quotaUnits} units`} a request.</span></p>
+    <p>${description} <span class="faint">${quotaUnits === 1 ? '1 unit' : `${quotaUnits} units`} per request.</span></p>
     ${
       profile.backends.length === 0
         ? html`<p class="empty">
             ${
               profile.isLikeFrontier === true
-                ? 'Served by whatever serves svc-router/frontier.'
-                : 'None of the configuration: each account’s own providers.'
+                ? 'Served by the backends of svc-router/frontier.'
+                : 'No configured backends: each account uses its own providers.'
             }
           </p>`
         : html`<ol>

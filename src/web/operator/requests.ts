@@ -14,22 +14,22 @@ import type { OperatorVisit } from '../visit.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/requests'
-/** Open requests that are shown, the newest; and decided ones. */
+/** Most open requests shown, newest first, and most decided ones. */
 const maxShownOpen = 100
 const maxShownDecided = 20
 const { see, reviewUpgrade } = operatorActions
 
-/** Requests for another plan, where none is sold. */
+/** Requests for another plan, if plans are not sold. */
 export const requestsRoutes: readonly Route[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: (visit) => showRequests(visit) },
   { method: 'POST', path: `${path}/:requestId/approve`, access: 'operator', ...reviewUpgrade, handle: approve },
   { method: 'POST', path: `${path}/:requestId/reject`, access: 'operator', ...reviewUpgrade, handle: reject },
 ]
 
-/** Refusals that the page itself explains. */
+/** Errors that the page explains. */
 const problems: Partial<Record<AccountsRefusal, string>> = {
-  upgrade_decided: 'That request was decided or withdrawn meanwhile. This is how it stands now.',
-  plan_unknown: 'The plan that was asked for does not exist any more. Reject the request.',
+  upgrade_decided: 'That request has been decided or withdrawn in the meantime. The page shows its current state.',
+  plan_unknown: 'The requested plan no longer exists. Reject the request.',
 }
 
 async function showRequests(visit: OperatorVisit, problem?: string): Promise<Response> {
@@ -43,25 +43,25 @@ async function showRequests(visit: OperatorVisit, problem?: string): Promise<Res
   const accounts = await accountsOf(visit, [...open, ...decided])
   return consolePage(visit, {
     title: 'Upgrade requests',
-    lead: 'Accounts that ask for another plan. Approving one puts it there at once.',
+    lead: 'Accounts that requested another plan. Approving a request changes the plan immediately.',
     status: problem === undefined ? 200 : 422,
     problem,
     body: html`<section class="card">
         <h2>Waiting</h2>
         ${
           open.length === 0
-            ? html`<p class="empty">Nobody waits for another plan.</p>`
+            ? html`<p class="empty">No open requests.</p>`
             : html`<ul class="rows">
                 ${open.map((request) => openRow(visit, request, accounts.get(request.accountId)))}
               </ul>`
         }
-        ${open.length < maxShownOpen ? '' : html`<p class="faint">The newest ${maxShownOpen} of them.</p>`}
+        ${open.length < maxShownOpen ? '' : html`<p class="faint">Showing the newest ${maxShownOpen}.</p>`}
       </section>
       ${
         decided.length === 0
           ? ''
           : html`<section class="card">
-              <h2>Decided lately</h2>
+              <h2>Recently decided</h2>
               <ul class="rows">
                 ${decided.map((request) => decidedRow(visit, request, accounts.get(request.accountId)))}
               </ul>
@@ -89,8 +89,8 @@ function openRow(visit: OperatorVisit, request: UpgradeRequest, account: Account
       <a href="/operator/accounts/${accountId}"><strong>${name}</strong></a
       >: ${nameOf(visit, account?.planId)} → <strong>${nameOf(visit, planId)}</strong><br />
       <span class="faint"
-        >asked ${writeAgo(createdAtMs, parts.clock.nowMs())}
-        ${plan === undefined ? '' : `· ${writeNumber(plan.requestsPerMonth)} requests a month`}</span
+        >requested ${writeAgo(createdAtMs, parts.clock.nowMs())}
+        ${plan === undefined ? '' : `· ${writeNumber(plan.requestsPerMonth)} requests per month`}</span
       >
     </div>
     ${
@@ -120,7 +120,7 @@ function decidedRow(visit: OperatorVisit, request: UpgradeRequest, account: Acco
 }
 
 function nameOf({ parts }: OperatorVisit, planId: string | undefined): string {
-  return parts.plans.find(({ id }) => id === planId)?.name ?? planId ?? 'gone'
+  return parts.plans.find(({ id }) => id === planId)?.name ?? planId ?? 'deleted account'
 }
 
 function approve(visit: OperatorVisit): Promise<Response> {

@@ -15,7 +15,7 @@ import { profilesRoutes } from './profiles.ts'
 import { operatorSignInRoutes } from './sign-in.ts'
 import { ticketsRoutes } from './tickets.ts'
 
-/** Everything of the operator's console. Each page's file has its own rows. */
+/** All console routes. Each page's file defines its own. */
 export const operatorRoutes: readonly Route[] = [
   ...operatorSignInRoutes,
   ...confirmRoutes,

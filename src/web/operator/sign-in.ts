@@ -15,7 +15,7 @@ import { consolePage } from './console-page.ts'
 import { consolePath, consolePathWith } from './ways-in.ts'
 import { operatorActions } from '../../domain/operators.ts'
 
-/** The console's door: an address, its code or link, and out again. Nothing here knows of accounts. */
+/** Signing in to and out of the console, with a code or link. Independent of accounts. */
 export const operatorSignInRoutes: readonly Route[] = [
   { method: 'GET', path: '/operator/sign-in', access: 'door', handle: (visit) => showDoor(visit) },
   { method: 'POST', path: '/operator/sign-in', access: 'door', handle: sendCode },
@@ -34,8 +34,8 @@ async function showDoor(visit: DoorVisit, problem?: string): Promise<Response> {
   if (parts.sendMail === undefined)
     return doorPage(visit, {
       title: 'Sign in to the console',
-      body: html`<p class="warning">This service sends no mail yet, so it cannot send you a code.</p>
-        <p>On the machine where it runs, make a link that signs you in once:</p>
+      body: html`<p class="warning">This service cannot send email yet, so it cannot send you a code.</p>
+        <p>Create a one-time sign-in link on the machine where it runs:</p>
         <pre><code>npx svc-router operators sign-in-link you@example.com</code></pre>`,
     })
   return doorPage(visit, {
@@ -47,20 +47,20 @@ async function showDoor(visit: DoorVisit, problem?: string): Promise<Response> {
         <button>Send the code</button>
       </form>
       <div class="side">
-        <p>Looking for your account? <a href="/sign-in">Sign in there</a>.</p>
+        <p>Looking for your account? <a href="/sign-in">Sign in here</a>.</p>
         ${outboxHint(visit)}
       </div>`,
   })
 }
 
-/** Where nobody operates the service yet, only its own machine can say who does. */
+/** The first operator can only be created on the service's own machine. */
 function showFirstSteps(visit: DoorVisit): Promise<Response> {
   return doorPage(visit, {
-    title: 'Nobody operates this service yet',
-    lead: 'The first operator is made on the machine where the service runs:',
+    title: 'This service has no operator yet',
+    lead: 'Create the first operator on the machine where the service runs:',
     body: html`<pre><code>npx svc-router operators create you@example.com --role admin</code></pre>
-      <p>Then reload this page and sign in with that address. Operators make the others in the console.</p>
-      <p class="side">Looking for your account? <a href="/sign-in">Sign in there</a>.</p>`,
+      <p>Then reload this page and sign in with that address. Admins add other operators in the console.</p>
+      <p class="side">Looking for your account? <a href="/sign-in">Sign in here</a>.</p>`,
   })
 }
 
@@ -69,7 +69,7 @@ async function sendCode(visit: DoorVisit): Promise<Response> {
   const { sendMail, identity, appUrl, clock } = parts
   if (sendMail === undefined) return showDoor(visit)
   const address = readEmailAddress(form.text('email'))
-  if (address === undefined) return showDoor(visit, 'That is not an email address. It looks like name@example.com.')
+  if (address === undefined) return showDoor(visit, 'Enter an email address such as name@example.com.')
   try {
     const asker = askerOf(visit)
     const started = await startProof({ ...identity, sendMail, appUrl }, address, 'operator_sign_in', asker)
@@ -99,7 +99,7 @@ async function takeCode(visit: DoorVisit): Promise<Response> {
   return enter(visit, tried)
 }
 
-/** The sign-in that the path names; the code that confirms has its own page. */
+/** The sign-in proof in the path; confirmation codes have their own page. */
 async function askedProof({ parts, params }: DoorVisit): Promise<SignInProof | undefined> {
   const proof = await findProof(parts.identity, 'operator', params['proofId'] ?? '')
   return proof?.purpose === 'operator_sign_in' && proof.address !== null ? proof : undefined
@@ -107,29 +107,29 @@ async function askedProof({ parts, params }: DoorVisit): Promise<SignInProof | u
 
 function codePage(visit: DoorVisit, proof: SignInProof, problem?: string): Promise<Response> {
   return doorPage(visit, {
-    title: 'Type in the code',
-    lead: html`If <strong>${maskEmailAddress(proof.address ?? '')}</strong> takes letters, ours with a code of six
-      digits is on its way. It works for 10 minutes.`,
+    title: 'Enter the code',
+    lead: html`We sent a six-digit code to <strong>${maskEmailAddress(proof.address ?? '')}</strong>. It expires in 10
+      minutes.`,
     problem,
     body: html`<form method="post" action="/operator/sign-in/code/${proof.id}">
         ${csrfInput(visit.entered)} ${nextInput(visit)} ${codeField(problem)}
-        <button>Go on</button>
+        <button>Continue</button>
       </form>
       <div class="side">
-        <p>No letter? Look among unwanted mail, or <a href="/operator/sign-in">ask for another</a>.</p>
+        <p>No email? Check your spam folder, or <a href="/operator/sign-in">request another code</a>.</p>
         ${outboxHint(visit)}
       </div>`,
   })
 }
 
-/** Looking changes nothing: programs that look at every link of a letter must not use it up. */
+/** A GET changes nothing, so that mail scanners that open every link do not use it up. */
 async function showLink(visit: DoorVisit): Promise<Response> {
   const token = visit.query.get('token') ?? ''
   const proof = await findLink(visit.parts.identity, 'operator', token)
   if (proof === undefined) return showOver(visit)
   return doorPage(visit, {
     title: 'Welcome to the console',
-    lead: 'This link signs you in, once.',
+    lead: 'This link signs you in and works only once.',
     body: html`<form method="post" action="/operator/sign-in/link">
       ${csrfInput(visit.entered)}<input type="hidden" name="token" value="${token}" /><button>Sign in</button>
     </form>`,
@@ -143,7 +143,7 @@ async function enterByLink(visit: DoorVisit): Promise<Response> {
   return proof === undefined ? showOver(visit) : enter(visit, proof)
 }
 
-/** A new session, whatever the browser had before: that one ends. Who proved an address may learn that it is no operator's. */
+/** Opens a new session and ends the one the browser had before, if any. Who proved an address may learn that it is no operator's. */
 async function enter(visit: DoorVisit, { forOperator, address }: SignInProof): Promise<Response> {
   const { parts, entered: before, userAgent } = visit
   const { store } = parts.operators
@@ -159,8 +159,8 @@ async function enter(visit: DoorVisit, { forOperator, address }: SignInProof): P
       : undefined
   if (opened === undefined)
     return doorPage(visit, {
-      title: 'That is no operator’s address',
-      lead: 'Nobody signs in to the console with it. Another admin can make you an operator.',
+      title: 'This address does not belong to an operator',
+      lead: 'You cannot sign in to the console with this address. An admin can add you as an operator.',
       status: 403,
       body: html`<p><a class="button" href="/operator/sign-in">Use another address</a></p>`,
     })
@@ -177,8 +177,8 @@ async function leave({ parts, session }: OperatorVisit): Promise<Response> {
 
 function showOver(visit: DoorVisit): Promise<Response> {
   return doorPage(visit, {
-    title: 'This code or link is over',
-    lead: 'Each works once and for a few minutes, and a code bears five tries. Nothing is lost: ask for a new one.',
+    title: 'This code or link has expired',
+    lead: 'A code or link works once, for 10 minutes, and a code allows five tries. Request a new one.',
     status: 410,
     body: html`<p><a class="button" href="/operator/sign-in">Sign in</a></p>`,
   })
@@ -192,9 +192,9 @@ interface DoorPage {
   readonly body: Html
 }
 
-/** A page before anybody is in: it shows nothing of who was. */
+/** A page before sign-in. It shows nothing about previous visitors. */
 function doorPage({ path, query }: DoorVisit, { problem, ...it }: DoorPage): Promise<Response> {
-  const wrong = problem === undefined ? {} : { status: 422, problem: 'Please correct what is marked below.' }
+  const wrong = problem === undefined ? {} : { status: 422, problem: 'Please correct the errors below.' }
   return consolePage({ path, query }, { ...it, ...wrong, narrow: true })
 }
 

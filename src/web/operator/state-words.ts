@@ -5,8 +5,8 @@ import { describeBackend } from '../../domain/backend-words.ts'
 import type { Html } from '../layout.ts'
 
 /**
- * The state of a backend as operators read it. What they decided is read from the store: a server follows within a second,
- * and until then would show the page after a button as it was before.
+ * The state of a backend for operators. Operators' decisions are read from the store, because servers apply them with up
+ * to a second of delay, and the page after an action would still show the old state.
  */
 export function standing(condition: BackendCondition, controls: readonly BackendControl[]): BackendCondition {
   const hold = holdsOf(controls).get(condition.backendId)
@@ -21,7 +21,7 @@ export function standing(condition: BackendCondition, controls: readonly Backend
   return { ...condition, state: 'closed', reason: undefined, sinceMs: undefined, untilMs: undefined }
 }
 
-/** The state of a backend as a tag behind its name. */
+/** The state of a backend as a tag. */
 export function standingTag(condition: BackendCondition, hour: HourCount): Html {
   const { tone, words } = describeBackend(condition, hour)
   return html`<span class="tag ${tone}">${words}</span>`

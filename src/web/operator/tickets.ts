@@ -16,13 +16,13 @@ import { trail } from '../trail.ts'
 import { consolePage } from './console-page.ts'
 
 const path = '/operator/tickets'
-/** On one page, open and closed ones each. */
+/** Tickets per page, for open and closed ones each. */
 const perPage = 30
-/** Of a text in the list. */
+/** Longest excerpt in the list. */
 const shownCharacters = 90
 const { see, answerTicket } = operatorActions
 
-/** What was asked of support. */
+/** Support tickets. */
 export const ticketsRoutes: readonly Route[] = [
   { method: 'GET', path, access: 'operator', ...see, handle: showTickets },
   { method: 'GET', path: `${path}/:ticketId`, access: 'operator', ...see, handle: (visit) => showTicket(visit) },
@@ -43,10 +43,10 @@ async function showTickets(visit: OperatorVisit): Promise<Response> {
   }
   return consolePage(visit, {
     title: 'Tickets',
-    lead: 'What people wrote to support. They are answered by mail, and kept for half a year.',
+    lead: 'Messages to support. Answer them by email. They are deleted after half a year.',
     body: html`<section class="card">
         <h2>Open</h2>
-        ${open === 0 ? html`<p class="empty">Nobody waits for an answer.</p>` : await rows('open', open)}
+        ${open === 0 ? html`<p class="empty">No open tickets.</p>` : await rows('open', open)}
       </section>
       ${
         closed === 0
@@ -88,20 +88,20 @@ async function showTicket(visit: OperatorVisit, problem?: string): Promise<Respo
     status: problem === undefined ? 200 : 422,
     problem,
     body: html`<section class="card">
-        <h2>What was asked</h2>
+        <h2>Message</h2>
         <p>${text.split('\n').map((line) => html`${line}<br />`)}</p>
       </section>
       <section class="card">
-        <h2>By whom</h2>
+        <h2>Sender</h2>
         <dl class="facts">
-          <dt>Answer to</dt>
+          <dt>Reply to</dt>
           <dd><a href="mailto:${encodeURIComponent(replyTo)}">${replyTo}</a></dd>
           <dt>Account</dt>
           <dd>
             ${accountId === null ? 'not signed in' : html`<a href="/operator/accounts/${accountId}"><code>${accountId}</code></a>`}
           </dd>
           <dt>Request</dt>
-          <dd>${requestId === null ? 'none named' : html`<code>${requestId}</code>`}</dd>
+          <dd>${requestId === null ? 'none' : html`<code>${requestId}</code>`}</dd>
           <dt>Sent</dt>
           <dd>${writeMinute(createdAtMs)}</dd>
           ${
@@ -116,7 +116,7 @@ async function showTicket(visit: OperatorVisit, problem?: string): Promise<Respo
         ${
           mayAnswer
             ? html`<form method="post" action="${path}/${id}/${action}">
-                ${csrfInput(visit)}<button>${isOpen ? 'Close it' : 'Open it again'}</button>
+                ${csrfInput(visit)}<button>${isOpen ? 'Close ticket' : 'Reopen ticket'}</button>
               </form>`
             : ''
         }
@@ -136,7 +136,7 @@ function marking(verb: 'close' | 'reopen', to: 'closed' | 'reopened'): Route {
         await markTicket({ ...operatorControlOf(visit), store: visit.parts.desk.tickets }, id, to)
       } catch (error) {
         if (!(error instanceof AccountsError && error.code === 'ticket_stands_so')) throw error
-        return showTicket(visit, 'It stands so already.')
+        return showTicket(visit, 'The ticket is already in this state.')
       }
       return redirect(withNotice(`${path}/${id}`, `ticket-${to}`))
     },

@@ -8,28 +8,28 @@ import { writeAgo, writeNumber } from '../time.ts'
 import type { WebParts } from '../web-parts.ts'
 import { standing } from './state-words.ts'
 
-/** Something that is wrong now, and the page where it is fixed. */
+/** A current problem and the page where it can be fixed. */
 export interface Trouble {
   readonly tone: 'bad' | 'warn'
   readonly what: string
-  /** Since when, or when it was seen last; epoch milliseconds. */
+  /** When it started or was last seen; epoch milliseconds. */
   readonly atMs?: number | undefined
   readonly path: string
   readonly link: string
 }
 
-/** Below this share of failed requests nothing is said: single failures happen. */
+/** Lower shares of failed requests are not reported: occasional failures are normal. */
 const leastFailedShare = 0.02
-/** From this share of the limit on, open files are a trouble. */
+/** Open files are reported from this share of the limit on. */
 const filesShare = 0.8
-/** Incidents that are looked through. */
+/** Most incidents read. */
 const maxIncidents = 50
-/** Backends of accounts that are named; the rest is counted. */
+/** Most account backends named; the others are counted. */
 const maxNamed = 5
 
 const parts: Readonly<Record<RecentFailure['part'], Omit<Trouble, 'tone'>>> = {
   ledger_failing: { what: 'Requests cannot be recorded', path: '/status', link: 'See the status page' },
-  store_failing: { what: 'The database does not answer', path: '/status', link: 'See the status page' },
+  store_failing: { what: 'The database does not respond', path: '/status', link: 'See the status page' },
   audit_failing: {
     what: 'The audit log cannot be verified or signed',
     path: '/operator/audit',
@@ -43,7 +43,7 @@ const parts: Readonly<Record<RecentFailure['part'], Omit<Trouble, 'tone'>>> = {
   },
 }
 
-/** Everything that is wrong now, the worst first. */
+/** All current problems, most severe first. */
 export async function findTroubles(web: WebParts): Promise<readonly Trouble[]> {
   const { desk } = web
   const [controls, incidents, files, managed] = await Promise.all([
@@ -70,10 +70,10 @@ export async function findTroubles(web: WebParts): Promise<readonly Trouble[]> {
   return [...found.filter(({ tone }) => tone === 'bad'), ...found.filter(({ tone }) => tone === 'warn')]
 }
 
-/** The card with all of it. */
+/** The card that lists current problems. */
 export function troublesCard(troubles: readonly Trouble[], nowMs: number): Html {
   return html`<section class="card">
-    <h2>Wrong now</h2>
+    <h2>Current problems</h2>
     <ul class="rows">
       ${troubles.map(
         ({ tone, what, atMs, path, link }) =>
@@ -118,7 +118,7 @@ function findBackend(condition: BackendCondition): Trouble | undefined {
     return {
       tone: 'bad',
       atMs: sinceMs,
-      what: `${backendId} is not asked because it ${reason === 'rate' ? 'is rate limited' : 'fails'}${last}`,
+      what: `${backendId} is skipped because it ${reason === 'rate' ? 'is rate limited' : 'fails'}${last}`,
       path,
       link: 'See why',
     }
@@ -128,7 +128,7 @@ function findBackend(condition: BackendCondition): Trouble | undefined {
   return undefined
 }
 
-/** Providers that accounts connected themselves are theirs to fix, but an operator who is asked about them knows. */
+/** Accounts fix their own providers, but operators should know about failures when accounts ask. */
 function findAccountBackends({ desk }: WebParts): Trouble | undefined {
   const configured = new Set(desk.backends.map(({ id }) => id))
   const down = desk.troubles.down().filter((id) => !configured.has(id))
@@ -163,9 +163,9 @@ async function findManaged({ desk, managed }: WebParts): Promise<Trouble | undef
     if (!readiness.switchedOn) return undefined
     const shut = [...providers].filter((provider) => !isManagedOn(readiness, provider))
     if (shut.length === 0) return undefined
-    return { tone: 'bad', what: `Managed access is on, but serves nobody through ${shut.join(', ')}`, ...at }
+    return { tone: 'bad', what: `Managed access is turned on, but not available for ${shut.join(', ')}`, ...at }
   } catch {
-    return { tone: 'bad', what: 'The checks of managed access cannot be made: the database does not answer', ...at }
+    return { tone: 'bad', what: 'The managed access checks cannot run: the database does not respond', ...at }
   }
 }
 
@@ -173,7 +173,7 @@ function findFiles(files: Awaited<ReturnType<WebParts['desk']['openFiles']>>): T
   if (files === undefined || files.open < files.limit * filesShare) return undefined
   return {
     tone: 'bad',
-    what: `${writeNumber(files.open)} of ${writeNumber(files.limit)} files and connections are open: at the limit requests are refused. Raise the limit of open files and restart`,
+    what: `${writeNumber(files.open)} of ${writeNumber(files.limit)} files and connections are open. At the limit, requests are rejected. Raise the open files limit and restart`,
     path: '/status',
     link: 'See the status page',
   }

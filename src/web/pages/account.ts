@@ -37,15 +37,15 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
     body: html`${
         account.suspended
           ? html`<p class="warning">
-              This account is suspended: its keys are refused. <a href="/support">Write to us</a>.
+              This account is suspended, and its keys do not work. <a href="/support">Contact support</a>.
             </p>`
           : ''
       }
       <div class="cards">
         <section class="card">
           <h2>Plan: ${plan?.name ?? account.planId}</h2>
-          ${usage === undefined ? html`<p class="problem">This plan does not exist any more.</p>` : quotaBar(usage, nowMs)}
-          ${plan === undefined ? '' : html`<p class="faint">${plan.premium ? 'With' : 'Without'} the premium profiles.</p>`}
+          ${usage === undefined ? html`<p class="problem">This plan no longer exists.</p>` : quotaBar(usage, nowMs)}
+          ${plan === undefined ? '' : html`<p class="faint">${plan.premium ? 'Includes' : 'Does not include'} premium profiles.</p>`}
           <p><a href="/billing/upgrade">See the plans</a></p>
         </section>
         ${keyCard(visit, keys, uses, nowMs)}
@@ -54,8 +54,8 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
           <p>
             ${
               upstreams.length === 0
-                ? 'No model provider of your own is connected yet.'
-                : html`<strong>${upstreams.length}</strong> of your own ${upstreams.length === 1 ? 'is' : 'are'}
+                ? 'You have not connected a model provider yet.'
+                : html`<strong>${upstreams.length}</strong> ${upstreams.length === 1 ? 'provider' : 'providers'}
                     connected.`
             }
           </p>
@@ -64,7 +64,8 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
             · <a href="/account/managed-access">Managed access</a>
           </p>
           <p class="faint">
-            None of your own? <a href="/account/managed-access">Ask for managed access</a>, which a person reviews.
+            No provider of your own? <a href="/account/managed-access">Request managed access</a>. A person reviews each
+            request.
           </p>
         </section>
       </div>
@@ -79,13 +80,13 @@ async function showAccount(visit: AccountVisit): Promise<Response> {
       </section>
       <section class="card">
         <h2>Your data</h2>
-        <p>Take everything with you that is held about this account, or have it deleted.</p>
+        <p>Download everything we store about this account, or delete it.</p>
         <p><a href="/account/data">Download or delete</a></p>
       </section>`,
   })
 }
 
-/** Errors about keys lead here, so a key can be made without going on to another page. */
+/** Errors about keys link here, so a key can be created on this page. */
 function keyCard(
   { parts, signedIn }: AccountVisit,
   keys: readonly StoredKey[],
@@ -99,10 +100,9 @@ function keyCard(
     <p>
       ${
         working.length === 0
-          ? 'No key works now.'
-          : html`<strong>${writeNumber(working.length)}</strong> key${working.length === 1 ? '' : 's'}
-              work${working.length === 1 ? 's' : ''}
-              now${lastUseMs === 0 ? ', not used yet' : html`, last used ${writeAgo(lastUseMs, nowMs)}`}.`
+          ? 'You have no active keys.'
+          : html`<strong>${writeNumber(working.length)}</strong> active
+              key${working.length === 1 ? '' : 's'}${lastUseMs === 0 ? ', not used yet' : html`, last used ${writeAgo(lastUseMs, nowMs)}`}.`
       }
     </p>
     ${newKeyForm(signedIn, { limits: everyProfile(parts) })}
@@ -114,7 +114,7 @@ function emailList(emails: readonly AccountEmail[], signedIn: SignedIn): Html {
   const canRemove = emails.length > 1
   return html`${
     emails.length === 0
-      ? html`<p class="empty">None yet. With one you can sign in from any browser, and recover a lost key.</p>`
+      ? html`<p class="empty">None yet. Add one to sign in from any browser and recover a lost key.</p>`
       : html`<ul class="rows">
           ${emails.map(
             ({ address }) =>
@@ -134,7 +134,7 @@ function emailList(emails: readonly AccountEmail[], signedIn: SignedIn): Html {
   }
   ${
     emails.length < maxEmailsPerAccount
-      ? html`<p><a class="button secondary" href="/account/emails">Add an address</a></p>`
+      ? html`<p><a class="button secondary" href="/account/emails">Add an email address</a></p>`
       : ''
   }`
 }
@@ -146,9 +146,9 @@ function sessionList(sessions: readonly Session[], signedIn: SignedIn, nowMs: nu
           html`<li>
             <div>
               <strong>${session.agent}</strong>${
-                session.id === signedIn.session.id ? html` <span class="tag good">this one</span>` : ''
+                session.id === signedIn.session.id ? html` <span class="tag good">this browser</span>` : ''
               }<br />
-              <span class="faint">used ${writeAgo(session.lastSeenAtMs, nowMs)}</span>
+              <span class="faint">last used ${writeAgo(session.lastSeenAtMs, nowMs)}</span>
             </div>
             <form method="post" action="/account/sessions/${session.id}/end">
               ${csrfInput(signedIn)}<button class="quiet">Sign out<span class="unseen"> ${session.agent}</span></button>
@@ -161,7 +161,7 @@ function sessionList(sessions: readonly Session[], signedIn: SignedIn, nowMs: nu
     </form>`
 }
 
-/** A key that is made here may use all profiles: the page of the keys can limit it. */
+/** A key created here can use all profiles; it can be limited on the keys page. */
 function everyProfile({ profiles }: WebParts): Html {
   return html`${profiles.map(({ id }) => html`<input type="hidden" name="profiles" value="${id}" />`)}`
 }

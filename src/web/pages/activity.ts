@@ -18,16 +18,16 @@ import { writeDay, writeMinute, writeNumber } from '../time.ts'
 import type { AccountVisit } from '../visit.ts'
 
 const perPage = 25
-/** Rows of one file. */
+/** Most rows in a downloaded file. */
 const maxRows = 5_000
-/** A filter looks through so many requests: further back leads the day. */
+/** A filter scans at most this many requests; choosing a day reaches further back. */
 const among = 20_000
 const dayMs = 86_400_000
-/** Refused requests are added up for so many days where no day is chosen. */
+/** Rejected requests are summed over this many days if no day is chosen. */
 const refusedDays = 7
-/** Errors that refused requests of one account can have, and more. */
+/** More than the number of distinct errors that rejected requests of one account can have. */
 const maxErrors = 200
-/** Keys that can be chosen from. */
+/** Most keys listed in the filter. */
 const maxShownKeys = 100
 
 export const activityRoutes: readonly Route[] = [
@@ -36,7 +36,7 @@ export const activityRoutes: readonly Route[] = [
   { method: 'GET', path: '/activity.json', access: 'account', handle: giveJson },
 ]
 
-/** What was chosen in the form above the list; what is no choice is left out. */
+/** The filter chosen above the list, without invalid values. */
 interface Filter {
   readonly outcome?: 'answered' | 'failed'
   readonly profile?: string
@@ -88,7 +88,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
   const isFiltered = Object.keys(filter).length > 0
   return page(visit, {
     title: 'Activity',
-    lead: 'Every request and what became of it. No text of a request is stored here.',
+    lead: 'Every request and its result. We do not store the text of requests.',
     body: html`${refusedList(refused, names, refusedWhen(filter), shown.length === 0)}
       <section class="card">
         ${filterForm(
@@ -107,7 +107,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
         ${
           isFiltered && last === undefined
             ? html`<p class="faint">
-                Looked through the latest ${writeNumber(among)} requests; choose a day to look further back.
+                Searched the latest ${writeNumber(among)} requests. Choose a day to search further back.
               </p>`
             : ''
         }
@@ -115,12 +115,12 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
       <p class="actions">
         <a href="/activity.csv${queryOf(filter)}">Download CSV</a>
         <a href="/activity.json${queryOf(filter)}">Download JSON</a>
-        <span class="faint">the latest ${writeNumber(maxRows)} of these</span>
+        <span class="faint">The latest ${writeNumber(maxRows)} matching requests</span>
       </p>`,
   })
 }
 
-/** A profile is unknown where a request is refused, and of keys only the last one is known. */
+/** Rejected requests are counted without profile, and only with their latest key, so those filters exclude them. */
 async function readRefused({ parts, signedIn, query }: AccountVisit, filter: Filter): Promise<readonly RefusedCount[]> {
   const { outcome, profile, key, day } = filter
   if (outcome === 'answered' || profile !== undefined || key !== undefined || query.has('before')) return []
@@ -144,9 +144,9 @@ function activityPaging(filter: Filter, isBehind: boolean, lastId: string | unde
 
 function emptyNote(isFiltered: boolean): Html {
   return isFiltered
-    ? html`<p class="empty">No request is like that. <a href="/activity">See all</a></p>`
+    ? html`<p class="empty">No requests match. <a href="/activity">See all</a></p>`
     : html`<p class="empty">
-        Nothing yet. The first request of one of <a href="/account/keys">your keys</a> appears here.
+        No requests yet. Send one with one of <a href="/account/keys">your keys</a>, and it appears here.
       </p>`
 }
 

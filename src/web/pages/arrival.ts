@@ -22,16 +22,16 @@ const firstKeyName = 'first key'
 const recoveredKeyName = 'recovered key'
 
 interface Wishes {
-  /** Where to go on to; empty for the usual page. */
+  /** Where to go next; empty for the default page. */
   readonly next: string
-  /** For a recovery: whether the keys of before are to end. */
+  /** For a recovery: whether to revoke the existing keys. */
   readonly revokeOld: boolean
 }
 
-/** What becomes of somebody whose code or link was right. */
+/** Signs in a person whose code or link was correct. */
 export async function arrive(visit: Visit, proof: SignInProof, wishes: Wishes): Promise<Response> {
   const response = await lead(visit, proof, wishes)
-  // No cookie for somebody who has no account, and is not signed in.
+  // Set no cookie if the person has no account and so was not signed in.
   const cookies = response.headers.has('Set-Cookie') ? knownBrowserCookies(visit.parts, proof.address) : []
   for (const cookie of cookies) response.headers.append('Set-Cookie', cookie)
   return response
@@ -51,7 +51,7 @@ async function lead(visit: Visit, proof: SignInProof, { next, revokeOld }: Wishe
   return redirect(next === '' ? withNotice(await landingPath(parts, account.id), 'signed-in') : next, [cookie])
 }
 
-/** A new session, whatever the browser had before: that one ends. */
+/** Opens a new session and ends the one the browser had before, if any. */
 export async function enter(
   visit: Visit,
   account: Account,
@@ -71,7 +71,7 @@ async function showFirstKey(visit: AccountVisit, cookie: string): Promise<Respon
   const { key } = await createKey(controlOf(visit), visit.signedIn.account.id, firstKeyName)
   return showKey(visit, cookie, key, {
     title: 'Your first key',
-    lead: 'Your account is ready. This key is shown once: copy it now and keep it where secrets are kept.',
+    lead: 'Your account is ready. This key is shown only once: copy it now and store it like a password.',
   })
 }
 
@@ -83,8 +83,8 @@ async function recover(visit: AccountVisit, cookie: string, revokeOld: boolean):
     const { key } = await createKey(control, id, recoveredKeyName)
     const lead =
       revoked === 0
-        ? 'This key is shown once: copy it now. Your other keys are as they were.'
-        : `This key is shown once: copy it now. ${revoked === 1 ? 'The other key is' : `The ${revoked} others are`} revoked for ever.`
+        ? 'This key is shown only once: copy it now. Your other keys still work.'
+        : `This key is shown only once: copy it now. ${revoked === 1 ? 'Your other key was' : `Your ${revoked} other keys were`} permanently revoked.`
     return await showKey(visit, cookie, key, { title: 'Your new key', lead })
   } catch (error) {
     if (!(error instanceof AccountsError && error.code === 'key_limit')) throw error
@@ -102,29 +102,29 @@ async function showKey(
     <h2>Next: send a request</h2>
     <p>
       Copy the command above, or set up your client. Then
-      <a href="/account/upstreams">connect a model provider of your own</a>.
+      <a href="/account/upstreams">connect your own model provider</a>.
     </p>
     <p class="actions">
       <a class="button" href="/connect">Connect a client</a>
-      <a class="button secondary" href="/account">To your account</a>
+      <a class="button secondary" href="/account">Your account</a>
     </p>`
   const response = await page({ ...visit, query: new URLSearchParams() }, { title, lead, body })
   response.headers.append('Set-Cookie', cookie)
   return response
 }
 
-/** The address is proven, so nothing is given away by saying that nobody has it. */
+/** The address is verified, so saying that it has no account reveals nothing to others. */
 async function offerAccount(visit: Visit, proof: SignInProof): Promise<Response> {
   if (proof.address === null) return redirect('/sign-in')
   const token = await continueProof(visit.parts.identity, proof.address)
   return page(visit, {
     title: 'No account has this address yet',
-    lead: html`Nobody signs in with <strong>${proof.address}</strong>. If you have an account under another address, use
-      that one.`,
+    lead: html`There is no account for <strong>${proof.address}</strong>. If your account has another address, use that
+      one.`,
     narrow: true,
     body: html`<form method="post" action="/sign-in/link">
         ${csrfInput(visit.signedIn)}<input type="hidden" name="token" value="${token.reveal()}" />
-        <button>Set up an account with it</button>
+        <button>Create an account</button>
       </form>
       <p class="side"><a href="/sign-in">Use another address</a></p>`,
   })

@@ -16,10 +16,10 @@ import type { AccountVisit, Visit, WebhookVisit } from '../visit.ts'
 import type { WebParts } from '../web-parts.ts'
 import { PageRefusal } from '../refusals.ts'
 
-/** Where a form of these pages may lead: to whoever takes the money. */
+/** The origins that forms of these pages may lead to: the payment provider's pages. */
 export const paymentOrigins = ({ sales }: WebParts): readonly string[] => sales.sold?.plane.billing.pageOrigins ?? []
 
-/** Where the browser is now: who came by another name of this machine is signed in under that name alone. */
+/** The origin the browser is using. In local mode the machine has several names, and the session is valid for only one. */
 export function ownOrigin({ parts, headers }: Visit): string {
   return originOf(headers.get('host') ?? new URL(parts.appUrl).host, parts.appUrl)
 }
@@ -50,7 +50,7 @@ async function showBilling(visit: AccountVisit): Promise<Response> {
             sold === undefined || overview.subscription === null
               ? ''
               : html`<form method="post" action="/billing/portal">
-                  ${csrfInput(signedIn)}<button class="secondary">Card, invoices and cancelling</button>
+                  ${csrfInput(signedIn)}<button class="secondary">Manage card, invoices, and cancellation</button>
                 </form>`
           }
         </div>
@@ -59,13 +59,13 @@ async function showBilling(visit: AccountVisit): Promise<Response> {
   })
 }
 
-/** Back from a page of payment: what was bought is read at once, so that nobody waits for a webhook. */
+/** Returning from checkout: reads the purchase immediately instead of waiting for a webhook. */
 async function comeBack({ parts, signedIn }: AccountVisit): Promise<Response> {
   const { sold } = parts.sales
   try {
     if (sold !== undefined) await refresh(sold.plane, signedIn.account.id)
   } catch (error) {
-    // The webhook or the next check brings it; the page shows what is known until then.
+    // The webhook or the next background check will apply it; until then the page shows the stored state.
     if (!(error instanceof BillingFailure)) throw error
     parts.log({ event: 'billing_failing', reason: error.trouble })
   }
@@ -92,18 +92,18 @@ async function takeWebhook({ parts, body, headers }: WebhookVisit): Promise<Resp
   return Response.json({ outcome }, { status })
 }
 
-/** Said on every page of payment where no money moves. */
+/** Shown on every payment page when payments are simulated. */
 export function simulatedNote({ sales }: WebParts): Html | '' {
   if (sales.sold?.plane.billing.isSimulated !== true) return ''
   return html`<p class="notice">Payments are simulated on this machine: no money moves.</p>`
 }
 
-/** What a plan holds, in the numbers that are enforced. */
+/** The limits of a plan, as they are enforced. */
 export function planFacts({ requestsPerMinute, requestsPerMonth, premium }: Plan): Html {
   return html`<ul class="ticks">
-    <li>${writeNumber(requestsPerMonth)} requests a month</li>
-    <li>${writeNumber(requestsPerMinute)} requests in any minute</li>
-    <li>${premium ? 'Premium profiles, fusion among them' : 'No premium profiles'}</li>
+    <li>${writeNumber(requestsPerMonth)} requests per month</li>
+    <li>${writeNumber(requestsPerMinute)} requests per minute</li>
+    <li>${premium ? 'Premium profiles, including fusion' : 'No premium profiles'}</li>
   </ul>`
 }
 
@@ -113,23 +113,23 @@ function subscriptionFacts({ nextInvoice, coming, paymentDue }: BillingOverview,
     paymentDue === null
       ? ''
       : html`<p class="problem">
-          An invoice is unpaid since ${writeDay(paymentDue.sinceMs)}. Pay it before ${writeDay(paymentDue.planEndsAtMs)}
-          to keep the plan.
+          An invoice has been unpaid since ${writeDay(paymentDue.sinceMs)}. Pay it before
+          ${writeDay(paymentDue.planEndsAtMs)} to keep your plan.
         </p>`
   }
-  ${coming === null ? '' : html`<p>From ${writeDay(coming.atMs)} on you are on ${nameOf(coming.planId)}.</p>`}
+  ${coming === null ? '' : html`<p>Your plan changes to ${nameOf(coming.planId)} on ${writeDay(coming.atMs)}.</p>`}
   ${
     nextInvoice === null
       ? ''
       : html`<p>
-          The next invoice is due on
+          Your next invoice is due on
           ${writeDay(nextInvoice.atMs)}${nextInvoice.price === null ? '' : html`: ${writePrice(nextInvoice.price)}`}.
         </p>`
   }`
 }
 
 const stateWords: Readonly<Record<UpgradeState, string>> = {
-  requested: 'waits for the operator',
+  requested: 'waiting for the operator',
   approved: 'approved',
   rejected: 'not approved',
   withdrawn: 'withdrawn by you',
@@ -145,7 +145,7 @@ function requestList(requests: readonly UpgradeRequest[], parts: WebParts, { sig
           html`<li>
             <div>
               <strong>${nameOf(planId)}</strong>: ${stateWords[state]}<br />
-              <span class="faint">asked ${writeDay(createdAtMs)}</span>
+              <span class="faint">requested ${writeDay(createdAtMs)}</span>
             </div>
             ${
               state === 'requested'

@@ -9,7 +9,7 @@ import type { Visit } from '../visit.ts'
 import { arrive } from './arrival.ts'
 import { outboxHint, wrongCode } from './proof-forms.ts'
 
-/** Where a code is typed in, and where the link of a letter leads. */
+/** The pages where a code is entered and where the link in an email leads. */
 export const codeRoutes: readonly Route[] = [
   { method: 'GET', path: '/sign-in/code/:proofId', access: 'public', handle: showCode },
   { method: 'POST', path: '/sign-in/code/:proofId', access: 'public', handle: takeCode },
@@ -29,7 +29,7 @@ async function takeCode(visit: Visit): Promise<Response> {
   const proofId = params['proofId'] ?? ''
   parts.limiters.tries.take(address)
   const proof = await findProof(parts.identity, 'account', proofId)
-  // One more address is for the account that asked: its own page takes the code.
+  // A code for an additional address is entered on that account's own page.
   if (proof === undefined || proof.purpose === 'add_email') return showOver(visit)
   const tried = await tryCode(parts.identity, 'account', proofId, form.text('code'))
   if (tried === 'over') return showOver(visit)
@@ -41,25 +41,25 @@ function codePage(visit: Visit, proof: SignInProof, problem?: string): Promise<R
   const { parts, query, form, signedIn } = visit
   const next = ownPath(query.get('next') ?? form.text('next'), '')
   return page(visit, {
-    title: 'Type in the code',
-    lead: html`If <strong>${maskEmailAddress(proof.address ?? '')}</strong> takes letters, ours with a code of six
-      digits is on its way. It works for 10 minutes.`,
+    title: 'Enter the code',
+    lead: html`We sent a six-digit code to <strong>${maskEmailAddress(proof.address ?? '')}</strong>. It expires in 10
+      minutes.`,
     narrow: true,
     status: problem === undefined ? 200 : 422,
-    problem: problem === undefined ? undefined : 'The code was not right.',
+    problem: problem === undefined ? undefined : 'The code is not correct.',
     body: html`<form method="post" action="/sign-in/code/${proof.id}">
         ${csrfInput(signedIn)} ${next === '' ? '' : html`<input type="hidden" name="next" value="${next}" />`}
         ${codeField(problem)} ${revokeChoice(proof)}
-        <button>${proof.purpose === 'recover' ? 'Get a new key' : 'Go on'}</button>
+        <button>${proof.purpose === 'recover' ? 'Get a new key' : 'Continue'}</button>
       </form>
       <div class="side">
-        <p>No letter? Look among unwanted mail, or <a href="${startOf(proof)}">ask for another</a>.</p>
+        <p>No email? Check your spam folder, or <a href="${startOf(proof)}">request another code</a>.</p>
         ${parts.outbox === undefined ? '' : outboxHint(visit)}
       </div>`,
   })
 }
 
-/** Looking changes nothing: programs that look at every link of a letter must not use it up. */
+/** A GET changes nothing, so that mail scanners that open every link do not use it up. */
 async function showLink(visit: Visit): Promise<Response> {
   const { parts, query, signedIn } = visit
   const token = query.get('token') ?? ''
@@ -69,8 +69,8 @@ async function showLink(visit: Visit): Promise<Response> {
     title: proof.purpose === 'recover' ? 'Recover your key' : 'Welcome',
     lead:
       proof.address === null
-        ? 'This link signs you in, once.'
-        : html`This signs in <strong>${maskEmailAddress(proof.address)}</strong>.`,
+        ? 'This link signs you in and works only once.'
+        : html`Sign in as <strong>${maskEmailAddress(proof.address)}</strong>.`,
     narrow: true,
     body: html`<form method="post" action="/sign-in/link">
       ${csrfInput(signedIn)}<input type="hidden" name="token" value="${token}" />
@@ -93,9 +93,9 @@ function revokeChoice({ purpose }: SignInProof): Html | '' {
   return html`<label class="choice"
     ><input type="checkbox" name="revoke-old" />
     <span
-      >Revoke every key that the account has now
+      >Revoke all existing keys of this account
       <span class="hint"
-        >For keys that are lost or that somebody else may have. Unticked, they go on working.</span
+        >Choose this if keys are lost or someone else may have them. Otherwise they keep working.</span
       ></span
     ></label
   >`
@@ -103,8 +103,8 @@ function revokeChoice({ purpose }: SignInProof): Html | '' {
 
 function showOver(visit: Visit): Promise<Response> {
   return page(visit, {
-    title: 'This code or link is over',
-    lead: 'Each works once and for a few minutes, and a code bears five tries. Nothing is lost: ask for a new one.',
+    title: 'This code or link has expired',
+    lead: 'A code or link works once, for 10 minutes, and a code allows five tries. Request a new one.',
     narrow: true,
     status: 410,
     body: html`<p class="actions">

@@ -16,7 +16,7 @@ export const connectRoutes: readonly Route[] = [
   { method: 'GET', path: '/account/first-request', access: 'account', handle: tellProgress },
 ]
 
-const firstStep = html`Next step: send your first request. Choose the client that you use, or try it at once in the
+const firstStep = html`Next step: send your first request. Choose your client, or try it now in the
   <a href="/playground">playground</a>.`
 /** Agents that `svc-router run` starts without any configuration. */
 const started = ['codex', 'claude', 'opencode']
@@ -28,7 +28,7 @@ async function showClients(visit: Visit): Promise<Response> {
     title: 'Connect a client',
     lead: isNew
       ? firstStep
-      : 'Choose what you use. The configuration has this service’s address in it and names the variable that holds your key.',
+      : 'Choose your client. Its configuration includes this service’s base URL and reads your key from an environment variable.',
     body: html`<ul class="choices">
         ${connections.map(
           ({ name, title, language }) =>
@@ -40,8 +40,9 @@ async function showClients(visit: Visit): Promise<Response> {
         )}
       </ul>
       <p class="faint">
-        Another client of OpenAI’s or Anthropic’s API? Give it the base URL <code>${visit.parts.baseUrl}</code>, a key,
-        and the model <code>svc-router/frontier</code>. <a href="/docs/clients">More about clients</a>
+        Using another client for the OpenAI or Anthropic API? Configure the base URL
+        <code>${visit.parts.baseUrl}</code>, your key, and the model <code>svc-router/frontier</code>.
+        <a href="/docs/clients">More about clients</a>
       </p>`,
   })
 }
@@ -63,7 +64,7 @@ async function showClient(visit: Visit): Promise<Response> {
         ${sample('configuration', connection.write(wiring))}
         ${
           started.includes(connection.name)
-            ? html`<p>Or start it without any configuration; nothing of yours is edited:</p>
+            ? html`<p>Or start it without changing your configuration:</p>
                 ${sample('run', `npx svc-router run ${connection.name} --url ${parts.baseUrl}`)}`
             : ''
         }
@@ -82,14 +83,14 @@ function keyStep({ signedIn }: Visit): Html {
     <p>
       ${
         signedIn === undefined
-          ? html`<a href="/account/setup">Get a key</a>, and put it in place of the dots:`
-          : html`A key is shown once, when it is made. <a href="/account/keys">Make one</a>, and put it in place of the
-              dots:`
+          ? html`<a href="/account/setup">Get a key</a> and replace the dots with it:`
+          : html`A key is shown only when you create it. <a href="/account/keys">Create one</a> and replace the dots
+              with it:`
       }
     </p>`
 }
 
-/** What comes then is a command, or something that is done in the client. */
+/** The next step: a command, or something to do in the client. */
 function next({ next: then, name }: Connection): Html {
   return name === 'continue' || name === 'curl' ? html`<p>Then: ${then}.</p>` : sample('next', then)
 }
@@ -100,7 +101,7 @@ function signInLine({ name }: Connection): Html {
   </p>`
 }
 
-/** What the page asks while it waits. */
+/** Polled by the page while it waits for the first request. */
 async function tellProgress(visit: AccountVisit): Promise<Response> {
   return jsonAnswer(await readProgress(visit), 0)
 }

@@ -33,15 +33,15 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
   return page(visit, {
     title: 'Your data',
     above: trail({ path: '/account', name: 'Account' }),
-    lead: 'Take everything with you, or have it deleted.',
+    lead: 'Download everything we store about your account, or delete it.',
     status: problem === undefined ? 200 : 422,
     problem,
     body: html`<section class="card">
         <h2>Download</h2>
         <p>
-          One JSON file with all that this service holds about your account: addresses, keys without their secrets,
-          providers without their credentials, requests and counts of refused ones, billing, sign-ins, what was changed
-          and when, and the answers that are stored for you with what they say.
+          One JSON file with everything this service stores about your account: email addresses, keys (without secrets),
+          providers (without credentials), requests, counts of rejected requests, billing, sign-ins, the history of
+          changes, and your stored responses with their content.
         </p>
         <p><a class="button" href="/account/data/download" download>Download everything</a></p>
       </section>
@@ -49,12 +49,12 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
         <h2>Delete the account</h2>
         <ul>
           <li>
-            Every key is refused within a second. Answers that are under way still end; what is noted of them goes when
-            its time is over, as with all records.
+            All keys stop working within a second. Requests in progress still complete; their records are deleted when
+            they expire, like all records.
           </li>
-          <li>Addresses, providers, requests and stored answers are gone at once, for ever.</li>
-          <li>What you subscribe to is cancelled.</li>
-          <li>The audit log keeps that an account of this id was there, and nothing that names you.</li>
+          <li>Email addresses, providers, requests, and stored responses are permanently deleted at once.</li>
+          <li>Your subscription is canceled.</li>
+          <li>The audit log records that an account with this id existed, but nothing that identifies you.</li>
         </ul>
         ${isFresh ? deleteForm(visit, problem) : signInFirst()}
       </section>`,
@@ -66,31 +66,29 @@ function deleteForm({ signedIn }: AccountVisit, problem: string | undefined): Ht
     ${csrfInput(signedIn)}
     ${field({
       name: 'name',
-      label: 'Type the name of the account',
+      label: 'Enter the account name',
       hint: html`<code>${signedIn.account.name}</code>`,
       problem,
       maxCharacters: maxNameCharacters,
     })}
-    <button class="danger">Delete the account for ever</button>
+    <button class="danger">Permanently delete the account</button>
   </form>`
 }
 
 function signInFirst(): Html {
-  return html`<p class="warning">
-      You signed in a while ago. Sign in once more, so that nobody who found your browser open can do this.
-    </p>
+  return html`<p class="warning">You signed in a while ago. Sign in again to confirm that it is you.</p>
     <p><a class="button secondary" href="/sign-in?again=1&amp;next=/account/data">Sign in again</a></p>`
 }
 
 async function endAccount(visit: AccountVisit): Promise<Response> {
   const { parts, signedIn, form } = visit
   if (!isFreshSession(signedIn.session, parts.clock.nowMs()))
-    return showData(visit, 'You signed in too long ago for this. Sign in again below.')
+    return showData(visit, 'You signed in too long ago to do this. Sign in again below.')
   try {
     await deleteAccount({ ...parts.holdings, actor: actorOf(visit) }, signedIn.account.id, form.text('name'))
   } catch (error) {
     if (!(error instanceof AccountsError) || error.code !== 'account_name_differs') throw error
-    return showData(visit, 'That is not the name of the account. Nothing was deleted.')
+    return showData(visit, 'That is not the account name. Nothing was deleted.')
   }
   await cancelSubscription(visit)
   return redirect(withNotice('/sign-in', 'account-deleted'), [
@@ -103,7 +101,7 @@ async function cancelSubscription({ parts, signedIn }: AccountVisit): Promise<vo
   try {
     if (sold !== undefined) await closeBilling(sold.plane, signedIn.account.id)
   } catch (error) {
-    // It is marked as given up since the account is gone: the checks cancel it.
+    // Deleting the account marked the subscription for cancellation, so the background checks will cancel it.
     if (!(error instanceof BillingFailure)) throw error
     parts.log({ event: 'billing_failing', reason: error.trouble })
   }

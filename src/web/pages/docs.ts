@@ -33,7 +33,7 @@ export const docsRoutes: readonly Route[] = [
   },
 ]
 
-/** A page of the documentation; with `.md` behind its path as Markdown. */
+/** A documentation page; as Markdown if the path ends in `.md`. */
 async function showDoc(visit: Visit): Promise<Response> {
   const { path, parts } = visit
   const isMarkdown = path.endsWith('.md')
@@ -54,12 +54,12 @@ async function showDoc(visit: Visit): Promise<Response> {
   })
 }
 
-/** The pages that have the words of the query, with a piece of their text. Without words it is the form alone. */
+/** Search results with excerpts; only the form if the query is empty. */
 function showFound(visit: Visit): Promise<Response> {
   const query = (visit.query.get('q') ?? '').trim().slice(0, maxQueryCharacters)
   const found = visit.parts.library.searchIndex.find(query)
   const count = found.length === 1 ? '1 page' : `${found.length} pages`
-  const none = html`No page has all of these words: <strong>${query}</strong>. Try fewer or other words.`
+  const none = html`No page contains all of these words: <strong>${query}</strong>. Try fewer or different words.`
   return page(visit, {
     title: 'Search the documentation',
     above: trail(home),
@@ -80,7 +80,7 @@ function showFound(visit: Visit): Promise<Response> {
   })
 }
 
-/** A page of the documentation with the search above it and the list of all pages beside it. */
+/** Wraps a documentation page with the search form and the list of all pages. */
 function besidePages({ parts, path }: Visit, body: Html, query = ''): Html {
   const list = (docs: readonly Doc[]): Html =>
     html`<ul>
@@ -117,7 +117,7 @@ function besidePages({ parts, path }: Visit, body: Html, query = ''): Html {
   </div>`
 }
 
-/** Links to the page before and the page after. */
+/** Links to the previous and the next page. */
 function neighbors({ parts }: Visit, { path }: Doc): Html {
   const { previous, next } = parts.library.around(path)
   return html`<nav class="neighbors" aria-label="Previous and next page">
@@ -126,12 +126,12 @@ function neighbors({ parts }: Visit, { path }: Doc): Html {
   </nav>`
 }
 
-/** Markdown without its marks. */
+/** Markdown without its markup. */
 function plainText(markdown: string): string {
   return markdown.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, '$1').replaceAll(/[`*]/g, '')
 }
 
-/** The way from the first page of the documentation to this one. */
+/** Breadcrumbs from the start page of the documentation to this page. */
 function wayTo({ parts }: Visit, { path }: Doc): Html | undefined {
   if (path === home.path) return undefined
   const parent = parts.library.find(path.slice(0, path.lastIndexOf('/')))

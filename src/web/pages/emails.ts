@@ -27,19 +27,19 @@ function askForAddress(visit: AccountVisit, problem?: string): Promise<Response>
   const { form, signedIn, parts } = visit
   if (parts.sendMail === undefined)
     return page(visit, {
-      title: 'Add an address',
+      title: 'Add an email address',
       above: trail({ path: '/account', name: 'Account' }),
-      lead: 'This service sends no mail yet, so an address could not be proven. Ask whoever runs it.',
+      lead: 'This service cannot send email yet, so it cannot verify an address. Contact its operator.',
       narrow: true,
       body: html`<p><a class="button" href="/account">Back</a></p>`,
     })
   return page(visit, {
-    title: 'Add an address',
+    title: 'Add an email address',
     above: trail({ path: '/account', name: 'Account' }),
-    lead: 'We send a code there. With it the address can sign in to this account and recover its keys.',
+    lead: 'We send a code to the address to verify it. You can then use the address to sign in to this account and recover its keys.',
     narrow: true,
     status: problem === undefined ? 200 : 422,
-    problem: problem === undefined ? undefined : 'Please correct what is marked below.',
+    problem: problem === undefined ? undefined : 'Please correct the errors below.',
     body: html`<form method="post" action="/account/emails">
         ${csrfInput(signedIn)} ${emailField(form.text('email'), problem)}
         <p class="actions"><button>Send the code</button> <a href="/account">Back</a></p>
@@ -53,8 +53,7 @@ async function sendCode(visit: AccountVisit): Promise<Response> {
   const { sendMail, identity, appUrl, clock } = parts
   if (sendMail === undefined) return askForAddress(visit)
   const address = readEmailAddress(form.text('email'))
-  if (address === undefined)
-    return askForAddress(visit, 'That is not an email address. It looks like name@example.com.')
+  if (address === undefined) return askForAddress(visit, 'Enter an email address such as name@example.com.')
   try {
     const asker = { ...askerOf(visit), accountId: signedIn.account.id }
     const started = await startProof({ ...identity, sendMail, appUrl }, address, 'add_email', asker)
@@ -75,40 +74,42 @@ async function takeCode(visit: AccountVisit): Promise<Response> {
   parts.limiters.tries.take(peer)
   const proof = await ownProof(visit)
   const tried = await tryCode(parts.identity, 'account', proof.id, form.text('code'))
-  if (tried === 'wrong') return codePage(visit, proof, 'That is not the code. Look again, or ask for a new one.')
-  if (tried === 'over') return askForAddress(visit, 'That code is over. Ask for a new one.')
+  if (tried === 'wrong') return codePage(visit, proof, 'That code is not correct. Check it, or request a new one.')
+  if (tried === 'over') return askForAddress(visit, 'That code has expired. Request a new one.')
   if (!(await addProvenEmail(identityOf(visit), signedIn.account.id, tried.address ?? '')))
-    return askForAddress(visit, `This address belongs to an account already, or this one has ${maxEmailsPerAccount}.`)
+    return askForAddress(
+      visit,
+      `This address already belongs to an account, or your account has reached its limit of ${maxEmailsPerAccount} addresses.`,
+    )
   return redirect(withNotice('/account', 'email-added'))
 }
 
 function codePage(visit: AccountVisit, proof: SignInProof, problem?: string): Promise<Response> {
   return page(visit, {
-    title: 'Type in the code',
-    lead: html`If <strong>${proof.address ?? ''}</strong> takes letters, a code of six digits is on its way. It works
-      for 10 minutes.`,
+    title: 'Enter the code',
+    lead: html`We sent a six-digit code to <strong>${proof.address ?? ''}</strong>. It expires in 10 minutes.`,
     narrow: true,
     status: problem === undefined ? 200 : 422,
-    problem: problem === undefined ? undefined : 'The code was not right.',
+    problem: problem === undefined ? undefined : 'The code is not correct.',
     body: html`<form method="post" action="/account/emails/${proof.id}">
         ${csrfInput(visit.signedIn)} ${codeField(problem)}
-        <button>Add the address</button>
+        <button>Add address</button>
       </form>
       <div class="side">
-        <p>No letter? <a href="/account/emails">Ask for another</a>.</p>
+        <p>No email? <a href="/account/emails">Request another code</a>.</p>
         ${outboxHint(visit)}
       </div>`,
   })
 }
 
-/** The proof that this account asked for; any other is not there. */
+/** The proof that this account requested. @throws PageRefusal `not_found` for any other */
 async function ownProof({ parts, params, signedIn }: AccountVisit): Promise<SignInProof> {
   const proof = await parts.identity.store.findProof(params['proofId'] ?? '')
   if (proof?.purpose !== 'add_email' || proof.accountId !== signedIn.account.id) throw new PageRefusal('not_found')
   return proof
 }
 
-/** The last one stays: without it nobody could sign in by email or recover a key. */
+/** The last address cannot be removed: without it nobody could sign in by email or recover a key. */
 async function remove(visit: AccountVisit): Promise<Response> {
   const { parts, form, signedIn } = visit
   const { id } = signedIn.account

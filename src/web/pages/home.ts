@@ -11,7 +11,7 @@ import type { Visit } from '../visit.ts'
 
 export const homeRoutes: readonly Route[] = [{ method: 'GET', path: '/', access: 'public', handle: showHome }]
 
-/** What is tried first: a command, a program, an agent. */
+/** The samples to show: a command, a program, an agent. */
 const firstTries = ['curl', 'openai', 'codex']
 
 async function showHome(visit: Visit): Promise<Response> {
@@ -21,7 +21,7 @@ async function showHome(visit: Visit): Promise<Response> {
   const ordered = firstTries.flatMap((name) => tries.filter((one) => one.name === name))
   return page(visit, {
     title: 'One key, many models',
-    lead: 'A base URL that your client knows already. Name a profile; the best provider behind it answers, and when one fails the next is asked before you notice.',
+    lead: 'One API that works with the clients you already use. Name a profile and its best available provider answers. If a provider fails, the next one takes over before you notice.',
     body: html`<p class="actions">
         ${
           signedIn === undefined
@@ -37,33 +37,33 @@ async function showHome(visit: Visit): Promise<Response> {
         ordered.map((one) => ({ name: one.title, body: sample(`try-${one.name}`, one.write(wiring)) })),
       )}
       <p class="faint">
-        All of <a href="/connect">${connections.length} clients</a> are set up in one step. Your key stands in
+        Set up any of <a href="/connect">${connections.length} clients</a> in one step. They read your key from
         <code>${wiring.keyVariable}</code>.
       </p>
       <div class="cards reasons">
         <section>
           <h2>Your SDKs work</h2>
-          <p>Chat completions, responses and messages, streamed or whole, with tools, images and structured answers.</p>
+          <p>Chat Completions, Responses, and Messages, streamed or not, with tools, images, and structured outputs.</p>
         </section>
         <section>
-          <h2>Failures stay here</h2>
+          <h2>Automatic failover</h2>
           <p>
-            A provider that is down, slow or out of quota is passed by. Each answer says who gave it and how many failed
-            before.
+            Providers that are down, slow, or out of quota are skipped. Each response names the provider that answered
+            and how many failed first.
           </p>
         </section>
         <section>
           <h2>Errors that help</h2>
           <p>
-            Each says what happened, what to do and where. <a href="/docs/errors">Every code has a page</a>, and every
-            answer an id that finds it again.
+            Each error says what happened, what to do, and where.
+            <a href="/docs/errors">Every error code has a page</a>, and every response has an id you can look up.
           </p>
         </section>
         <section>
           <h2>Nothing hidden</h2>
           <p>
-            The count that you see is the one that is enforced. Prompts and answers are in no log, and your provider
-            credentials serve you alone.
+            The usage you see is the usage we enforce. Prompts and answers are never logged, and your provider
+            credentials are used only for you.
           </p>
         </section>
       </div>

@@ -22,15 +22,15 @@ async function show(visit: AccountVisit): Promise<Response> {
 
 async function showLimits(visit: AccountVisit, key: StoredKey, refusal?: AccountsRefusal): Promise<Response> {
   return page(visit, {
-    title: `Limits of ${key.name}`,
+    title: `Limits for ${key.name}`,
     above: trail({ path: '/account/keys', name: 'Keys' }),
-    lead: html`<code>${key.hint}</code> keeps to them within a second of a change, and so does the key that it is
-      rotated into.`,
+    lead: html`Changes to the limits of <code>${key.hint}</code> apply within a second. If you rotate the key, the new
+      key has the same limits.`,
     status: refusal === undefined ? 200 : 422,
-    problem: refusal === undefined ? undefined : 'The limits were not changed: look at the field below.',
+    problem: refusal === undefined ? undefined : 'The limits were not changed. Please correct the error below.',
     body: html`<form method="post" action="/account/keys/${key.id}/limits">
       ${csrfInput(visit.signedIn)} ${limitFields(visit, key.limits, refusal)}
-      <p class="actions"><button>Save the limits</button> <a href="/account/keys">Leave them as they are</a></p>
+      <p class="actions"><button>Save limits</button> <a href="/account/keys">Cancel</a></p>
     </form>`,
   })
 }
@@ -46,7 +46,7 @@ async function limit(visit: AccountVisit): Promise<Response> {
   return redirect(withNotice('/account/keys', 'key-limited'))
 }
 
-/** One of the account's own that is not revoked; any other is as unknown here as one that never was. */
+/** A key of this account that is not revoked; any other is reported as not found. */
 async function workingKey({ parts, params, signedIn }: AccountVisit): Promise<StoredKey> {
   const key = await findOwnKey(parts.control, signedIn.account.id, params['keyId'] ?? '')
   if (effectiveState(key, parts.clock.nowMs()) === 'revoked') throw new AccountsError('key_unknown')

@@ -34,14 +34,14 @@ export const keyRoutes: readonly Route[] = [
   { method: 'POST', path: '/account/keys/:keyId/revoke', access: 'account', handle: revoke },
 ]
 
-const limitsTrouble = 'The key was not made: look at its limits.'
+const limitsTrouble = 'The key was not created. Check its limits.'
 
-/** What is said where the control plane refuses. Any other refusal is none of this page. */
+/** Messages for the control plane errors that this page handles. */
 const refusals: Partial<Readonly<Record<AccountsRefusal, string>>> = {
-  name_invalid: `A name has 1 to ${maxNameCharacters} visible characters.`,
-  key_limit: `The account has ${maxKeysPerAccount} keys, which is the most. Revoke one first.`,
-  key_not_active: 'Only an active key can be rotated. Make a new one instead.',
-  key_revoked_before: 'This key was revoked before.',
+  name_invalid: `A name must have 1 to ${maxNameCharacters} visible characters.`,
+  key_limit: `The account has reached its limit of ${maxKeysPerAccount} keys. Revoke one first.`,
+  key_not_active: 'Only an active key can be rotated. Create a new one instead.',
+  key_revoked_before: 'This key is already revoked.',
   profiles_invalid: limitsTrouble,
   per_minute_invalid: limitsTrouble,
   addresses_invalid: limitsTrouble,
@@ -62,7 +62,7 @@ async function showKeys(visit: AccountVisit, trouble?: Trouble): Promise<Respons
   const hasWorking = keys.some((key) => effectiveState(key, nowMs) !== 'revoked')
   return page(visit, {
     title: 'Keys',
-    lead: 'Each key spends from the same plan. Give each app and each machine one of its own, so that one can end without the others.',
+    lead: 'All keys share the limits of your plan. Use a separate key for each app and machine, so that you can revoke one without affecting the others.',
     status: trouble === undefined ? 200 : 422,
     problem: trouble?.sentence,
     body: html`<section class="card">
@@ -71,13 +71,13 @@ async function showKeys(visit: AccountVisit, trouble?: Trouble): Promise<Respons
           name: isOfForm ? form.text('name') : '',
           problem: trouble?.code === 'name_invalid' ? trouble.sentence : undefined,
           limits: html`<details ${isOfForm && isOfLimits(trouble.code) ? 'open' : ''}>
-            <summary>Limit what it may be used for…</summary>
+            <summary>Limit this key…</summary>
             <div class="panel">${limitFields(visit, noLimits, limitRefusal)}</div>
           </details>`,
         })}
       </section>
       ${keyList(keys, uses, signedIn, nowMs)} ${hasWorking ? revokeAllForm(visit) : ''}
-      <p class="side">Found a key that is not yours? <a href="/leaked-key">Have it revoked</a>.</p>`,
+      <p class="side">Found a key that is not yours? <a href="/leaked-key">Report it</a>.</p>`,
   })
 }
 
@@ -85,7 +85,10 @@ function revokeAllForm({ signedIn }: AccountVisit): Html {
   return html`<details>
     <summary>Revoke every key…</summary>
     <div class="panel">
-      <p>Every app that uses a key of this account is refused within a second, for ever. Make new keys afterwards.</p>
+      <p>
+        Every app that uses a key of this account stops working within a second. This cannot be undone. Create new keys
+        afterwards.
+      </p>
       <form method="post" action="/account/keys/revoke-all">
         ${csrfInput(signedIn)}<button class="danger">Revoke every key</button>
       </form>
@@ -97,7 +100,7 @@ async function create(visit: AccountVisit): Promise<Response> {
   return orTrouble(visit, async () => {
     const { account } = visit.signedIn
     const { key, stored } = await createKey(controlOf(visit), account.id, visit.form.text('name'), readLimits(visit))
-    return showNewKey(visit, key, `The key “${stored.name}” is shown this once: copy it now.`)
+    return showNewKey(visit, key, `The key “${stored.name}” is shown only once: copy it now.`)
   })
 }
 
@@ -108,8 +111,8 @@ async function rotate(visit: AccountVisit): Promise<Response> {
   return orTrouble(visit, async () => {
     const { key, stored, endsAtMs } = await rotateKey(controlOf(visit), id, overlap)
     const old =
-      overlap === 'now' ? 'The old one is refused already.' : html`The old one works until ${writeMinute(endsAtMs)}.`
-    return showNewKey(visit, key, html`The new key of “${stored.name}” is shown this once: copy it now. ${old}`)
+      overlap === 'now' ? 'The old key no longer works.' : html`The old key works until ${writeMinute(endsAtMs)}.`
+    return showNewKey(visit, key, html`The new key for “${stored.name}” is shown only once: copy it now. ${old}`)
   })
 }
 
@@ -126,7 +129,7 @@ async function revokeAll(visit: AccountVisit): Promise<Response> {
   return redirect(withNotice('/account/keys', 'keys-revoked'))
 }
 
-/** Another account's key is as unknown here as one that never was. */
+/** A key of another account is reported as not found, like one that does not exist. */
 function ownKey({ parts, params, signedIn }: AccountVisit) {
   return findOwnKey(parts.control, signedIn.account.id, params['keyId'] ?? '')
 }

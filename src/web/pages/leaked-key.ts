@@ -16,19 +16,19 @@ async function revoke(visit: Visit): Promise<Response> {
   const { parts, form, address } = visit
   parts.limiters.tries.take(address)
   const outcomes = await revokeLeakedKeys(parts.leaks, [{ text: form.text('key') }])
-  // Of several the one that matters most is told of.
+  // With several keys, report the most important outcome.
   const outcome = states.find((state) => outcomes.some((each) => each.state === state))
   if (outcome === undefined)
-    return show(visit, `That holds no key of ours: they start with ${keyPrefix} and have 45 characters.`)
+    return show(visit, `That does not contain one of our keys. They start with ${keyPrefix} and have 45 characters.`)
   return page(visit, {
-    title: outcome === 'unknown' ? 'This key opens nothing here' : 'This key is revoked',
+    title: outcome === 'unknown' ? 'This key is not in use' : 'The key is revoked',
     lead: sentences[outcome],
     narrow: true,
-    body: html`<p><a class="button secondary" href="/">To the start</a></p>`,
+    body: html`<p><a class="button secondary" href="/">Home page</a></p>`,
   })
 }
 
-/** GitHub's secret scanning tells what it found in public; docs/operators.md says how it is registered there. */
+/** Webhook for GitHub secret scanning alerts; docs/operators.md describes how to register it. */
 async function takeReport({ parts, body, headers }: WebhookVisit): Promise<Response> {
   const answer = await parts.takeScanningReport(body, headers)
   if (answer.status === 200) return Response.json(answer.labels)
@@ -37,29 +37,29 @@ async function takeReport({ parts, body, headers }: WebhookVisit): Promise<Respo
   return Response.json({ outcome }, { status, headers: wait })
 }
 
-/** From what is told first. */
+/** Most important first. */
 const states = ['revoked', 'revoked_before', 'unknown'] as const satisfies readonly LeakOutcome['state'][]
 
 const sentences: Readonly<Record<LeakOutcome['state'], string>> = {
-  revoked: 'Every server refuses it within a second, for ever, and its owner is told. Thank you.',
-  revoked_before: 'It was revoked before and is refused. Thank you for telling us.',
-  unknown: 'It has the shape of a key of ours, but no account has it. There is nothing to revoke.',
+  revoked: 'All servers reject it within a second, permanently. We have notified its owner. Thank you.',
+  revoked_before: 'It was already revoked. Thank you for telling us.',
+  unknown: 'It has the format of our keys, but it does not belong to any account. There is nothing to revoke.',
 }
 
 function show(visit: Visit, problem?: string): Promise<Response> {
   return page(visit, {
     title: 'I found a key',
-    lead: `Found a key that starts with ${keyPrefix} where it should not be? Paste it, or the text around it: it is revoked at once, and its owner is told.`,
+    lead: `Found a key that starts with ${keyPrefix} in a public place? Paste it, or the text around it. We revoke the key immediately and notify its owner.`,
     status: problem === undefined ? 200 : 422,
     problem,
     narrow: true,
     body: html`<form method="post" action="/leaked-key">
         ${csrfInput(visit.signedIn)} ${lines({ name: 'key', label: 'The key', rows: 3, maxCharacters: 4000 })}
-        <button class="danger">Revoke it</button>
+        <button class="danger">Revoke this key</button>
       </form>
       <p class="side">
-        Is it your own? <a href="/account/keys">Rotate it</a> instead, so that what uses it goes on. This cannot be
-        taken back.
+        Is it your own? <a href="/account/keys">Rotate it</a> instead, so that apps using it keep working. Revoking
+        cannot be undone.
       </p>`,
   })
 }

@@ -19,7 +19,7 @@ export const managedAccessRoutes: readonly Route[] = [
 ]
 
 const stateWords: Readonly<Record<ManagedRequestState, readonly [tone: string, words: string]>> = {
-  requested: ['warn', 'waits for review'],
+  requested: ['warn', 'waiting for review'],
   approved: ['good', 'approved'],
   rejected: ['bad', 'rejected'],
   withdrawn: ['', 'withdrawn'],
@@ -36,7 +36,7 @@ async function show(visit: AccountVisit, problem?: string): Promise<Response> {
   return page(visit, {
     title: 'Managed access',
     above: trail({ path: '/account', name: 'Account' }),
-    lead: 'Providers through credentials of the service instead of your own. You can ask for it here; a person reviews it, and nothing is switched on by asking.',
+    lead: 'Use providers through the service’s credentials instead of your own. You can request it here. A person reviews each request; requesting it does not turn it on.',
     status: problem === undefined ? 200 : 422,
     problem,
     body: html`<section class="card">
@@ -44,17 +44,17 @@ async function show(visit: AccountVisit, problem?: string): Promise<Response> {
         ${current === undefined ? askForm(visit, requests.length) : requestLine(visit, current)}
       </section>
       <section class="card">
-        <h2>Whether it is on</h2>
+        <h2>Requirements</h2>
         ${checklist(readiness)}
         <p class="faint">
-          It is on only while all of these hold; when one fails it is off within a second. Your own providers are not
-          touched by it.
+          Managed access is on only while all of these requirements are met. If one fails, it turns off within a second.
+          Your own providers are not affected.
         </p>
       </section>
       <section class="card">
         <h2>What we never ask for</h2>
         <p>
-          Passwords, keys or sign-ins of a provider. Nobody’s personal accounts are pooled, and one subscription is for
+          Passwords, keys, or sign-ins for a provider. We never pool personal accounts, and each subscription belongs to
           one account.
         </p>
       </section>
@@ -64,13 +64,16 @@ async function show(visit: AccountVisit, problem?: string): Promise<Response> {
 
 function askForm({ signedIn }: AccountVisit, made: number): Html {
   if (made >= maxRequestsPerAccount)
-    return html`<p>This account has asked as often as it may. <a href="/support">Write to us</a>.</p>`
-  return html`<p>There is none. One subscription for one account; the operator approves or rejects it.</p>
-    <form method="post" action="${path}">${csrfInput(signedIn)}<button>Ask for a review</button></form>`
+    return html`<p>This account has reached its limit of requests. <a href="/support">Contact support</a>.</p>`
+  return html`<p>
+      You have not requested managed access. The operator approves or rejects each request, and each subscription
+      belongs to one account.
+    </p>
+    <form method="post" action="${path}">${csrfInput(signedIn)}<button>Request a review</button></form>`
 }
 
 function requestLine({ signedIn }: AccountVisit, request: ManagedRequest): Html {
-  return html`<p>${tag(request.state)} asked on ${writeMinute(request.createdAtMs)}</p>
+  return html`<p>${tag(request.state)} requested on ${writeMinute(request.createdAtMs)}</p>
     <form method="post" action="${path}/${request.id}/withdraw">
       ${csrfInput(signedIn)}<button class="danger">Withdraw</button>
     </form>`
@@ -78,16 +81,16 @@ function requestLine({ signedIn }: AccountVisit, request: ManagedRequest): Html 
 
 function checklist({ switchedOn, providers, durableQuotas, durableAudit }: ManagedReadiness): Html {
   const checks = [
-    ['The operator has switched it on', switchedOn],
+    ['The operator has turned it on', switchedOn],
     [`Providers allow resale${providers.length === 0 ? '' : `: ${providers.join(', ')}`}`, providers.length > 0],
-    ['Quotas are durable', durableQuotas],
-    ['Audit events are durable', durableAudit],
+    ['Quotas are stored durably', durableQuotas],
+    ['Audit events are stored durably', durableAudit],
   ] as const
   return html`<ul class="rows">
     ${checks.map(
       ([name, holds]) =>
         html`<li>
-          <span>${name}</span> <span class="tag ${holds ? 'good' : ''}">${holds ? 'holds' : 'does not hold'}</span>
+          <span>${name}</span> <span class="tag ${holds ? 'good' : ''}">${holds ? 'met' : 'not met'}</span>
         </li>`,
     )}
   </ul>`
@@ -96,12 +99,12 @@ function checklist({ switchedOn, providers, durableQuotas, durableAudit }: Manag
 function history(requests: readonly ManagedRequest[]): Html | '' {
   if (requests.length === 0) return ''
   return html`<section class="card">
-    <h2>Before</h2>
+    <h2>Earlier requests</h2>
     <ul class="rows">
       ${requests.map(
         ({ state, createdAtMs, decidedAtMs }) =>
           html`<li>
-            <span>Asked on ${writeMinute(createdAtMs)}</span>
+            <span>Requested on ${writeMinute(createdAtMs)}</span>
             <span>${tag(state)} ${decidedAtMs === null ? '' : writeMinute(decidedAtMs)}</span>
           </li>`,
       )}
@@ -121,7 +124,7 @@ async function ask(visit: AccountVisit): Promise<Response> {
     await requestManagedAccess(plane, signedIn.account.id)
   } catch (error) {
     if (!(error instanceof AccountsError && error.code === 'managed_request_open')) throw error
-    return show(visit, 'A request of this account is open already, or it has asked as often as it may.')
+    return show(visit, 'This account already has an open request, or it has reached its limit of requests.')
   }
   return redirect(withNotice(path, 'managed-asked'))
 }
@@ -133,7 +136,7 @@ async function withdraw(visit: AccountVisit): Promise<Response> {
     await withdrawManagedRequest(plane, signedIn.account.id, params['managedId'] ?? '')
   } catch (error) {
     if (!(error instanceof AccountsError && error.code === 'managed_request_decided')) throw error
-    return show(visit, 'This request is over already.')
+    return show(visit, 'This request is already closed.')
   }
   return redirect(withNotice(path, 'managed-withdrawn'))
 }

@@ -15,7 +15,7 @@ import { trail } from '../trail.ts'
 
 export const modelRoutes: readonly Route[] = [
   { method: 'GET', path: '/models', access: 'public', handle: showModels },
-  // A profile's name has a slash in it.
+  // A profile id contains a slash.
   { method: 'GET', path: '/models/:maker/:name', access: 'public', handle: showModel },
   { method: 'GET', path: '/models/:name', access: 'public', handle: showModel },
 ]
@@ -24,7 +24,7 @@ const capabilityNames: Readonly<Record<CapabilityId, string>> = {
   tools: 'tools',
   image_input: 'images',
   file_input: 'files',
-  structured_outputs: 'structured answers',
+  structured_outputs: 'structured outputs',
   reasoning: 'reasoning',
 }
 
@@ -32,7 +32,7 @@ function showModels(visit: Visit): Promise<Response> {
   const { parts } = visit
   return page(visit, {
     title: 'Models',
-    lead: 'A request names a profile. What stands behind it, and in which order it is tried, is settled here and not in your code.',
+    lead: 'A request names a profile. The service decides which models serve it and in what order, so your code does not have to.',
     body: html`<div class="cards">
         ${parts.profiles.map(
           (profile) =>
@@ -44,7 +44,8 @@ function showModels(visit: Visit): Promise<Response> {
         )}
       </div>
       <p class="faint">
-        For discovery only: <code>GET ${parts.baseUrl}/models</code> and model requests need an active key.
+        To list the models or use them through the API (<code>GET ${parts.baseUrl}/models</code>), you need an active
+        key.
       </p>`,
   })
 }
@@ -69,14 +70,14 @@ async function showModel(visit: Visit): Promise<Response> {
         ${factList(parts, profile)}
       </section>
       <section class="card">
-        <h2>Who answers</h2>
+        <h2>Providers</h2>
         ${
           behind.length === 0
             ? html`<p class="empty">
-                Each account’s own providers, in the order in which it has them.
+                Your own providers, in the order in which you list them.
                 <a href="/account/upstreams">Connect one</a>.
               </p>`
-            : html`<p>Tried in this order, after providers of your own:</p>
+            : html`<p>After your own providers, these are tried in order:</p>
                 <ol>
                   ${behind.map(
                     ({ id: name, provider, simulated }) =>
@@ -92,13 +93,15 @@ async function showModel(visit: Visit): Promise<Response> {
         part === undefined
           ? ''
           : html`<section class="card">
-              <h2>How it did</h2>
+              <h2>Availability</h2>
               ${uptimeBar(id, part.days)}
-              <p class="faint">${writeShare(shareOver(part.days))} of its requests over 90 days were answered.</p>
+              <p class="faint">
+                ${writeShare(shareOver(part.days))} of its requests were answered in the last 90 days.
+              </p>
             </section>`
       }
       <p class="faint">
-        For discovery only: using it takes an active key. <a href="/account/setup">Get a key</a>${
+        Using it requires an active key. <a href="/account/setup">Get a key</a>${
           profile.embeddings === undefined
             ? html`, or <a href="/playground?profile=${encodeURIComponent(id)}">try it in the playground</a>`
             : ''
@@ -122,7 +125,7 @@ function factList(parts: WebParts, profile: Profile): Html {
   const { price } = profile
   const rows: readonly (readonly [string, string])[] = [
     ...sizes(facts),
-    ['Can', capabilities(profile, facts)],
+    ['Capabilities', capabilities(profile, facts)],
     [
       'Plans',
       parts.plans
@@ -134,9 +137,9 @@ function factList(parts: WebParts, profile: Profile): Html {
     [
       'Costs',
       price === undefined
-        ? 'What your provider asks'
-        : `${price.inputPerMillion} ${price.currency} for a million tokens in${
-            price.outputPerMillion === undefined ? '' : `, ${price.outputPerMillion} out`
+        ? 'What your provider charges'
+        : `${price.inputPerMillion} ${price.currency} per million input tokens${
+            price.outputPerMillion === undefined ? '' : `, ${price.outputPerMillion} per million output tokens`
           }`,
     ],
   ]
@@ -151,8 +154,8 @@ function factList(parts: WebParts, profile: Profile): Html {
 
 function sizes({ contextWindow, maxOutputTokens }: ModelFacts): (readonly [string, string])[] {
   return [
-    ...(contextWindow === undefined ? [] : [['Reads', `${writeNumber(contextWindow)} tokens`] as const]),
-    ...(maxOutputTokens === undefined ? [] : [['Writes', `${writeNumber(maxOutputTokens)} tokens`] as const]),
+    ...(contextWindow === undefined ? [] : [['Context window', `${writeNumber(contextWindow)} tokens`] as const]),
+    ...(maxOutputTokens === undefined ? [] : [['Maximum output', `${writeNumber(maxOutputTokens)} tokens`] as const]),
   ]
 }
 

@@ -4,7 +4,7 @@ import { PageRefusal } from '../refusals.ts'
 import type { Route } from '../route.ts'
 import { writeAgo } from '../time.ts'
 
-/** What would have been sent, for local mode without a mail server, and for whoever sits at this machine alone. */
+/** The emails that would have been sent, in local mode without a mail server; shown only to this machine. */
 export const outboxRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -16,18 +16,18 @@ export const outboxRoutes: readonly Route[] = [
       const letters = outbox.list()
       return page(visit, {
         title: 'Local outbox',
-        lead: 'No mail server is set, so these letters were not sent. They are kept in memory and shown on this machine alone.',
+        lead: 'No mail server is configured, so these emails were not sent. They are kept in memory and shown only on this machine.',
         body:
           letters.length === 0
             ? html`<p class="empty">
-                Nothing yet. Ask for a code on the <a href="/sign-in">sign-in page</a>, then come back.
+                Nothing yet. Request a code on the <a href="/sign-in">sign-in page</a>, then come back.
               </p>`
             : html`${letters.map(
                 ({ to, subject, text, sentAtMs }, index) =>
                   html`<section class="card">
                     <h2>${subject}</h2>
                     <p class="faint">to ${to}, ${writeAgo(sentAtMs, clock.nowMs())}</p>
-                    <pre tabindex="0" aria-label="Letter ${index + 1}">${withLinks(text)}</pre>
+                    <pre tabindex="0" aria-label="Email ${index + 1}">${withLinks(text)}</pre>
                   </section>`,
               )}`,
       })
@@ -35,7 +35,7 @@ export const outboxRoutes: readonly Route[] = [
   },
 ]
 
-/** A text in which addresses of pages can be followed. */
+/** The text with its URLs as links. */
 function withLinks(text: string): Html {
   return html`${text
     .split(/(https?:\/\/\S+)/)

@@ -20,7 +20,7 @@ export const passkeyRoutes: readonly Route[] = [
   { method: 'POST', path: '/account/passkeys/remove', access: 'account', handle: remove },
 ]
 
-/** The button of the sign-in page; shown by script, because browsers ask for passkeys by script alone. */
+/** The button on the sign-in page. A script shows it, because passkeys require JavaScript. */
 export function passkeySignIn(visit: Visit, next: string): Html | '' {
   const site = passkeySite(visit)
   if (site === undefined) return ''
@@ -37,7 +37,7 @@ export function passkeySignIn(visit: Visit, next: string): Html | '' {
   </form>`
 }
 
-/** What the account page says of passkeys. */
+/** The passkeys card on the account page. */
 export function passkeyCard(visit: AccountVisit, passkeys: readonly Passkey[]): Html {
   const { parts, signedIn } = visit
   const site = passkeySite(visit)
@@ -46,7 +46,7 @@ export function passkeyCard(visit: AccountVisit, passkeys: readonly Passkey[]): 
     <h2>Passkeys</h2>
     ${
       passkeys.length === 0
-        ? html`<p class="empty">None yet. With one you sign in by a touch instead of a letter.</p>`
+        ? html`<p class="empty">None yet. Add one to sign in without an email code.</p>`
         : html`<ul class="rows">
             ${passkeys.map(
               ({ id, name, lastUsedAtMs }) =>
@@ -54,7 +54,7 @@ export function passkeyCard(visit: AccountVisit, passkeys: readonly Passkey[]): 
                   <div>
                     <strong>${name}</strong><br />
                     <span class="faint"
-                      >${lastUsedAtMs === null ? 'not used yet' : html`used ${writeAgo(lastUsedAtMs, nowMs)}`}</span
+                      >${lastUsedAtMs === null ? 'not used yet' : html`last used ${writeAgo(lastUsedAtMs, nowMs)}`}</span
                     >
                   </div>
                   <form method="post" action="/account/passkeys/remove">
@@ -68,7 +68,7 @@ export function passkeyCard(visit: AccountVisit, passkeys: readonly Passkey[]): 
     ${
       site === undefined
         ? html`<p class="faint">
-            Browsers keep passkeys for names, not for addresses: open this app by its name, such as localhost.
+            Passkeys require a host name, not an IP address. Open this app by name, such as localhost.
           </p>`
         : html`<form
             method="post"
@@ -89,7 +89,7 @@ async function signIn(visit: Visit): Promise<Response> {
   parts.limiters.tries.take(address)
   const passkey = await checkSignIn(visit, form.text('answer'))
   const account = passkey === undefined ? undefined : await parts.identity.store.findAccount(passkey.accountId)
-  if (account === undefined) return refuse(visit, 'This passkey does not sign in here', '/sign-in')
+  if (account === undefined) return refuse(visit, 'This passkey does not work here', '/sign-in')
   const { cookie } = await enter(visit, account, 'passkey')
   return redirect(ownPath(form.text('next'), withNotice(await landingPath(parts, account.id), 'signed-in')), [cookie])
 }
@@ -115,7 +115,7 @@ async function remove(visit: AccountVisit): Promise<Response> {
 function refuse(visit: Visit, title: string, back: string): Promise<Response> {
   return page(visit, {
     title,
-    lead: `It took too long, is known already, is not for this site, or there are ${maxPasskeysPerAccount}. Nothing was changed.`,
+    lead: `It took too long, the passkey is already registered or belongs to another site, or the account has reached its limit of ${maxPasskeysPerAccount} passkeys. Nothing was changed.`,
     narrow: true,
     status: 422,
     body: html`<p><a class="button" href="${back}">Try again</a></p>`,

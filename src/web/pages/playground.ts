@@ -13,7 +13,7 @@ import { tabs } from '../tabs.ts'
 import { jsonAnswer } from '../text-answer.ts'
 import type { AccountVisit, ScriptVisit } from '../visit.ts'
 
-/** A browser that takes nothing of a complete answer for this long is given up. */
+/** Disconnect a browser that reads nothing of a complete answer for this long. */
 const slowReaderMs = 60_000
 
 export const playgroundRoutes: readonly Route[] = [
@@ -23,8 +23,8 @@ export const playgroundRoutes: readonly Route[] = [
 ]
 
 /**
- * Hands the connection to the API, which answers the account as if a key of it had been sent: the same limits, charge,
- * record and words, and no step in between that could hold a stream back. Ends when the connection's answer has.
+ * Hands the connection to the API, which answers as if one of the account's keys had been sent: same limits, charges,
+ * records, and messages, with nothing in between that could buffer the stream. Resolves when the response has ended.
  */
 async function answerChat({ parts, signedIn, connection }: ScriptVisit): Promise<Response> {
   const { response } = connection
@@ -33,7 +33,7 @@ async function answerChat({ parts, signedIn, connection }: ScriptVisit): Promise
   const headers = new Headers()
   setSecurityHeaders(headers, parts.appUrl.startsWith('https:'))
   response.setHeaders(headers)
-  // A whole answer is silent for longer than a page may be; the API has limits of its own.
+  // A non-streamed answer can take longer than the page timeout; the API has its own timeouts.
   response.setTimeout(0)
   response.once('prefinish', () => response.setTimeout(slowReaderMs, () => response.destroy()))
   const closed = new Promise<void>((resolve) => response.once('close', resolve))
@@ -42,7 +42,7 @@ async function answerChat({ parts, signedIn, connection }: ScriptVisit): Promise
   return sent
 }
 
-/** What became of a request, by the names that the account knows: what the page shows when the answer is there. */
+/** The result of a request, with the account's names for keys and backends; the page shows it after the answer. */
 async function giveTrail({ parts, params, signedIn }: AccountVisit): Promise<Response> {
   const { id } = signedIn.account
   const [record, keys, upstreams] = await Promise.all([
@@ -87,7 +87,7 @@ async function giveTrail({ parts, params, signedIn }: AccountVisit): Promise<Res
 function showPlayground(visit: AccountVisit): Promise<Response> {
   return page(visit, {
     title: 'Playground',
-    lead: 'Requests made here are your account’s: they count, are limited and are listed like those of your keys. We keep nothing of what is said: it is gone with this page.',
+    lead: 'Requests made here count toward your account’s limits and appear in its activity, like those of your keys. We do not store the conversation: it is lost when you leave this page.',
     also: { style: 'playground.css', script: 'playground.js' },
     body: html`${withoutScript(visit)}
       <div class="desk" data-playground="${settingsOf(visit)}" hidden>
@@ -97,7 +97,7 @@ function showPlayground(visit: AccountVisit): Promise<Response> {
   })
 }
 
-/** What the script must know. No secret is among it but the token that every form of the session carries. */
+/** Settings for the script. The only secret is the CSRF token, which every form of the session contains. */
 function settingsOf({ parts, signedIn }: AccountVisit): string {
   const { keyVariable } = wiringOf(parts)
   const plan = parts.plans.find(({ id }) => id === signedIn.account.planId)
@@ -116,9 +116,9 @@ function withoutScript({ parts }: AccountVisit): Html {
   const curl = connections.find(({ name }) => name === 'curl')
   return html`<noscript>
     <section class="card">
-      <h2>This page needs script</h2>
-      <p>It shows an answer while it arrives, which takes script. Nothing else of this app does.</p>
-      <p>The same from a terminal, with <a href="/account/keys">a key of yours</a>:</p>
+      <h2>This page needs JavaScript</h2>
+      <p>It uses JavaScript to show answers as they arrive. The rest of this app works without it.</p>
+      <p>You can do the same from a terminal with <a href="/account/keys">one of your keys</a>:</p>
       ${sample('plain-curl', curl?.write(wiringOf(parts)) ?? '')}
     </section>
   </noscript>`
@@ -160,7 +160,7 @@ function requestCard(visit: AccountVisit): Html {
     <p class="hint" id="fusion-hint">
       ${
         isPremium
-          ? 'The model may have several others answer first.'
+          ? 'The model can consult several other models before it answers.'
           : html`Your plan${plan === undefined ? '' : html`, ${plan.name},`} does not include it.
               <a href="/billing/upgrade">See plans that do</a>`
       }
@@ -169,11 +169,13 @@ function requestCard(visit: AccountVisit): Html {
       <label for="system">System message <span class="faint">(optional)</span></label>
       <textarea id="system" rows="2" autocomplete="off"></textarea>
     </div>
-    ${numberField({ id: 'temperature', label: 'Temperature', hint: 'From 0 to 2. Empty: the model’s own.', min: 0, max: 2 })}
-    ${numberField({ id: 'max-tokens', label: 'Maximum tokens', hint: 'The longest answer, from 1 to 1000000. Empty: the model’s own.', min: 1, max: 1_000_000 })}
+    ${numberField({ id: 'temperature', label: 'Temperature', hint: 'From 0 to 2. Leave empty for the model’s default.', min: 0, max: 2 })}
+    ${numberField({ id: 'max-tokens', label: 'Maximum tokens', hint: 'Limits the length of the answer, from 1 to 1000000. Leave empty for the model’s default.', min: 1, max: 1_000_000 })}
     <div class="field">
       <label for="tools">Tools <span class="faint">(optional)</span></label>
-      <span class="hint" id="tools-hint">A JSON list of functions that the model may call. You answer for them.</span>
+      <span class="hint" id="tools-hint"
+        >A JSON array of functions that the model can call. You enter their results.</span
+      >
       <textarea
         id="tools"
         class="json"
@@ -183,7 +185,7 @@ function requestCard(visit: AccountVisit): Html {
         aria-describedby="tools-hint tools-wrong"
       ></textarea>
       <span class="wrong" id="tools-wrong" role="alert"></span>
-      <button type="button" class="quiet" id="example">Fill in an example</button>
+      <button type="button" class="quiet" id="example">Insert an example</button>
     </div>
   </section>`
 }
@@ -196,7 +198,7 @@ interface NumberField {
   readonly max: number
 }
 
-/** A number that may be left out; the script checks it against the bounds. */
+/** An optional number; the script checks its bounds. */
 function numberField({ id, label, hint, min, max }: NumberField): Html {
   return html`<div class="field">
     <label for="${id}">${label} <span class="faint">(optional)</span></label>
@@ -219,7 +221,7 @@ function conversationCard(): Html {
   return html`<section class="card" aria-labelledby="conversation-title">
     <div class="heading">
       <h2 id="conversation-title">Conversation</h2>
-      <button type="button" class="quiet" id="anew" hidden>Start anew</button>
+      <button type="button" class="quiet" id="anew" hidden>Start over</button>
     </div>
     <label class="choice"
       ><input type="checkbox" id="raw" autocomplete="off" /> <span>Show answers as raw text</span></label
@@ -230,12 +232,12 @@ function conversationCard(): Html {
       <div class="field">
         <label for="message">Your message</label>
         <textarea id="message" rows="3" autocomplete="off" aria-describedby="message-hint"></textarea>
-        <span class="hint" id="message-hint">Ctrl or ⌘ with Enter sends it.</span>
+        <span class="hint" id="message-hint">Press Ctrl+Enter or ⌘+Enter to send.</span>
       </div>
       <div class="field">
         <label for="image">Image <span class="faint">(optional)</span></label>
         <span class="hint" id="image-hint"
-          >PNG, JPEG, WebP or GIF, up to 2,500 kB. A profile that cannot read images says so.</span
+          >PNG, JPEG, WebP, or GIF, up to 2,500 kB. A profile without image support returns an error.</span
         >
         <input
           id="image"
@@ -247,7 +249,7 @@ function conversationCard(): Html {
         <p id="attached" class="attached"></p>
       </div>
       <p class="warning" id="locked" hidden>
-        <span id="locked-profile"></span> is for premium plans, and yours is not one.
+        <span id="locked-profile"></span> requires a premium plan.
         <a href="/billing/upgrade">See plans</a>
       </p>
       <p class="actions">
@@ -262,30 +264,33 @@ function conversationCard(): Html {
 function lookCard(): Html {
   const empty = (id: string, text: string): Html => html`<div id="${id}"><p class="empty">${text}</p></div>`
   return html`<section class="card" aria-labelledby="look-title">
-    <h2 id="look-title">Behind it</h2>
-    ${tabs('look', 'What to look at', [
+    <h2 id="look-title">Details</h2>
+    ${tabs('look', 'Details to show', [
       {
         name: 'Trail',
-        body: empty('trail', 'Who was asked, how it went and what it counted: once you have sent something.'),
+        body: empty(
+          'trail',
+          'Send a message to see which backends were tried, how they responded, and what was charged.',
+        ),
       },
       {
         name: 'Fusion',
-        body: empty('fused', `Who deliberated and what they found: with ${fusionId}, or with the tool.`),
+        body: empty('fused', `Use ${fusionId} or the fusion tool to see which models took part and what they found.`),
       },
       {
         name: 'Request',
-        body: html`<p class="empty" id="no-request">Nothing was sent yet.</p>
+        body: html`<p class="empty" id="no-request">Nothing sent yet.</p>
           ${sample('sent', '')}`,
       },
       {
         name: 'Response',
-        body: html`<p class="empty" id="no-response">Nothing came yet.</p>
+        body: html`<p class="empty" id="no-response">No response yet.</p>
           ${sample('came', '')}`,
       },
-      { name: 'Headers', body: empty('headers', 'Nothing came yet.') },
+      { name: 'Headers', body: empty('headers', 'No response yet.') },
       {
         name: 'Code',
-        body: html`<p>What is set above, from your own program. The key is read from its variable.</p>
+        body: html`<p>The same request from your own program. It reads your key from the environment variable.</p>
           <h3>curl</h3>
           ${sample('curl', '')}
           <h3>OpenAI SDK for Python</h3>

@@ -13,7 +13,7 @@ async function showPricing(visit: Visit): Promise<Response> {
   const { plans, profiles, baseUrl } = visit.parts
   return page(visit, {
     title: 'Pricing',
-    lead: 'A plan is a number of requests. They run on provider credentials of your own, which you pay there.',
+    lead: 'A plan gives you a number of requests. They use your own provider credentials, and you pay your providers directly.',
     body: html`<h2 class="unseen">Plans</h2>
       ${planCards(visit, await visit.parts.offers())}
       <h2>Side by side</h2>
@@ -22,8 +22,8 @@ async function showPricing(visit: Visit): Promise<Response> {
           <thead>
             <tr>
               <th scope="col">Plan</th>
-              <th scope="col">A month</th>
-              <th scope="col">A minute</th>
+              <th scope="col">Requests per month</th>
+              <th scope="col">Requests per minute</th>
               <th scope="col">Premium</th>
             </tr>
           </thead>
@@ -44,19 +44,22 @@ async function showPricing(visit: Visit): Promise<Response> {
         <h2>What counts</h2>
         <ul>
           <li>
-            An answer counts once, however many providers were tried for it. What is refused or fails does not count.
+            Each answered request counts once, no matter how many providers were tried. Rejected and failed requests do
+            not count.
           </li>
           ${profiles
             .filter(({ quotaUnits }) => quotaUnits !== 1)
-            .map(({ id, quotaUnits }) => html`<li>An answer of <code>${id}</code> counts as ${quotaUnits}.</li>`)}
-          <li>Lists of models, counts of tokens and stored answers are free.</li>
-          <li>The month begins at 00:00 UTC on its first day. The minute is any 60 seconds.</li>
-          <li>Limits belong to the account: more keys buy nothing, and cost nothing.</li>
+            .map(
+              ({ id, quotaUnits }) => html`<li>A request to <code>${id}</code> counts as ${quotaUnits} requests.</li>`,
+            )}
+          <li>Listing models, counting tokens, and reading stored responses are free.</li>
+          <li>Months start at 00:00 UTC on the first day. The per-minute limit covers any 60 seconds.</li>
+          <li>Limits apply to the whole account. Additional keys are free but do not raise the limits.</li>
         </ul>
         <h2>What is not offered</h2>
         <p>
-          Access to providers through credentials of the service is off, and only ever switched on after
-          <a href="/account/managed-access">a review</a>. Nobody’s credentials are pooled.
+          Access to providers through the service’s own credentials is off, and is only turned on after
+          <a href="/account/managed-access">a review</a>. We never pool customers’ credentials.
         </p>
         <p class="faint">
           The same numbers as JSON: <a href="${new URL(baseUrl).origin}/pricing">${new URL(baseUrl).origin}/pricing</a>

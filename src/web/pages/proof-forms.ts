@@ -20,7 +20,7 @@ export interface AddressPage {
   readonly below: Html
 }
 
-/** Shows the page, with what is wrong where something is. */
+/** Shows the page, with the error if there is one. */
 export function showAddressPage(visit: Visit, it: AddressPage, problem?: string): Promise<Response> {
   const { parts, form, query, signedIn } = visit
   const next = ownPath(query.get('next') ?? form.text('next'), '')
@@ -29,11 +29,9 @@ export function showAddressPage(visit: Visit, it: AddressPage, problem?: string)
     return page(visit, {
       title: it.title,
       narrow: true,
-      body: html`<p class="warning">
-          This service sends no mail yet. Whoever runs it can give you a link that signs you in.
-        </p>
+      body: html`<p class="warning">This service cannot send email yet. Its operator can give you a sign-in link.</p>
         <p class="faint">
-          For them: set <code>mail</code> in the configuration, or run <code>svc-router sign-in-link</code>.
+          Operators: set <code>mail</code> in the configuration, or run <code>svc-router sign-in-link</code>.
         </p>`,
     })
   return page(visit, {
@@ -41,7 +39,7 @@ export function showAddressPage(visit: Visit, it: AddressPage, problem?: string)
     lead: it.lead,
     narrow: true,
     status,
-    problem: problem === undefined ? undefined : 'Please correct what is marked below.',
+    problem: problem === undefined ? undefined : 'Please correct the errors below.',
     body: html`<form method="post" action="${it.path}">
         ${csrfInput(signedIn)} ${next === '' ? '' : html`<input type="hidden" name="next" value="${next}" />`}
         ${emailField(form.text('email'), problem)}
@@ -52,14 +50,13 @@ export function showAddressPage(visit: Visit, it: AddressPage, problem?: string)
   })
 }
 
-/** Sends the code and goes on to where it is typed in; the same for every address. */
+/** Sends the code and redirects to the page where it is entered. Behaves the same for every address. */
 export async function sendCode(visit: Visit, it: AddressPage): Promise<Response> {
   const { parts, form } = visit
   const { sendMail, identity, appUrl, clock } = parts
   if (sendMail === undefined) return showAddressPage(visit, it)
   const address = readEmailAddress(form.text('email'))
-  if (address === undefined)
-    return showAddressPage(visit, it, 'That is not an email address. It looks like name@example.com.')
+  if (address === undefined) return showAddressPage(visit, it, 'Enter an email address such as name@example.com.')
   try {
     const started = await startProof({ ...identity, sendMail, appUrl }, address, it.purpose, askerOf(visit))
     if ('tooMany' in started) return showAddressPage(visit, it, tooOften(started, clock.nowMs()))
@@ -71,25 +68,25 @@ export async function sendCode(visit: Visit, it: AddressPage): Promise<Response>
   }
 }
 
-/** What is said where the mail server does not take the letter. */
-export const mailFailed = 'The letter could not be sent just now. Check the address, or try again in a minute.'
+/** Shown when the mail server does not accept the email. */
+export const mailFailed = 'The email could not be sent. Check the address, or try again in a minute.'
 
-/** What is said at a code that is not the one of the letter. */
-export const wrongCode = `That is not the code. After ${maxTries} wrong ones you need a new one.`
+/** Shown when the entered code is wrong. */
+export const wrongCode = `That code is not correct. After ${maxTries} wrong tries you need a new code.`
 
 /**
- * What is said where an address was asked for too often, whether or not an account has it.
- * @throws PageRefusal `too_many` where it is the network that asks too often
+ * Shown when too many codes were requested for an address, whether or not an account has it.
+ * @throws PageRefusal `too_many` if the visitor's network requested too many
  */
 export function tooOften({ tooMany, retryAtMs }: Exclude<StartedProof, { proof: unknown }>, nowMs: number): string {
   if (tooMany === 'network') throw new PageRefusal('too_many')
   const minutes = Math.max(1, Math.ceil((retryAtMs - nowMs) / 60_000))
   const wait = minutes > 90 ? `${Math.ceil(minutes / 60)} hours` : `${minutes} minute${minutes === 1 ? '' : 's'}`
-  return `Several codes were already sent to this address. Use the newest email, or try again in ${wait}.`
+  return `We already sent several codes to this address. Use the newest email, or try again in ${wait}.`
 }
 
-/** Where the letters are that were not sent. */
+/** Links to the local outbox, where the emails that were not sent are shown. */
 export function outboxHint({ parts, isFromThisMachine }: Visit): Html | '' {
   if (parts.outbox === undefined || !isFromThisMachine) return ''
-  return html`<p>No mail server is set: letters wait in the <a href="/dev/outbox">local outbox</a>.</p>`
+  return html`<p>No mail server is configured. Emails go to the <a href="/dev/outbox">local outbox</a>.</p>`
 }

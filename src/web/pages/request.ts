@@ -22,7 +22,7 @@ export const requestRoutes: readonly Route[] = [
   { method: 'GET', path: '/activity/:recordId/record.json', access: 'account', handle: giveRecord },
 ]
 
-/** Another account's request is as unknown here as one that never was. */
+/** A request of another account is reported as not found, like one that does not exist. */
 async function ownRequest({ parts, params, signedIn }: AccountVisit): Promise<RequestRecord> {
   const record = await parts.activity.findActivity(signedIn.account.id, params['recordId'] ?? '')
   if (record === undefined) throw new PageRefusal('not_found')
@@ -49,7 +49,7 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
     above: trail({ path: '/activity', name: 'Activity' }),
     lead: html`<code>${record.id}</code> ${stateTag(record)}`,
     body: html`<section class="card">
-        <h2>What became of it</h2>
+        <h2>Result</h2>
         ${facts(record, names, requestCostUsd(record, parts.prices(upstreams)))}
       </section>
       <section class="card">
@@ -67,7 +67,7 @@ async function showRequest(visit: AccountVisit): Promise<Response> {
               >`
         }
       </p>
-      <p class="faint">The record holds no text: neither what was asked nor what was answered.</p>`,
+      <p class="faint">We store no text of the request or the answer.</p>`,
   })
 }
 
@@ -85,8 +85,8 @@ function facts(record: RequestRecord, names: Names, costUsd: number | undefined)
     <dt>Error</dt>
     <dd>${errorLink(errorCode)}</dd>
     <dt>First content</dt>
-    <dd>${firstContentMs === undefined ? 'none came' : `after ${writeMs(firstContentMs)}`}</dd>
-    <dt>In all</dt>
+    <dd>${firstContentMs === undefined ? 'none' : `after ${writeMs(firstContentMs)}`}</dd>
+    <dt>Total time</dt>
     <dd>${writeMs(totalMs)}</dd>
     <dt>Tokens</dt>
     <dd>
@@ -109,11 +109,11 @@ function facts(record: RequestRecord, names: Names, costUsd: number | undefined)
 
 function errorLink(code: RequestRecord['errorCode']): string | Html {
   if (code === undefined) return 'none'
-  if (code === 'client_closed') return 'your client closed the connection before the end'
+  if (code === 'client_closed') return 'your client disconnected before the response was complete'
   return html`<a href="/docs/errors/${code}">${code}</a>`
 }
 
-/** What the account's own providers said as they failed. Nobody else reads it. */
+/** Error messages from the account's own providers. Nobody else can see them. */
 function providerErrors(errors: readonly ProviderError[], names: Names): Html | string {
   if (errors.length === 0) return ''
   return html`<section class="card">
@@ -129,7 +129,7 @@ function providerErrors(errors: readonly ProviderError[], names: Names): Html | 
   </section>`
 }
 
-/** The backends that were kept out, and why. */
+/** The skipped backends and the reasons. */
 function passedByList(passedBy: RequestRecord['passedBy'] = [], names: Names): Html | string {
   if (passedBy.length === 0) return ''
   return html`<h3>Skipped backends</h3>
@@ -143,7 +143,7 @@ function passedByList(passedBy: RequestRecord['passedBy'] = [], names: Names): H
 }
 
 function attemptTable(attempts: readonly Attempt[], names: Names): Html {
-  if (attempts.length === 0) return html`<p class="empty">No backend was asked.</p>`
+  if (attempts.length === 0) return html`<p class="empty">No backend was tried.</p>`
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Attempts">
     <table>
       <thead>
@@ -152,7 +152,7 @@ function attemptTable(attempts: readonly Attempt[], names: Names): Html {
           <th scope="col">Outcome</th>
           <th scope="col" class="number">Status</th>
           <th scope="col" class="number">Time</th>
-          <th scope="col">Its own id</th>
+          <th scope="col">Provider’s request id</th>
         </tr>
       </thead>
       <tbody>

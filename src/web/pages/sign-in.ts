@@ -10,14 +10,14 @@ const signIn: AddressPage = {
   title: 'Sign in',
   lead: 'There is no password. We send a code to your email address.',
   button: 'Send the code',
-  below: html`<p>No account yet? <a href="/account/setup">Set one up</a>, it takes a minute.</p>
+  below: html`<p>No account yet? <a href="/account/setup">Create one</a> in a minute.</p>
     <p>Lost your key? <a href="/account/recover">Recover it</a>.</p>`,
 }
 const setUp: AddressPage = {
   path: '/account/setup',
   purpose: 'set_up',
   title: 'Set up your account',
-  lead: 'Enter your email address, type in the code that we send, and your first key is there.',
+  lead: 'Enter your email address and the code we send you to get your first key.',
   button: 'Send the code',
   below: html`<p>Already have an account? <a href="/sign-in">Sign in</a>.</p>`,
 }
@@ -25,14 +25,14 @@ const recover: AddressPage = {
   path: '/account/recover',
   purpose: 'recover',
   title: 'Recover your key',
-  lead: 'Keys are kept as digests: nobody can show an old one again. Prove your email address and get a new one.',
+  lead: 'We store only hashes of keys, so an old key cannot be shown again. Verify your email address to get a new one.',
   button: 'Send the code',
   below: html`<p>
-    You choose with the code whether your old keys go on working. Somebody else has one? Have them revoked.
+    When you enter the code, you can choose to revoke your old keys. Do that if someone else may have one.
   </p>`,
 }
 
-/** The three pages that ask for an address. Somebody who is signed in and asks for a key goes where keys are made. */
+/** The three pages that ask for an email address. Signed-in visitors who want a key go to the keys page. */
 export const signInRoutes: readonly Route[] = [signIn, setUp, recover].flatMap((it): Route[] => [
   {
     method: 'GET',

@@ -10,7 +10,7 @@ import { writeMinute } from '../time.ts'
 import { uptimeBar, writeShare } from '../uptime-bar.ts'
 import type { Visit } from '../visit.ts'
 
-/** How long others may keep how the service does. */
+/** How long clients may cache the status. */
 const keptSeconds = 10
 
 export const statusRoutes: readonly Route[] = [
@@ -50,7 +50,7 @@ async function showStatus(visit: Visit): Promise<Response> {
           ? ''
           : html`<section class="card">
               <h2>Backends</h2>
-              <p class="faint">A backend that fails is passed by: profiles go on with the others.</p>
+              <p class="faint">Profiles skip a backend that fails and use the others.</p>
               <ul class="parts">
                 ${of('backend').map(part)}
               </ul>
@@ -59,8 +59,8 @@ async function showStatus(visit: Visit): Promise<Response> {
       <h2>Past incidents</h2>
       ${over.length === 0 ? html`<p class="empty">None in the last two weeks.</p>` : over.map(incidentCard)}
       <p class="side">
-        From the requests that were really made, as of ${writeMinute(atMs)}. A stripe is a day; grey ones had no
-        requests. For machines: <a href="/status.json">status.json</a>, <a href="/api/v2/summary.json">summary.json</a>.
+        Measured from real requests, as of ${writeMinute(atMs)}. Each bar is a day; gray bars had no requests. For
+        programs: <a href="/status.json">status.json</a>, <a href="/api/v2/summary.json">summary.json</a>.
       </p>`,
   })
 }

@@ -25,17 +25,17 @@ async function file(visit: Visit): Promise<Response> {
   if ('field' in filed) return showForm(visit, filed)
   return page(visit, {
     title: 'We have your message',
-    lead: html`The answer goes to <strong>${filed.replyTo}</strong>.`,
+    lead: html`We will reply to <strong>${filed.replyTo}</strong>.`,
     narrow: true,
-    body: html`<p>Its number is <code>${filed.id}</code>. There is nothing more to do.</p>
-      <p><a class="button secondary" href="/status">Status of the service</a></p>`,
+    body: html`<p>Your ticket number is <code>${filed.id}</code>. You do not need to do anything else.</p>
+      <p><a class="button secondary" href="/status">Service status</a></p>`,
   })
 }
 
 const sentences: Readonly<Record<TicketFault['field'], string>> = {
-  email: 'That is not an email address.',
-  request_id: 'An id of a request starts with req_. Leave it empty if you have none.',
-  text: `Say it in 10 to ${maxTextCharacters} characters.`,
+  email: 'Enter a valid email address.',
+  request_id: 'Request ids start with req_. Leave this empty if you do not have one.',
+  text: `Write between 10 and ${maxTextCharacters} characters.`,
 }
 
 function showForm(visit: Visit, fault?: TicketFault): Promise<Response> {
@@ -46,13 +46,13 @@ function showForm(visit: Visit, fault?: TicketFault): Promise<Response> {
     fault === undefined ? '' : maskForbidden(form.text(name).slice(0, maxTextCharacters))
   return page(visit, {
     title: 'Support',
-    lead: 'Tell us what you did, what happened, and the id of the request. An error page often knows the answer.',
+    lead: 'Tell us what you did, what happened, and the request id. The page of an error code often has the solution.',
     status: fault === undefined ? 200 : 422,
     problem: fault === undefined ? undefined : fault.found === undefined ? sentences[fault.field] : found(fault.found),
     narrow: true,
     body: html`<p class="warning">
-        Leave out prompts, answers, keys, tokens, cookies, and what your customers wrote. We never need them, and a
-        message that holds any is not taken.
+        Do not include prompts, answers, keys, tokens, cookies, or customer data. We never need them, and we do not
+        accept messages that contain them.
       </p>
       <form method="post" action="/support" data-forbidden="${shapes}">
         ${csrfInput(signedIn)}
@@ -60,7 +60,8 @@ function showForm(visit: Visit, fault?: TicketFault): Promise<Response> {
         ${field({
           name: 'request_id',
           label: 'Request id',
-          hint: html`Starts with <code>req_</code>: in the header <code>X-Request-Id</code> and in every error.`,
+          hint: html`Starts with <code>req_</code>. You find it in the header <code>X-Request-Id</code> and in every
+            error.`,
           optional: true,
           maxCharacters: 60,
           value: typed('request_id'),
@@ -87,5 +88,5 @@ ${value}</textarea>
 }
 
 function found(kinds: readonly string[]): string {
-  return `Your message was not taken: it seems to hold ${kinds.join(', ')}. It is starred below; look through it and send it again.`
+  return `Your message was not sent: it appears to contain ${kinds.join(', ')}. We replaced that text with asterisks below. Check the message and send it again.`
 }

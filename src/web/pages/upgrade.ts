@@ -34,10 +34,10 @@ async function showPlans(visit: AccountVisit): Promise<Response> {
     above: trail({ path: '/billing', name: 'Billing' }),
     lead:
       offers === undefined
-        ? 'Ask for another plan: the operator of this service approves it.'
-        : 'A higher plan works at once. A lower one begins when what is paid ends.',
+        ? 'Request another plan. The operator of this service approves each request.'
+        : 'Upgrades take effect immediately. Downgrades take effect at the end of the paid period.',
     body: html`${simulatedNote(parts)}
-      ${request === undefined ? '' : html`<p class="notice">A request of yours waits for the operator. <a href="/billing">See it</a>.</p>`}
+      ${request === undefined ? '' : html`<p class="notice">Your request is waiting for the operator. <a href="/billing">See it</a>.</p>`}
       <div class="cards plans">
         ${changes.map((change) => planCard(change, offers, request !== undefined, visit))}
       </div>`,
@@ -75,7 +75,7 @@ async function choosePlan(visit: AccountVisit): Promise<Response> {
     const { url } = await openCheckout(sold.plane, signedIn.account.id, planId, pages)
     return redirect(url)
   } catch (error) {
-    // A page that was open for long: what it offers is not so any more, and the page says how it is now.
+    // The page was open while its offers changed: show the current ones.
     if (error instanceof AccountsError && error.code !== 'account_unknown') return redirect('/billing/upgrade')
     throw error
   }
@@ -90,7 +90,7 @@ async function withdraw(visit: AccountVisit): Promise<Response> {
       params['requestId'] ?? '',
     )
   } catch (error) {
-    // It was decided meanwhile: the page says how.
+    // It was decided in the meantime; the page shows the decision.
     if (!(error instanceof AccountsError && error.code === 'upgrade_decided')) throw error
     return redirect('/billing')
   }
@@ -99,7 +99,7 @@ async function withdraw(visit: AccountVisit): Promise<Response> {
 
 function effectOf({ direction, takesEffectAtMs }: PlanChange): Html | '' {
   if (direction !== 'downgrade' || takesEffectAtMs === null) return ''
-  return html`<p class="faint">Begins on ${writeDay(takesEffectAtMs)}; until then you keep what you paid for.</p>`
+  return html`<p class="faint">Takes effect on ${writeDay(takesEffectAtMs)}. Until then you keep your current plan.</p>`
 }
 
 function action(
@@ -109,10 +109,10 @@ function action(
   { signedIn, parts }: AccountVisit,
 ): Html | '' {
   if (direction === 'same' || isAsking) return ''
-  // The plan without payment is come to by cancelling, on the page where cards and invoices are.
+  // To move to the free plan, customers cancel on the payment provider's page.
   const isFree = offers !== undefined && to.id === parts.sales.plane.defaultPlan
   if (offers !== undefined && !isFree && !offers.some(({ planId }) => planId === to.id)) return ''
-  const words = offers === undefined ? `Ask for ${to.name}` : `Change to ${to.name}`
+  const words = offers === undefined ? `Request ${to.name}` : `Change to ${to.name}`
   return html`<form class="after" method="post" action="${isFree ? '/billing/portal' : '/billing/upgrade'}">
     ${csrfInput(signedIn)}<input type="hidden" name="plan" value="${to.id}" /><button
       class="${direction === 'downgrade' ? 'secondary' : ''}"

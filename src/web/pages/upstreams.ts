@@ -25,17 +25,17 @@ export const upstreamRoutes: readonly Route[] = [
 const refusals: Partial<Readonly<Record<AccountsRefusal, UpstreamFault>>> = {
   upstream_limit: {
     field: 'provider',
-    sentence: `The account has ${maxUpstreamsPerAccount} providers, which is the most. Remove one first.`,
+    sentence: `The account has reached its limit of ${maxUpstreamsPerAccount} providers. Remove one first.`,
   },
   credential_invalid: {
     field: 'credential',
-    sentence: 'It is too long or has characters that no credential has. Give it as one line, without quotes.',
+    sentence: 'The credential is too long or contains invalid characters. Enter it on one line, without quotes.',
   },
 }
 
 interface Shown {
   readonly fault?: UpstreamFault
-  /** The test of what was to be connected, where it failed: nothing is saved. */
+  /** The failed test of a new provider; nothing was saved. */
   readonly failed?: UpstreamTest
   readonly tested?: { readonly id: string; readonly result: UpstreamTest }
 }
@@ -45,14 +45,14 @@ async function showUpstreams(visit: AccountVisit, { fault, failed, tested }: Sho
   const upstreams = await parts.control.store.listUpstreams(signedIn.account.id)
   return page(visit, {
     title: 'Providers',
-    lead: 'Your own credentials for model providers. They are sealed before they are kept, serve this account alone, and are never shown again.',
+    lead: 'Your own credentials for model providers. They are encrypted before they are stored, used only for this account, and never shown again.',
     status: fault === undefined && failed === undefined ? 200 : 422,
     problem: problemOf(fault, failed),
     body: html`<section class="card">
         <h2>Connected</h2>
         ${
           upstreams.length === 0
-            ? html`<p class="empty">None yet. Connect one below, and your requests go there first.</p>`
+            ? html`<p class="empty">None yet. When you connect one below, your requests go there first.</p>`
             : html`<ul class="rows">
                 ${upstreams.map((upstream) => row(visit, upstream, tested?.id === upstream.id ? tested.result : undefined))}
               </ul>`
@@ -64,20 +64,20 @@ async function showUpstreams(visit: AccountVisit, { fault, failed, tested }: Sho
           failed === undefined
             ? ''
             : html`${writeTest(failed)}
-                <p>Correct the settings and enter the credential again, or save it without a test.</p>`
+                <p>Correct the settings and enter the credential again, or save the provider without a test.</p>`
         }
         ${connectForm(visit, fault, failed)}
       </section>
       <p class="side">
-        No credential of your own? <a href="/account/managed-access">Ask for managed access</a>: providers of whoever
-        runs this service, after a review.
+        No credential of your own? <a href="/account/managed-access">Request managed access</a> to use the operator’s
+        providers. Requests are reviewed.
       </p>`,
   })
 }
 
 function problemOf(fault: UpstreamFault | undefined, failed: UpstreamTest | undefined): string | undefined {
-  if (failed !== undefined) return 'The provider is not connected: it failed the test request.'
-  return fault === undefined ? undefined : 'The provider is not connected yet. Please correct what is marked below.'
+  if (failed !== undefined) return 'The provider was not connected because the test request failed.'
+  return fault === undefined ? undefined : 'The provider was not connected. Please correct the errors below.'
 }
 
 function row({ parts, signedIn }: AccountVisit, upstream: Upstream, result: UpstreamTest | undefined): Html {
@@ -99,7 +99,7 @@ function row({ parts, signedIn }: AccountVisit, upstream: Upstream, result: Upst
         <summary>Remove<span class="unseen"> ${what}</span></summary>
         <form class="panel" method="post" action="/account/upstreams/${upstream.id}/remove">
           ${csrfInput(signedIn)}
-          <p>Its credential is deleted. Requests go to the others.</p>
+          <p>This deletes its credential. Requests go to your other providers.</p>
           <button class="danger">Remove ${what}</button>
         </form>
       </details>

@@ -15,10 +15,10 @@ import { namesOf, type Names } from '../names.ts'
 
 const dayMs = 86_400_000
 const recentDays = 30
-/** Of one day so many requests are added up; more than that are said to be more. */
+/** At most this many requests are summed per day; the page says when there were more. */
 const maxPerDay = 50_000
 const maxShares = 10
-/** Rows of one file. */
+/** Most rows in a downloaded file. */
 const maxRows = 10_000
 
 export const usageRoutes: readonly Route[] = [
@@ -27,7 +27,7 @@ export const usageRoutes: readonly Route[] = [
   { method: 'GET', path: '/usage.json', access: 'account', handle: giveJson },
 ]
 
-/** The days that are looked at: whole ones, in UTC. */
+/** The days shown: whole days in UTC. */
 interface Span {
   readonly range: 'month' | '30d'
   readonly fromMs: number
@@ -61,13 +61,13 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
   ])
   return page(visit, {
     title: 'Usage',
-    lead: 'What your keys asked for, and what is left of the month.',
+    lead: 'Your requests, tokens, and remaining monthly quota.',
     body: html`<div class="cards">
         <section class="card">
           <h2>This month</h2>
           ${
             usage === undefined
-              ? html`<p class="problem">This plan does not exist any more.</p>`
+              ? html`<p class="problem">This plan no longer exists.</p>`
               : html`${quotaBar(usage, nowMs)} ${projectionOf(usage, periodAt(nowMs), nowMs)}`
           }
         </section>
@@ -79,14 +79,14 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
         ${
           isPartial
             ? html`<p class="warning">
-                On the busiest days the latest ${writeNumber(maxPerDay)} requests are counted: there were more.
+                On the busiest days, only the latest ${writeNumber(maxPerDay)} requests are counted.
               </p>`
             : ''
         }
         ${
           groups.length === 0
             ? html`<p class="empty">
-                Nothing yet. Send a request with one of <a href="/account/keys">your keys</a>, and it is counted here.
+                No requests yet. Send one with one of <a href="/account/keys">your keys</a>, and it is counted here.
               </p>`
             : dayChart(barsByDay(groups, span.fromMs, span.untilMs), 'Requests by day')
         }
@@ -101,13 +101,16 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
 
 function projectionOf(usage: UsageSignals, { startMs }: Period, nowMs: number): Html {
   const projection = projectMonth(usage, startMs, nowMs)
-  if (projection === undefined) return html`<p class="faint">It is too early to say where the month leads.</p>`
+  if (projection === undefined) return html`<p class="faint">It is too early in the month for a projection.</p>`
   const { units, usedUpAtMs } = projection
-  if (usage.quotaRemaining === 0) return html`<p class="problem">The month is used up.</p>`
+  if (usage.quotaRemaining === 0) return html`<p class="problem">Your monthly quota is used up.</p>`
   return usedUpAtMs === undefined
-    ? html`<p>At this pace it will be about <strong>${writeNumber(units)}</strong> by the reset: within your plan.</p>`
+    ? html`<p>
+        At this rate you will use about <strong>${writeNumber(units)}</strong> requests this month, which is within your
+        plan.
+      </p>`
     : html`<p class="warning">
-        At this pace it is used up around ${writeDay(usedUpAtMs)}. <a href="/billing/upgrade">See the plans</a>
+        At this rate your quota will be used up around ${writeDay(usedUpAtMs)}. <a href="/billing/upgrade">See plans</a>
       </p>`
 }
 
@@ -117,7 +120,7 @@ function totals(groups: readonly UsageGroup[], priceOf: PriceOf): Html {
   const failed = sumOf(groups, (group) => (group.errorCode === null ? 0 : group.requests))
   const estimated = sumOf(groups, (group) => group.estimated)
   return html`<section class="card">
-    <h2>In these days</h2>
+    <h2>Totals</h2>
     <dl class="facts">
       <dt>Requests</dt>
       <dd>${writeNumber(requests)}</dd>
@@ -125,11 +128,11 @@ function totals(groups: readonly UsageGroup[], priceOf: PriceOf): Html {
       <dd>
         ${writeNumber(failed)}${failed === 0 ? '' : html` <span class="faint">(${percent(failed, requests)})</span>`}
       </dd>
-      <dt>Charged to the month</dt>
+      <dt>Charged to your quota</dt>
       <dd>${writeNumber(sumOf(groups, (group) => group.charged))}</dd>
-      <dt>Tokens in</dt>
+      <dt>Input tokens</dt>
       <dd>${writeNumber(sumOf(groups, (group) => group.inputTokens))}</dd>
-      <dt>Tokens out</dt>
+      <dt>Output tokens</dt>
       <dd>${writeNumber(sumOf(groups, (group) => group.outputTokens))}</dd>
       ${
         cost === undefined
@@ -143,14 +146,14 @@ function totals(groups: readonly UsageGroup[], priceOf: PriceOf): Html {
       estimated === 0
         ? ''
         : html`<p class="faint">
-            Of ${writeNumber(estimated)} requests the tokens are estimated: nobody counted them.
+            Token counts for ${writeNumber(estimated)} requests are estimates because the provider did not report them.
           </p>`
     }
   </section>`
 }
 
 function costNote(unpriced: number): string {
-  const note = 'Estimated from the recorded tokens and the configured prices of the models.'
+  const note = 'Estimated from recorded tokens and configured model prices.'
   if (unpriced === 0) return note
   return `${note} The price of ${unpriced === 1 ? '1 request' : `${writeNumber(unpriced)} requests`} is unknown and not included.`
 }
@@ -188,7 +191,7 @@ function shares(groups: readonly UsageGroup[], names: Names): Html {
     ${listed(
       'By backend',
       ({ backend }) => backend ?? '',
-      (name) => (name === '' ? 'none was asked' : names.backend(name)),
+      (name) => (name === '' ? 'none' : names.backend(name)),
     )}
     ${listed('By key', ({ keyId }) => keyId, names.key)}
     <section class="card">
@@ -254,7 +257,7 @@ async function giveJson(visit: AccountVisit): Promise<Response> {
   const body = {
     from: new Date(span.fromMs).toISOString(),
     until: new Date(span.untilMs).toISOString(),
-    /** Whether there is more than is told. */
+    /** Whether requests or groups were left out. */
     truncated: isPartial || groups.length > maxRows,
     quota: usage ?? null,
     usage: groups.slice(0, maxRows).map(({ costBasis, ...group }) => {
