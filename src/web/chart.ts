@@ -83,7 +83,7 @@ function rect(kind: string, x: number, y: number, width: number, tall: number): 
   return html`<rect class="${kind}" x="${x}" y="${y.toFixed(2)}" width="${width}" height="${tall.toFixed(2)}" />`
 }
 
-/** One line of a table of shares. */
+/** A row of a share table. */
 export interface Share {
   readonly name: string | Html
   readonly count: number

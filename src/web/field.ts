@@ -10,7 +10,7 @@ export interface Field {
   readonly value?: string | undefined
   readonly type?: 'text' | 'email' | 'url' | 'password'
   readonly autocomplete?: 'email' | 'one-time-code' | 'off'
-  /** For six digits. */
+  /** For six-digit codes. */
   readonly isCode?: boolean
   readonly optional?: boolean
   readonly maxCharacters?: number

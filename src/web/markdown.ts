@@ -16,7 +16,7 @@ const numberShape = /^\d{1,3}\. +((?:\S.*)?)$/
 const linkAlone = /^\[[^\]]+\]\([^)\s]+\)$/
 
 /**
- * Our documents as HTML: headings, paragraphs, flat lists, tables and code, as docs/ and the generated pages use them.
+ * Renders our Markdown as HTML: headings, paragraphs, lists, tables, and code, as used in docs/ and generated pages.
  * A paragraph that consists of only a link becomes a button. Everything is escaped, including raw HTML.
  * `linkTo` maps a link target to a URL on this site; undefined renders the text without a link.
  */

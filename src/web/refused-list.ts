@@ -8,10 +8,10 @@ import { inlineHtml } from './markdown-inline.ts'
 import type { Names } from './names.ts'
 import { writeMinute, writeNumber } from './time.ts'
 
-/** Errors that are shown, those of the latest refusals. */
+/** Most errors shown, those of the latest rejected requests. */
 const maxShown = 10
 
-/** How often an account's requests were refused with which error; `when` ends the sentence: `in the last 7 days`. */
+/** An account's rejected requests by error; `when` completes the sentence, such as `in the last 7 days`. */
 export function refusedList(
   refused: readonly RefusedCount[],
   names: Names,

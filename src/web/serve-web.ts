@@ -15,7 +15,7 @@ const maxConnections = 2_000
 /** Time for requests in progress to complete at shutdown. */
 const drainMs = 5_000
 
-/** The open port of the web app. */
+/** The listening server of the web app. */
 export interface WebListening extends AsyncDisposable {
   readonly port: number
   /** Sets the request handler; before that, requests get a 503 with `Retry-After`. */

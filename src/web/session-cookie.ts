@@ -43,7 +43,7 @@ export async function readSignedIn(parts: WebParts, token: Secret | undefined): 
   return found === undefined ? undefined : { ...found, csrfToken: csrfTokenFor(token) }
 }
 
-/** The same among operators. */
+/** The same for operators. */
 export async function readEntered(parts: WebParts, token: Secret | undefined): Promise<EnteredOperator | undefined> {
   if (token === undefined) return undefined
   const found = await findOperatorSession(parts.operators, token.reveal())

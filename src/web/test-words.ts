@@ -3,7 +3,7 @@ import { testWords } from '../domain/test-words.ts'
 import type { UpstreamTest } from '../domain/upstream.ts'
 import type { Html } from './layout.ts'
 
-/** The result of a test as a line below the provider. */
+/** The result of a provider test, shown below the provider. */
 export function writeTest(test: UpstreamTest): Html {
   const { outcome, status, ms, reason } = test
   const { what, next } = testWords(test)

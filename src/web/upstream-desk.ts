@@ -24,12 +24,12 @@ export type UpstreamField =
   | 'headers'
   | `timeout_${string}`
 
-/** What was filled in. */
+/** The submitted form. */
 export interface UpstreamForm extends Readonly<
   Record<Exclude<UpstreamField, 'credential' | `timeout_${string}`>, string>
 > {
   readonly credential: Secret | undefined
-  /** By the names of the timeouts. */
+  /** By timeout name. */
   readonly timeouts: Readonly<Record<string, string>>
   /** Whether to save it without a test. */
   readonly isUntested: boolean

@@ -22,7 +22,7 @@ export function uptimeBar(name: string, days: readonly StatusDay[]): Html {
   </svg>`
 }
 
-/** A line over every run of days of one tone; the style dashes it into days. */
+/** An SVG path with one line per run of days with the same tone; CSS dashes divide it into days. */
 function stripes(days: readonly StatusDay[], tone: (typeof tones)[number]): string {
   let path = ''
   for (let from = 0; from < days.length;) {

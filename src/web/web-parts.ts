@@ -89,7 +89,7 @@ export interface WebParts {
   readonly plans: readonly Plan[]
   /** How accounts change plans. */
   readonly sales: PlanSales
-  /** The id of the plan of new accounts. */
+  /** The plan id of new accounts. */
   readonly defaultPlan: string
   /** Undefined if there is neither a mail server nor a local outbox. */
   readonly sendMail: SendMail | undefined
@@ -115,7 +115,7 @@ export interface WebParts {
   readonly managed: ManagedDesk
   /** Revokes leaked keys and notifies their owners. */
   readonly leaks: LeakedKeysNeeds
-  /** The same for what GitHub's secret scanning reports. */
+  /** The same for reports from GitHub secret scanning. */
   readonly takeScanningReport: TakeScanningReport
   /** The service status. */
   readonly status: Pick<StatusBoard, 'read'>

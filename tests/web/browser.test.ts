@@ -138,7 +138,7 @@ suite('in a browser', () => {
     await page.getByRole('link', { name: 'See your keys' }).click()
     await page.locator('summary', { hasText: /^Revoke first key/ }).click()
     await page.getByRole('button', { name: 'Revoke first key' }).click()
-    await page.getByText('The key is revoked').waitFor()
+    await page.getByText('The key was revoked').waitFor()
   })
 
   test('with the keyboard alone: skip link, a code, a key made, rotated and revoked', async () => {
@@ -183,7 +183,7 @@ suite('in a browser', () => {
     await page.keyboard.press('Enter')
     await tabTo(page, 'Revoke typed', 'BUTTON')
     await page.keyboard.press('Enter')
-    await page.getByText('The key is revoked').waitFor()
+    await page.getByText('The key was revoked').waitFor()
   })
 
   test('what looks for faults finds them: a field without a label, pale text, something too wide', async () => {

@@ -247,7 +247,7 @@ suite('where an operator decides about plans, and accounts bring their providers
     await page.getByLabel('Provider').selectOption('custom')
     await page.getByLabel('Model').fill('own')
     await page.getByLabel('Credential (optional)', { exact: true }).fill('sk-made-up-credential-of-a-test')
-    await journey.press(page.locator('summary', { hasText: 'Address' }))
+    await journey.press(page.locator('summary', { hasText: 'Base URL' }))
     await page.getByLabel('Base URL').fill(service.providers[0]!.baseUrl)
     await journey.pressButton('Test and connect')
     await page.getByText('The provider is connected').waitFor()

@@ -86,9 +86,9 @@ test('Activity shows them with the last request and what helps, and none under a
   expect(text).toContain('Someone with access to the account revoked this key')
   expect(text).toContain('the old one')
   const today = new Date().toISOString().slice(0, 10)
-  expect(await (await visitor.get(`/activity?day=${today}`)).text()).toMatch(/requests? (was|were) refused/)
+  expect(await (await visitor.get(`/activity?day=${today}`)).text()).toMatch(/requests? (was|were) rejected/)
   for (const filter of ['day=2020-01-01', 'outcome=answered', 'profile=svc-router/frontier', 'key=playground'])
-    expect(await (await visitor.get(`/activity?${filter}`)).text()).not.toMatch(/requests? (was|were)\s+refused/)
+    expect(await (await visitor.get(`/activity?${filter}`)).text()).not.toMatch(/requests? (was|were)\s+rejected/)
 })
 
 test('the command line shows the same', async () => {

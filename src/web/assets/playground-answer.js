@@ -1,4 +1,4 @@
-// One answer of chat completions, whole or as it arrives.
+// Reads one chat completion, streamed or not.
 
 import { make } from './playground-make.js'
 
@@ -12,7 +12,7 @@ const refused = {
   403: 'This page is out of date: you signed in or out since you opened it. Reload it.',
 }
 
-/** Thoughts, or how far a deliberation is. */
+/** Collapsible reasoning text or fusion progress. */
 export function thought(text, isOpen) {
   const body = make('div', { class: 'text thinking' }, text)
   return make('details', { open: isOpen }, make('summary', {}, 'Reasoning'), body)

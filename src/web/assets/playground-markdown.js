@@ -2,9 +2,9 @@
 
 import { make, table } from './playground-make.js'
 
-/** A longer answer is shown as plain text. */
+/** Longer answers are shown as plain text. */
 const maxCharacters = 100_000
-/** Lists and quotes that are nested deeper stay at this level. */
+/** Deeper nested lists and quotes are flattened to this level. */
 const maxDepth = 6
 
 // Each part of the pattern stops at its own closing mark, so a mark that is never closed costs one scan.
@@ -23,7 +23,7 @@ const inlineShapes = new RegExp(
     .join('|'),
   'g',
 )
-/** The marks that may close a heading; the first condition keeps a long run of spaces from being scanned from each of them. */
+/** The optional closing marks of a heading. The lookbehind keeps matching linear for long runs of spaces. */
 const headingEnd = /(?<![ \t])[ \t]+#+$/
 const fenceShape = /^(```+|~~~+)/
 const headingShape = /^(#{1,6})[ \t]+(?![ \t])(.*)$/
@@ -31,7 +31,7 @@ const itemShape = /^(?:[-*+]|(\d{1,9})[.)])[ \t]+/
 const ruleShape = /^(?:-[ \t]*){3,}$|^(?:\*[ \t]*){3,}$|^(?:_[ \t]*){3,}$/
 const tableRuleShape = /^[|:\- \t]+$/
 
-/** The elements that show a text. */
+/** Renders Markdown as elements. */
 export function markdown(text) {
   if (text.length > maxCharacters) return [plainText(text)]
   const root = make('div', { class: 'markdown' })
@@ -39,16 +39,16 @@ export function markdown(text) {
   return [root]
 }
 
-/** The same text as it came. */
+/** The text without rendering. */
 export const plainText = (text) => make('div', { class: 'text' }, text)
 
-/** An element with nodes in it: one by one, as a call takes only so many arguments. */
+/** An element with children, appended one by one because a call can take only so many arguments. */
 function fill(element, nodes) {
   for (const node of nodes) if (node !== '') element.append(node)
   return element
 }
 
-/** A link that keeps the conversation: it opens beside it. Only addresses of the Web lead anywhere. */
+/** A link that opens in a new tab, so that the conversation is not lost. Only http and https URLs become links. */
 function link(href, children) {
   const isWeb = URL.canParse(href) && ['http:', 'https:'].includes(new URL(href).protocol)
   return isWeb
@@ -56,7 +56,7 @@ function link(href, children) {
     : fill(make('span'), children)
 }
 
-/** Emphasis, code and links within a line. `depth` bounds how often marks are looked for within marks. */
+/** Inline emphasis, code, and links. `depth` limits nesting. */
 function inline(text, depth = 0) {
   if (depth > 3) return [text]
   const parts = []
@@ -89,12 +89,12 @@ function cellsOf(line) {
   return cells.map((cell) => cell.trim().replaceAll('\\|', '|'))
 }
 
-/** Reads lines one by one and puts what they make into the lists that are open. */
+/** Reads the text line by line and appends elements to the open lists. */
 class Blocks {
   #root
-  /** The open lists, from the outermost: where their items begin, and where what belongs to the last item goes. */
+  /** The open lists, outermost first: the indent of their items and the element of the last item. */
   #lists = []
-  /** Lines of the paragraph that is open, and the element that it goes into. */
+  /** Lines of the open paragraph, and its parent element. */
   #lines = []
   #lastLevel = 2
 
@@ -107,7 +107,7 @@ class Blocks {
     this.#endParagraph()
   }
 
-  /** Reads the block that begins at a line; gives the last line that belongs to it. */
+  /** Reads the block that starts at a line; returns the index of its last line. */
   #readAt(lines, at) {
     const line = lines[at].trim()
     const indent = lines[at].length - lines[at].trimStart().length
@@ -143,7 +143,7 @@ class Blocks {
   #readQuote(lines, at, indent) {
     let end = at
     while (end < lines.length && lines[end].trim().startsWith('>')) end += 1
-    // What is quoted within a quote stays one quote.
+    // Nested quotes are flattened into one.
     const quoted = lines.slice(at, end).map((line) => line.trim().replace(/^(?:>\s*)*> ?/, ''))
     const quote = make('blockquote')
     new Blocks(quote).read(quoted)
@@ -171,7 +171,7 @@ class Blocks {
     return end - 1
   }
 
-  /** Headings of an answer stand below those of the page, and leave out no level. */
+  /** Headings in an answer are below those of the page in the outline, without skipping levels. */
   #addHeading(indent, [, marks, text]) {
     this.#lastLevel = Math.min(marks.length + 2, this.#lastLevel + 1, 6)
     this.#add(indent, fill(make(`h${this.#lastLevel}`), inline(text.replace(headingEnd, ''))))
@@ -200,7 +200,7 @@ class Blocks {
     this.#lines.push(line.slice(mark.length))
   }
 
-  /** Ends the lists that a line with this indent does not belong to; `itemIndent` is where an item of its own begins. */
+  /** Closes the lists that a line with this indent is not part of; `itemIndent` is the indent of its own list item, if any. */
   #closeLists(indent, itemIndent) {
     const isOver = (list) => (itemIndent === undefined ? indent <= list.indent : itemIndent < list.indent)
     while (this.#lists.length > 0 && isOver(this.#lists.at(-1))) this.#lists.pop()

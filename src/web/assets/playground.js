@@ -38,7 +38,7 @@ function say(text) {
   spoken.textContent = text
 }
 
-// What is asked.
+// Building the request.
 
 /** The request for these messages; undefined if a field is invalid. */
 function requestOf(messages) {
@@ -68,7 +68,7 @@ function showCode() {
   at('javascript').textContent = javascriptOf(body, settings)
 }
 
-// The conversation.
+// Rendering the conversation.
 
 const who = { user: 'You', assistant: 'Answer', tool: 'Tool result' }
 
@@ -173,7 +173,7 @@ function resultForm() {
   return form
 }
 
-// One request.
+// Sending a request.
 
 /** Sends the conversation and shows the answer. The fields are already validated. */
 async function ask() {
@@ -248,7 +248,7 @@ function sendAgain() {
   void ask()
 }
 
-// What people do.
+// User actions.
 
 const example = {
   type: 'function',
@@ -292,7 +292,7 @@ for (const field of fields) {
   })
 }
 
-// What scrolls by itself can be scrolled without a mouse.
+// Makes scrollable elements usable with the keyboard.
 for (const sample of desk.querySelectorAll('.sample pre')) sample.tabIndex = 0
 desk.hidden = false
 show()

@@ -52,7 +52,7 @@ export class Library {
     return this.all.filter((doc) => doc.path.startsWith(`${path}/`))
   }
 
-  /** The page before and the page after this one. */
+  /** The previous and the next page. */
   around(path: string): { readonly previous: Doc | undefined; readonly next: Doc | undefined } {
     const { all } = this
     const at = all.findIndex((doc) => doc.path === path)

@@ -24,7 +24,7 @@ interface Section {
   readonly lowerCode: string
 }
 
-/** One page that a search found. */
+/** A search result. */
 export interface Found {
   /** The page, with the anchor of its best section. */
   readonly href: string

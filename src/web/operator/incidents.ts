@@ -143,7 +143,7 @@ function card(visit: OperatorVisit, incident: Incident, mayTell: boolean): Html 
   </section>`
 }
 
-/** The state that usually follows. */
+/** The next state in the usual order. */
 function nextOf(state: (typeof incidentStates)[number]): string {
   return incidentStates[Math.min(incidentStates.length - 1, incidentStates.indexOf(state) + 1)]!
 }

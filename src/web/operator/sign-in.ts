@@ -143,7 +143,7 @@ async function enterByLink(visit: DoorVisit): Promise<Response> {
   return proof === undefined ? showOver(visit) : enter(visit, proof)
 }
 
-/** Opens a new session and ends the one the browser had before, if any. Who proved an address may learn that it is no operator's. */
+/** Opens a new session in place of any earlier one. A verified address may be told that it is not an operator's. */
 async function enter(visit: DoorVisit, { forOperator, address }: SignInProof): Promise<Response> {
   const { parts, entered: before, userAgent } = visit
   const { store } = parts.operators
