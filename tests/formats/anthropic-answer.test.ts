@@ -160,7 +160,8 @@ describe('an answer of Anthropic', () => {
   })
 
   test('without any counts has no usage, instead of none at all', () => {
-    const text = frame('message_start', { message: { id: 'x', content: [] } }) + frame('message_stop')
+    const delta = frame('message_delta', { delta: { stop_reason: 'end_turn' } })
+    const text = frame('message_start', { message: { id: 'x', content: [] } }) + delta + frame('message_stop')
     expect(contentOf(readStream(anthropicMessages, text).events).usage).toBeUndefined()
   })
 

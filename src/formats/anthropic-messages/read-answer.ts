@@ -101,7 +101,8 @@ export class MessagesReader implements AnswerReader {
   #finish(events: AnswerEvent[]): void {
     if (!this.#started) throw new UpstreamError('broken')
     this.#blocks.stopAll(events)
+    const reason = readStopReason(this.#stopReason, this.#blocks.callCount)
     this.#finished = true
-    events.push({ type: 'finish', reason: readStopReason(this.#stopReason, this.#blocks.callCount) })
+    events.push({ type: 'finish', reason })
   }
 }

@@ -17,11 +17,11 @@ const read = new Map<string, FinishReason>([
 ])
 
 /**
- * The finish reason for `stop_reason`; `calls` is the number of tool calls. Some servers give no reason. @throws
- * UpstreamError for a reason that is not a known success (contract 11.18)
+ * The finish reason for `stop_reason`; `calls` is the number of tool calls. @throws UpstreamError for a reason that is not
+ * a known success, and for none, which is what vLLM gives for an answer that it aborts (contract 11.18)
  */
 export function readStopReason(reason: Json | undefined, calls: number): FinishReason {
-  const known = typeof reason === 'string' ? read.get(reason) : 'stop'
+  const known = typeof reason === 'string' ? read.get(reason) : undefined
   if (known === undefined) throw new UpstreamError('server_error')
   return known === 'stop' && calls > 0 ? 'tool_calls' : known
 }
