@@ -21,9 +21,9 @@ type Ask = (convention: Convention, streamed: boolean) => Promise<string | undef
 
 const ways = conventions.flatMap((convention) => [false, true].map((streamed) => ({ convention, streamed })))
 
-async function inEveryWay(compare: Ask): Promise<Cell[]> {
+async function inEveryWay(compare: Ask, asked: readonly Convention[] = conventions): Promise<Cell[]> {
   const cells: Cell[] = []
-  for (const { convention, streamed } of ways)
+  for (const { convention, streamed } of ways.filter((way) => asked.includes(way.convention)))
     cells.push({ convention: convention.name, streamed, difference: await compare(convention, streamed) })
   return cells
 }
@@ -32,7 +32,9 @@ const show = (outcome: Outcome): string => JSON.stringify(outcome).slice(0, 300)
 
 /** Whether a routed answer is the direct one. Where the server counts no tokens, ours are an estimate. */
 function isEqual(asked: Outcome, routed: Outcome): boolean {
-  if (isFailure(asked) || isFailure(routed) || asked.tokens.input !== undefined) return isDeepStrictEqual(asked, routed)
+  if (isFailure(asked) || isFailure(routed))
+    return isFailure(asked) && isFailure(routed) && asked.status === routed.status && asked.code === routed.code
+  if (asked.tokens.input !== undefined) return isDeepStrictEqual(asked, routed)
   return isDeepStrictEqual(asked, { ...routed, tokens: asked.tokens })
 }
 
@@ -70,6 +72,46 @@ const isContextLength = (routed: Outcome): boolean =>
   isFailure(routed) && routed.status === 400 && routed.code === 'context_length_exceeded'
 
 const isCallersFault = (routed: Outcome): boolean => isFailure(routed) && routed.status >= 400 && routed.status < 500
+
+const burstMs = 1_000
+
+/** Where the server refuses, the owner of the backend reads why in the server's own words. */
+const longAnswer: Case = {
+  name: 'more tokens than the window',
+  run: async (world) => {
+    // Of a burst of refusals only the first are kept, and the cases before this one made a burst.
+    await sleep(burstMs)
+    return inEveryWay(async (convention, streamed) => {
+      const question: Question = { ...hello, maxTokens: 100_000 }
+      const asked = await ask(direct, world.direct, question, { streamed })
+      const routed = await ask(convention, world.routed(), question, { streamed })
+      if (!isFailure(asked)) return compare(asked, routed)
+      if (!isCallersFault(routed)) return compare(asked, routed, false)
+      const told = await world.latestProviderErrors()
+      if (asked.message === undefined || told.some((text) => isSameRefusal(text, asked.message!))) return undefined
+      return `direct ${show(asked)}, the owner reads ${JSON.stringify(told)}`
+    })
+  },
+}
+
+/** Each endpoint of vLLM calls the field as its own format does. */
+function isSameRefusal(one: string, other: string): boolean {
+  const sameNames = (text: string): string => text.replaceAll(/max_(?:completion_|output_)?tokens/g, 'max_tokens')
+  return sameNames(one) === sameNames(other)
+}
+
+const stop: Case = {
+  name: 'stop',
+  run: (world) =>
+    inEveryWay(
+      async (convention, streamed) => {
+        const question: Question = { ...hello, stop: 'question' }
+        const asked = await ask(direct, world.direct, question, { streamed })
+        return compare(asked, await ask(convention, world.routed(), question, { streamed }))
+      },
+      conventions.filter(({ name }) => name !== 'responses'),
+    ),
+}
 
 /** More refused pictures than any breaker bears, and texts are still answered. */
 const textAfterImages: Case = {
@@ -137,6 +179,26 @@ const abort: Case = {
   },
 }
 
+const abortedByServer: Case = {
+  name: 'aborted by the server',
+  run: async (world) => {
+    const { abortAll } = world.running
+    if (abortAll === undefined) return []
+    const cut = async (convention: Convention, place: World['direct'], streamed: boolean): Promise<Outcome> => {
+      const first = Promise.withResolvers<void>()
+      const asked = ask(convention, place, endless, { streamed, onPiece: first.resolve })
+      await (streamed ? Promise.race([first.promise, asked]) : sleep(busyForMs))
+      await abortAll()
+      return asked
+    }
+    return inEveryWay(async (convention, streamed) => {
+      const asked = await cut(direct, world.direct, streamed)
+      const routed = await cut(convention, world.routed(), streamed)
+      return compare(asked, routed, isFailure(asked) && isFailure(routed))
+    })
+  },
+}
+
 const firstPiecesWithinMs = 5_000
 const backWithinMs = 30_000
 const askAgainMs = 250
@@ -196,14 +258,17 @@ export const cases: readonly Case[] = [
   questionCase('tools', { prompt: 'How is the weather in Oslo?', maxTokens: 200, hasTool: true }),
   questionCase('schema', { prompt: 'The weather, as JSON.', maxTokens: 200, hasSchema: true }, isFailure),
   questionCase('effort', { ...hello, hasEffort: true }),
+  stop,
   questionCase('length', { prompt: 'Count forever.', maxTokens: 20 }),
   questionCase('too long', tooLong, isContextLength),
   questionCase('too long, a larger one behind', tooLong, answeredByOther, 'test/first'),
+  longAnswer,
   questionCase('image', image, isCallersFault),
   questionCase('image, one that sees behind', image, answeredByOther, 'test/first'),
   textAfterImages,
   queueing,
   abort,
+  abortedByServer,
   shutdown,
   crash,
 ]

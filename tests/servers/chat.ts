@@ -5,7 +5,7 @@ import { BrokenOff, readArguments, unknownEnd, type Answer, type Convention, typ
 
 type Request = OpenAI.ChatCompletionCreateParamsNonStreaming
 
-function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage, hasEffort }: Question): Request {
+function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage, hasEffort, stop }: Question): Request {
   const content = [
     { type: 'text' as const, text: prompt },
     { type: 'image_url' as const, image_url: { url: pixel } },
@@ -18,6 +18,7 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage,
     // `transformers serve` streams unless it is told not to.
     stream: false,
     ...(hasEffort && { reasoning_effort: 'high' }),
+    ...(stop !== undefined && { stop: [stop] }),
     ...(hasTool && {
       tools: [{ type: 'function', function: { ...weatherTool, parameters: toolParameters } }],
     }),
@@ -58,7 +59,8 @@ class Parts {
   /** @throws BrokenOff where it has no end */
   read(): Answer {
     const { text, calls, end, usage } = this
-    if (end === undefined || end === null) throw new BrokenOff()
+    // vLLM says `abort` where it ended the answer itself.
+    if (end === undefined || end === null || end === 'abort') throw new BrokenOff()
     return {
       text,
       calls: calls.map((call) => ({ name: call.name, arguments: readArguments(call.arguments) })),

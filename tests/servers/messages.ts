@@ -8,7 +8,7 @@ const greedy = { temperature: 0 }
 
 type Request = Anthropic.MessageCreateParamsNonStreaming
 
-function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage, hasEffort }: Question): Request {
+function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage, hasEffort, stop }: Question): Request {
   const data = pixel.slice(pixel.indexOf(',') + 1)
   const image = { type: 'image' as const, source: { type: 'base64' as const, media_type: 'image/png' as const, data } }
   return {
@@ -17,6 +17,7 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage,
     max_tokens: maxTokens,
     messages: [{ role: 'user', content: [{ type: 'text', text: prompt }, ...(hasImage ? [image] : [])] }],
     ...(hasEffort && { thinking: { type: 'adaptive' } }),
+    ...(stop !== undefined && { stop_sequences: [stop] }),
     ...(hasTool && { tools: [{ ...weatherTool, input_schema: toolParameters }] }),
     output_config: {
       ...(hasEffort && { effort: 'high' }),
@@ -25,7 +26,12 @@ function write(model: string, { prompt, maxTokens, hasTool, hasSchema, hasImage,
   }
 }
 
-const ends: Readonly<Record<string, Answer['end']>> = { end_turn: 'stop', max_tokens: 'length', tool_use: 'tools' }
+const ends: Readonly<Record<string, Answer['end']>> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  max_tokens: 'length',
+  tool_use: 'tools',
+}
 
 export const messages: Convention = {
   name: 'messages',

@@ -1,3 +1,4 @@
+import type { FormatId } from '../../src/domain/format-id.ts'
 import type { ServerProcess } from './server-process.ts'
 
 /** The files of the model that make-tiny-model.py makes. */
@@ -12,6 +13,8 @@ export interface ModelServer {
   readonly name: string
   /** The preset that people use for it. */
   readonly preset: string
+  /** The format it is asked in; the preset's own where absent. */
+  readonly format?: FormatId
   /** Puts its program into the cache where it is not there yet. @throws Unavailable */
   install(): void
   /** Starts it with that model; `folder` is its own. */
@@ -30,4 +33,6 @@ export interface RunningServer {
   readonly model: string
   /** In the order in which they start; the first one holds the model. */
   readonly processes: readonly [ServerProcess, ...ServerProcess[]]
+  /** Makes the server end every answer at once, as an operator can; absent where it has no such command. */
+  readonly abortAll?: () => Promise<void>
 }

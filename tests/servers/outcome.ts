@@ -13,6 +13,8 @@ export interface Failure {
   /** 0 where a stream broke off. */
   readonly status: number
   readonly code: string
+  /** The sentence that was given as the reason; absent where there was none. Not compared: svc-router has its own. */
+  readonly message?: string
 }
 
 export const isFailure = (outcome: Outcome): outcome is Failure => 'code' in outcome
@@ -26,6 +28,8 @@ export interface Question {
   readonly hasImage?: boolean
   /** Asks for much reasoning, which the model does not have. */
   readonly hasEffort?: boolean
+  /** Where the answer is to end, before that text. Responses has no such field. */
+  readonly stop?: string
 }
 
 /** Who is asked: a server or svc-router. */

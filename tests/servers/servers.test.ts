@@ -9,10 +9,25 @@ import { World } from './world.ts'
 const unavailable = inject('unavailable')
 const rows: string[] = ['| server | case | convention | whole | streamed |', '| --- | --- | --- | --- | --- |']
 
+/** How many answers were equal and how many differ as explained, by server and convention. */
+const counts = new Map<string, { equal: number; explained: number; different: number }>()
+
+function count(server: string, { convention, difference }: Cell, isExplained: boolean): void {
+  const key = `| ${server} | ${convention} |`
+  const counted = counts.get(key) ?? { equal: 0, explained: 0, different: 0 }
+  counted[difference === undefined ? 'equal' : isExplained ? 'explained' : 'different'] += 1
+  counts.set(key, counted)
+}
+
 afterAll(() => {
-  const table = `${rows.join('\n')}\n`
-  writeFileSync(join(cache, 'report.md'), table)
-  process.stdout.write(`\n${table}\n`)
+  const summary = [
+    '| server | asked in | equal | explained | DIFFERENT |',
+    '| --- | --- | --- | --- | --- |',
+    ...[...counts].map(([key, of]) => `${key} ${of.equal} | ${of.explained} | ${of.different} |`),
+  ]
+  const report = `${rows.join('\n')}\n\n${summary.join('\n')}\n`
+  writeFileSync(join(cache, 'report.md'), report)
+  process.stdout.write(`\n${report}\n`)
 })
 
 test('at least one server can be had', () => {
@@ -38,8 +53,9 @@ describe.each(servers)('$name', (server) => {
     const cells = await given.run(world!)
     const unexplained: string[] = []
     const write = (cell: Cell): string => {
-      if (cell.difference === undefined) return 'equal'
       const explained = server.differences?.[`${name}, ${cell.convention}`] ?? server.differences?.[`${name}, *`]
+      count(server.name, cell, explained !== undefined)
+      if (cell.difference === undefined) return 'equal'
       if (explained !== undefined) return explained
       unexplained.push(`${cell.convention}, ${cell.streamed ? 'streamed' : 'whole'}: ${cell.difference}`)
       return 'DIFFERENT'

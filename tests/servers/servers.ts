@@ -4,8 +4,16 @@ import { llamaServer } from './llama-server.ts'
 import type { ModelServer } from './model-server.ts'
 import { ollama } from './ollama.ts'
 import { transformers } from './transformers.ts'
+import { vllm, vllmMessages, vllmResponses } from './vllm.ts'
 
 /** Those that SERVERS names, separated by commas; all by default. */
-export const servers: readonly ModelServer[] = [llamaServer, llamaCppPython, litellm, transformers, ollama].filter(
-  ({ name }) => (process.env['SERVERS'] ?? name).split(',').includes(name),
-)
+export const servers: readonly ModelServer[] = [
+  llamaServer,
+  llamaCppPython,
+  litellm,
+  transformers,
+  vllm,
+  vllmResponses,
+  vllmMessages,
+  ollama,
+].filter(({ name }) => (process.env['SERVERS'] ?? name).split(',').includes(name))

@@ -1,10 +1,14 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { startSimulatedProvider } from '../../src/providers/simulated.ts'
 import { RunningService } from '../agents/running-service.ts'
 import type { Model, ModelServer, RunningServer } from './model-server.ts'
 import type { Place } from './outcome.ts'
+
+const storedWithinMs = 5_000
+const askAgainMs = 250
 
 /** What the simulated backend behind the server says. */
 export const otherSays = 'This is a simulated answer from other.'
@@ -40,7 +44,7 @@ export class World implements AsyncDisposable {
     opened.defer(() => other.close())
     const config = `
 providers:
-  server: { preset: ${server.preset}, base_url: '${running.baseUrl}' }
+  server: { preset: ${server.preset}, base_url: '${running.baseUrl}'${server.format === undefined ? '' : `, format: ${server.format}`} }
   other: { preset: custom, base_url: '${other.baseUrl}' }
 backends:
   tiny: { provider: server, model: '${running.model}'${running.key === undefined ? '' : ', credential_env: SERVER_KEY'} }
@@ -62,6 +66,19 @@ profiles:
   /** svc-router with the server as its only backend, or with the other one behind it. */
   routed(profile: 'test/alone' | 'test/first' = 'test/alone'): Place {
     return { baseUrl: this.#service.baseUrl, key: this.#service.key, model: profile }
+  }
+
+  /** What the server said about the latest request, as the owner of the backend reads it. Waits until it is stored. */
+  async latestProviderErrors(): Promise<readonly string[]> {
+    const deadline = performance.now() + storedWithinMs
+    for (;;) {
+      const [latest] = (await this.#service.command('requests', '--limit', '1')) as { id: string }[]
+      if (latest === undefined) throw new Error('no request was recorded')
+      const record = (await this.#service.command('request', latest.id)) as { providerErrors?: { text: string }[] }
+      if (record.providerErrors !== undefined) return record.providerErrors.map(({ text }) => text)
+      if (performance.now() > deadline) return []
+      await sleep(askAgainMs)
+    }
   }
 
   [Symbol.asyncDispose](): Promise<void> {

