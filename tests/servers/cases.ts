@@ -203,8 +203,16 @@ const firstPiecesWithinMs = 5_000
 const backWithinMs = 30_000
 const askAgainMs = 250
 
-/** In every way at once, an answer that the server's end cuts off; then the server is started again and must be asked again. */
-async function cutOff(world: World, process: ServerProcess, end: () => Promise<void>): Promise<Cell[]> {
+/** The endless answer up to its length limit. */
+const isWhole = (outcome: Outcome): boolean =>
+  !isFailure(outcome) && outcome.end === 'length' && outcome.text.trim().split(' ').length === endless.maxTokens
+
+/**
+ * In every way at once, an answer that the server's end cuts off; then the server is started again and must be asked again.
+ * `end` gives whether the server treats all answers alike: one that is killed while it finishes them, one after the
+ * other, has finished some. Then none may be cut and look whole.
+ */
+async function cutOff(world: World, process: ServerProcess, end: () => Promise<boolean>): Promise<Cell[]> {
   const began: Promise<void>[] = []
   const start = (convention: Convention, place: World['direct'], streamed: boolean): Promise<Outcome> => {
     const first = Promise.withResolvers<void>()
@@ -215,7 +223,7 @@ async function cutOff(world: World, process: ServerProcess, end: () => Promise<v
   const routed = ways.map(({ convention, streamed }) => start(convention, world.routed(), streamed))
   // One that serves one after the other never begins them all.
   await Promise.race([Promise.all(began), sleep(firstPiecesWithinMs)])
-  await end()
+  const isAlike = await end()
   const ends = await Promise.all(asked)
   const routedEnds = await Promise.all(routed)
   await process.start()
@@ -223,7 +231,8 @@ async function cutOff(world: World, process: ServerProcess, end: () => Promise<v
   return inEveryWay(async (convention, streamed) => {
     const wasAsked = ends[streamed ? 1 : 0]!
     const wasRouted = routedEnds[ways.findIndex((way) => way.convention === convention && way.streamed === streamed)]!
-    const cut = compare(wasAsked, wasRouted, isFailure(wasRouted) === isFailure(wasAsked))
+    const isRight = isFailure(wasRouted) === isFailure(wasAsked) || !isAlike
+    const cut = compare(wasAsked, wasRouted, isRight && (isFailure(wasRouted) || isWhole(wasRouted)))
     if (cut !== undefined) return cut
     const after = await ask(direct, world.direct, hello, { streamed })
     for (;;) {
@@ -248,7 +257,10 @@ const crash: Case = {
   name: 'crash in the middle',
   run: (world) => {
     const spokenTo = world.running.processes.at(-1)!
-    return cutOff(world, spokenTo, () => spokenTo.kill())
+    return cutOff(world, spokenTo, async () => {
+      await spokenTo.kill()
+      return true
+    })
   },
 }
 

@@ -85,13 +85,18 @@ export class ServerProcess implements AsyncDisposable {
     return this.#log
   }
 
-  /** Asks it to stop, and ends it where it does not. */
-  async stop(): Promise<void> {
-    const late = setTimeout(() => this.#signal('SIGKILL'), stopWithinMs)
+  /** Asks it to stop, and kills it where it does not within 15 s. Gives whether it stopped by itself. */
+  async stop(): Promise<boolean> {
+    let isPatient = true
+    const late = setTimeout(() => {
+      isPatient = false
+      this.#signal('SIGKILL')
+    }, stopWithinMs)
     await this.#end('SIGTERM')
     clearTimeout(late)
     // What it started itself.
     this.#signal('SIGKILL')
+    return isPatient
   }
 
   /** Ends it at once, as a crash would. */
