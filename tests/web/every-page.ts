@@ -185,7 +185,7 @@ export const everyPage: readonly PageState[] = [
     await page.goto(`${origin}/account/keys`)
     await page.getByLabel('Name').fill('   ')
     await page.getByRole('button', { name: 'Create key' }).click()
-    await page.getByText('A name has 1 to 100').first().waitFor()
+    await page.getByText('A name must have 1 to 100').first().waitFor()
   }),
   somebody('keys-limited', async (page, origin) => {
     await page.goto(`${origin}/account/keys`)
