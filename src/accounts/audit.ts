@@ -55,7 +55,7 @@ export function verdictOf({ sequence }: ChainPosition, proven: readonly Checkpoi
   return { state: 'intact', entries: sequence, provenTo: Math.max(0, ...proven.map((each) => each.sequence)) }
 }
 
-/** The checkpoints that can be checked; the break where one of them is forged. */
+/** The checkpoints that can be checked; the break if one of them is forged. */
 export function authentic(
   checkpoints: readonly Checkpoint[],
   keys: CheckpointKeys,
@@ -84,14 +84,14 @@ export async function takeCheckpoint(
   if (remembered !== undefined) {
     if (checkCheckpoint(keys, remembered) === 'forged')
       throw new AuditBroken({ sequence: remembered.sequence, why: 'checkpoint' })
-    await assertStands(store, remembered)
+    await assertMatches(store, remembered)
   }
   const [last] = await store.listCheckpoints(1)
   const kind = last === undefined ? 'unknown_key' : checkCheckpoint(keys, last)
   if (kind === 'forged') throw new AuditBroken({ sequence: last?.sequence ?? 0, why: 'checkpoint' })
   // A checkpoint under an unknown key proves nothing, so verify the whole log.
   const from = last !== undefined && kind === 'authentic' ? last : chainStart
-  await assertStands(store, from)
+  await assertMatches(store, from)
   const follower = new ChainFollower(from, [])
   const at = await followToHead(store, follower)
   if (at !== undefined) throw new AuditBroken(at)
@@ -121,7 +121,7 @@ export async function* readAll(
   }
 }
 
-async function assertStands(store: AuditStore, { sequence, hash }: ChainPosition): Promise<void> {
+async function assertMatches(store: AuditStore, { sequence, hash }: ChainPosition): Promise<void> {
   if (sequence === 0) return
   const [link] = await store.readAudit(sequence - 1, 1)
   if (link?.sequence !== sequence) throw new AuditBroken({ sequence, why: 'cut' })

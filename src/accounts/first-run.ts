@@ -41,8 +41,8 @@ export async function firstRun(plane: ControlPlane, plans: readonly Plan[], file
     await addKey(plane, key, account.id, firstKeyName)
     return { account, key, fileKeyWorks: true }
   }
-  const kept = file.read()?.trim() ?? ''
-  const hint = isWellFormedKey(kept) ? keyHint(new Secret(kept)) : undefined
+  const stored = file.read()?.trim() ?? ''
+  const hint = isWellFormedKey(stored) ? keyHint(new Secret(stored)) : undefined
   const nowMs = plane.clock.nowMs()
   const fileKeyWorks = keys.some(
     (key) => key.hint === hint && ['active', 'retiring'].includes(effectiveState(key, nowMs)),

@@ -13,7 +13,7 @@ const trustMs = 900
  * After a failed check, all checks must pass for this long before the gate opens again, so that it does not flap
  * (contract 23.4).
  */
-const calmMs = 10_000
+const stableMs = 10_000
 
 export interface GateNeeds extends ReadinessNeeds {
   readonly store: ReadinessNeeds['store'] & Pick<AuditStore, 'appendAudit' | 'readAudit'>
@@ -101,13 +101,13 @@ export class ManagedAccessGate {
    */
   async #mayOpen(): Promise<boolean> {
     const { store, clock, onEvent } = this.#needs
-    if (this.#isEnded || clock.monotonicMs() - this.#failedAtMs < calmMs) return false
+    if (this.#isEnded || clock.monotonicMs() - this.#failedAtMs < stableMs) return false
     try {
       const { sequence, hash } = await store.appendAudit(
         this.#record({ type: 'managed.opened', reason: 'switched_on' }),
       )
-      const [kept] = await store.readAudit(sequence - 1, 1)
-      if (kept?.hash !== hash) throw new Error('the opening is not in the log')
+      const [stored] = await store.readAudit(sequence - 1, 1)
+      if (stored?.hash !== hash) throw new Error('the opening was not recorded in the audit log')
     } catch {
       this.#shut('durable_audit', true)
       return false

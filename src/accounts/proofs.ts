@@ -14,7 +14,7 @@ const printedLinkLifeMs = 15 * minuteMs
 /** Wrong codes allowed per proof (contract 19.2). */
 export const maxTries = 5
 /** How long expired proofs are stored, because the limits count them. */
-const keptMs = 24 * 60 * minuteMs
+const retentionMs = 24 * 60 * minuteMs
 const codeShape = /^\d{6}$/
 const tokenShape = /^[A-Za-z0-9_-]{43}$/
 
@@ -57,12 +57,12 @@ async function sendProof(
   asker: Asker,
 ): Promise<StartedProof> {
   const { purpose, address } = of
-  const asked = askedProof(plane, purpose, address, asker, of.forOperator?.sessionId ?? null)
-  const before = await findExceeded(plane, asked)
+  const proofRequest = askedProof(plane, purpose, address, asker, of.forOperator?.sessionId ?? null)
+  const before = await findExceeded(plane, proofRequest)
   if (typeof before === 'object') return before
   const code = before === 'link_only' ? undefined : mintCode(plane.random)
-  const { proof, token } = await addProof(plane, { ...of, code, network: asked.asker, lifeMs: proofLifeMs })
-  const after = await findExceeded(plane, asked, proof)
+  const { proof, token } = await addProof(plane, { ...of, code, network: proofRequest.asker, lifeMs: proofLifeMs })
+  const after = await findExceeded(plane, proofRequest, proof)
   if (typeof after === 'object') return after
   const link = hasLink(purpose) ? linkFor(plane.appUrl, realmOf(purpose), token) : undefined
   await plane.sendMail(writeProofMail(address, purpose, code, link))
@@ -152,7 +152,7 @@ async function addProof(plane: ProofPlane, draft: ProofDraft): Promise<{ proof: 
     link: linkDigest(plane, realmOf(of.purpose), token.reveal()),
     ...(network !== undefined && { network }),
   }
-  await plane.store.addProof(proof, digests, nowMs - keptMs)
+  await plane.store.addProof(proof, digests, nowMs - retentionMs)
   return { proof, token }
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from '../domain/clock.ts'
 import { checkScanningSignature, type ScanningKey, type SignedMessage } from '../domain/secret-scanning.ts'
 
 /** How long fetched keys are cached, and how soon they may be fetched again for an unknown key (contract 26.3). */
-const keptMs = 3_600_000
+const cacheMs = 3_600_000
 const refetchMs = 120_000
 /** Pause after a failed fetch, during which messages do not trigger another; doubled with each further failure. */
 const firstPauseMs = 5_000
@@ -49,7 +49,7 @@ export class Scanner {
   /** Whether a message comes from the scanner. @throws ScanningKeysUnavailable */
   async isAuthentic(message: SignedMessage): Promise<boolean> {
     if (message.keyId === undefined || message.signature === undefined) return false
-    if (this.#ageMs() > keptMs) await this.#fetch()
+    if (this.#ageMs() > cacheMs) await this.#fetch()
     const kind = checkScanningSignature(message, this.#keys)
     if (kind !== 'unknown_key' || this.#ageMs() < refetchMs) return kind === 'authentic'
     await this.#fetch()

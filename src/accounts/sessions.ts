@@ -66,7 +66,7 @@ export async function listSessions(plane: IdentityPlane, accountId: string): Pro
   return sessions.filter((session) => !hasEnded(session, nowMs))
 }
 
-/** Ends one session; false where the account has none of that id. */
+/** Ends one session; false if the account has none with that id. */
 export function endSession(plane: IdentityPlane, accountId: string, sessionId: string): Promise<boolean> {
   return plane.store.removeSession(accountId, sessionId)
 }

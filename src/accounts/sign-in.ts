@@ -39,7 +39,7 @@ export async function setUpAccount(
   if (await plane.store.addAccountWithEmail(account, address, record)) return { account, isNew: true }
   const email = await plane.store.findEmail(address)
   const existing = email === undefined ? undefined : await plane.store.findAccount(email.accountId)
-  if (existing === undefined) throw new Error('an address that is taken belongs to nobody')
+  if (existing === undefined) throw new Error('a taken address belongs to no account')
   return { account: existing, isNew: false }
 }
 

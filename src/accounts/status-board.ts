@@ -145,18 +145,18 @@ export class StatusBoard implements AsyncDisposable {
   async #look(nowMs: number): Promise<ServiceStatus> {
     const { store, profiles, backends, reasons, condition } = this.#parts
     const days = shownDays(nowMs)
-    const [kept, incidents] = await Promise.all([
+    const [stored, incidents] = await Promise.all([
       store.listUptime(days[0]!),
       store.listIncidents(nowMs - incidentDays * dayMs, maxIncidents),
     ])
-    const counts = addUp([...kept, ...this.#tally.list()])
+    const counts = addUp([...stored, ...this.#tally.list()])
     const daysOf = (kind: UptimeKind, name: string): readonly StatusDay[] =>
       days.map((day) => ({ day, share: shareOf(counts, { kind, name, day }) }))
     const why = reasons()
     const components: StatusComponent[] = [
       { kind: 'api', name: 'API', state: why.length === 0 ? 'operational' : 'down', note: why[0], days: [] },
-      ...profiles.map(({ id, backends: behind }): StatusComponent => {
-        const isShared = behind.some((name) => backends.includes(name))
+      ...profiles.map(({ id, backends: candidates }): StatusComponent => {
+        const isShared = candidates.some((name) => backends.includes(name))
         const note = isShared ? undefined : 'runs on each account’s own providers'
         return { kind: 'profile', name: id, state: this.#profileState(id), note, days: daysOf('profile', id) }
       }),
@@ -170,17 +170,17 @@ export class StatusBoard implements AsyncDisposable {
 
   #profileState(id: string): ComponentState {
     const { profiles, backends, condition } = this.#parts
-    const behind =
+    const candidates =
       profiles.find((profile) => profile.id === id)?.backends.filter((name) => backends.includes(name)) ?? []
-    if (behind.length === 0) return 'operational'
-    const usable = behind.filter((name) => ['closed', 'half_open'].includes(condition(name).state)).length
+    if (candidates.length === 0) return 'operational'
+    const usable = candidates.filter((name) => ['closed', 'half_open'].includes(condition(name).state)).length
     if (usable === 0) return 'down'
-    return usable * 2 < behind.length ? 'degraded' : 'operational'
+    return usable * 2 < candidates.length ? 'degraded' : 'operational'
   }
 }
 
 function shareOf(counts: readonly UptimeCount[], of: Pick<UptimeCount, 'kind' | 'name' | 'day'>): number | undefined {
   const found = counts.find(({ kind, name, day }) => kind === of.kind && name === of.name && day === of.day)
-  const asked = found === undefined ? 0 : found.answered + found.failed
-  return found === undefined || asked === 0 ? undefined : found.answered / asked
+  const total = found === undefined ? 0 : found.answered + found.failed
+  return found === undefined || total === 0 ? undefined : found.answered / total
 }

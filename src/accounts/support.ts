@@ -12,8 +12,8 @@ const minTextCharacters = 10
 export const maxTextCharacters = 4_000
 const maxRequestIdCharacters = 100
 /** How long tickets are stored, and how many; the oldest are deleted first (contract 27.1). */
-const keptMs = 180 * 86_400_000
-const maxKept = 10_000
+const retentionMs = 180 * 86_400_000
+const maxStored = 10_000
 const requestIdShape = /^req_[0-9A-Za-z]{10,40}$/
 
 export interface SupportDesk {
@@ -57,13 +57,13 @@ export async function fileTicket(desk: SupportDesk, form: TicketForm): Promise<N
     text: form.text,
     createdAtMs: nowMs,
   }
-  await desk.store.addTicket(ticket, nowMs - keptMs, maxKept)
+  await desk.store.addTicket(ticket, nowMs - retentionMs, maxStored)
   // The ticket is stored: if the email fails, the sender logs that.
-  if (desk.mailTo !== undefined) await desk.sendMail?.(letterOf(ticket, desk.mailTo)).catch(() => undefined)
+  if (desk.mailTo !== undefined) await desk.sendMail?.(emailFor(ticket, desk.mailTo)).catch(() => undefined)
   return ticket
 }
 
-function letterOf({ id, accountId, replyTo, requestId, text }: NewTicket, to: string) {
+function emailFor({ id, accountId, replyTo, requestId, text }: NewTicket, to: string) {
   const lines = [
     `From:    ${replyTo}`,
     `Account: ${accountId ?? 'not signed in'}`,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Stripe } from 'stripe'
 
 /** How many existing portal configurations are searched; Stripe allows few more. */
-const maxLooked = 100
+const maxConfigurations = 100
 const markName = 'svc_router_portal'
 /** Increment whenever the settings below change. */
 const version = 1
@@ -14,7 +14,7 @@ const version = 1
  */
 export async function findPortalConfiguration(stripe: Stripe, prices: readonly Stripe.Price[]): Promise<string> {
   const mark = markOf(prices)
-  const known = await stripe.billingPortal.configurations.list({ active: true, limit: maxLooked })
+  const known = await stripe.billingPortal.configurations.list({ active: true, limit: maxConfigurations })
   const found = known.data.find(({ metadata }) => metadata?.[markName] === mark)
   if (found !== undefined) return found.id
   const made = await stripe.billingPortal.configurations.create(

@@ -27,7 +27,7 @@ const checkoutMs = 40 * 60_000
 /** How long prices are cached. */
 const offersMs = 10 * 60_000
 /** Event types that affect plans; all others are ignored. */
-const heardOf = /^(customer\.(subscription\.|deleted$)|invoice\.|checkout\.session\.|subscription_schedule\.)/
+const relevantEvents = /^(customer\.(subscription\.|deleted$)|invoice\.|checkout\.session\.|subscription_schedule\.)/
 
 /** Overrides Stripe's own address, for the fake. */
 interface StripeAddress {
@@ -202,7 +202,7 @@ function readWebhook(stripe: Stripe, { rawBody, signature, secret, nowMs }: Sign
     throw new WebhookRefused()
   }
   if (typeof event.id !== 'string' || typeof event.type !== 'string') throw new WebhookRefused()
-  return { eventId: event.id, customerId: heardOf.test(event.type) ? customerIn(event) : undefined }
+  return { eventId: event.id, customerId: relevantEvents.test(event.type) ? customerIn(event) : undefined }
 }
 
 function customerIn(event: Stripe.Event): string | undefined {

@@ -54,13 +54,13 @@ export function saidText(text: Json | undefined): string {
 
 const usedUp = /credit balance is too low/i
 /** Longer messages are not searched. */
-const maxWordsChars = 600
+const maxSearchedChars = 600
 
 /** The error class that only the message reveals, from its first 600 characters; undefined for all others. */
 export function toldByMessage(error: JsonObject): 'context_too_long' | 'rejected_credentials' | undefined {
   const { type, message } = error
   if (type !== 'invalid_request_error' || typeof message !== 'string') return undefined
-  const words = message.slice(0, maxWordsChars)
+  const words = message.slice(0, maxSearchedChars)
   if (saysTooLong(words.toLowerCase())) return 'context_too_long'
   return usedUp.test(words) ? 'rejected_credentials' : undefined
 }
@@ -100,12 +100,12 @@ export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string
   if (google !== undefined) {
     return new UpstreamError(google.outcome, { status, retryAfterMs: retryAfterMs ?? google.retryAfterMs })
   }
-  const told = read === undefined ? undefined : (outcomes.get(read.code) ?? outcomes.get(read.type))
-  if (status === 429) return rateFault(told, read, retryAfterMs)
+  const reported = read === undefined ? undefined : (outcomes.get(read.code) ?? outcomes.get(read.type))
+  if (status === 429) return rateFault(reported, read, retryAfterMs)
   if (read !== undefined && toldByMessage(read.error) === 'rejected_credentials')
     return new UpstreamError('rejected_credentials', { status })
   // A request larger than the whole per-minute limit can never succeed there.
-  if (status === 413 && told === 'rate_limited') return new UpstreamError('context_too_long', { status })
+  if (status === 413 && reported === 'rate_limited') return new UpstreamError('context_too_long', { status })
   const refused = read === undefined ? undefined : requestFault(read, status)
   if (refused !== undefined) return refused
   if (contentStatuses.has(status)) return new UpstreamError('rejected_content', { status, param: paramOf(read) })
@@ -117,11 +117,11 @@ export function refusalFault({ status, retryAfterMs }: RefusalHead, body: string
 
 /** Classifies a 429, which can also mean an exhausted balance, or a single request larger than the per-minute limit. */
 function rateFault(
-  told: UpstreamError['outcome'] | undefined,
+  reported: UpstreamError['outcome'] | undefined,
   read: RefusalBody | undefined,
   retryAfterMs: number | undefined,
 ): UpstreamError {
-  if (told === 'rejected_credentials') return new UpstreamError(told, { status: 429 })
+  if (reported === 'rejected_credentials') return new UpstreamError(reported, { status: 429 })
   if (read !== undefined && saysTooLarge(read.message)) return new UpstreamError('context_too_long', { status: 429 })
   return new UpstreamError('rate_limited', { status: 429, retryAfterMs })
 }
@@ -129,9 +129,9 @@ function rateFault(
 /** The error of the request or the configuration that a rejection reports; undefined if it reports none. */
 function requestFault(read: RefusalBody, status: number | undefined): UpstreamError | undefined {
   const { code, type, message } = read
-  const told = outcomes.get(code) ?? outcomes.get(type)
-  if (told === 'not_found') return new UpstreamError('not_found', { status })
-  if (told === 'context_too_long') return windowFault(read, status)
+  const reported = outcomes.get(code) ?? outcomes.get(type)
+  if (reported === 'not_found') return new UpstreamError('not_found', { status })
+  if (reported === 'context_too_long') return windowFault(read, status)
   const isRefused = status === undefined || contentStatuses.has(status) || status === 404
   if (!isRefused && !serverStatuses.has(status)) return undefined
   if (saysTooLong(message)) return windowFault(read, status)
@@ -146,10 +146,10 @@ function requestFault(read: RefusalBody, status: number | undefined): UpstreamEr
 }
 
 function windowFault({ windowTokens, message }: RefusalBody, status: number | undefined): UpstreamError {
-  const told = windowTokens ?? windowTold(message)
+  const reported = windowTokens ?? windowTold(message)
   return new UpstreamError('context_too_long', {
     status,
-    ...(told !== undefined && { refusal: { windowTokens: told } }),
+    ...(reported !== undefined && { refusal: { windowTokens: reported } }),
   })
 }
 

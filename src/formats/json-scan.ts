@@ -105,7 +105,7 @@ export class JsonScan {
         this.#colons += 1
         const members = (this.#ofObject[depth] ?? 0) + 1
         this.#ofObject[depth] = members
-        if (members > maxOfOneObject) throw tooComplex(`using an object of more than ${maxOfOneObject} members`)
+        if (members > maxOfOneObject) throw tooComplex(`has an object with more than ${maxOfOneObject} members`)
         if (depth === 1 && this.#valueStart < 0) this.#valueStart = this.#offset + index + 1
       } else if (byte === comma) {
         tokens += 1
@@ -114,7 +114,7 @@ export class JsonScan {
         tokens += 1
         depth += 1
         this.#ofObject[depth] = 0
-        if (depth > maxDepth) throw tooComplex(`nested more than ${maxDepth} levels deep`)
+        if (depth > maxDepth) throw tooComplex(`is nested more than ${maxDepth} levels deep`)
       } else if (byte === closeBrace || byte === closeBracket) {
         if (depth === 1) this.#endMember(this.#offset + index)
         depth -= 1
@@ -122,8 +122,8 @@ export class JsonScan {
     }
     this.#depth = depth
     this.#tokens = tokens
-    if (tokens > maxTokens) throw tooComplex(`made of more than ${maxTokens} pieces`)
-    if (this.#colons > maxMembers) throw tooComplex(`made of more than ${maxMembers} members`)
+    if (tokens > maxTokens) throw tooComplex(`has more than ${maxTokens} JSON tokens`)
+    if (this.#colons > maxMembers) throw tooComplex(`has more than ${maxMembers} members`)
     return index
   }
 
@@ -165,14 +165,14 @@ export class JsonScan {
     if (this.#depth === 1 && this.#keyEnd < 0) {
       this.#keyEnd = this.#offset + index + 1
       if (this.#keyEnd - this.#keyStart > maxKeyBytes + 2)
-        throw tooComplex(`using a field name of more than ${maxKeyBytes} bytes`)
+        throw tooComplex(`has a field name longer than ${maxKeyBytes} bytes`)
     }
     return index + 1
   }
 
   #endMember(offset: number): void {
     if (this.#keyEnd >= 0 && this.#valueStart >= 0) {
-      if (this.#places.length >= maxOutermost * 4) throw tooComplex(`made of more than ${maxOutermost} fields`)
+      if (this.#places.length >= maxOutermost * 4) throw tooComplex(`has more than ${maxOutermost} fields`)
       this.#places.push(this.#keyStart, this.#keyEnd, this.#valueStart, offset)
     }
     this.#keyStart = -1
@@ -211,16 +211,16 @@ export function patchMembers(
   for (const key of Object.keys(changes)) room += byteLengthOf(key, changes[key])
   const out = Buffer.allocUnsafe(room)
   let end = out.write('{', 'latin1')
-  let kept = -1
-  let keptTo = 0
+  let copyFrom = -1
+  let copyTo = 0
   const separate = (): void => {
     if (end > 1) end += out.write(',', end, 'latin1')
   }
   const flush = (): void => {
-    if (kept < 0) return
+    if (copyFrom < 0) return
     separate()
-    end += bytes.copy(out, end, kept, keptTo)
-    kept = -1
+    end += bytes.copy(out, end, copyFrom, copyTo)
+    copyFrom = -1
   }
   const write = (key: string, json: string | undefined): void => {
     if (json === undefined) return
@@ -230,8 +230,8 @@ export function patchMembers(
   const seen: string[] = []
   for (const { key, keyStart, valueEnd } of members) {
     if (!Object.hasOwn(changes, key)) {
-      if (kept < 0) kept = keyStart
-      keptTo = valueEnd
+      if (copyFrom < 0) copyFrom = keyStart
+      copyTo = valueEnd
       continue
     }
     flush()
@@ -266,5 +266,5 @@ function readKey(bytes: Buffer, start: number, end: number): string {
 }
 
 function tooComplex(how: string): ServiceError {
-  return new ServiceError('invalid_request', { words: { problem: `The body is ${how}. Send a simpler one.` } })
+  return new ServiceError('invalid_request', { words: { problem: `The body ${how}. Send a simpler one.` } })
 }

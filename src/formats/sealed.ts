@@ -53,7 +53,7 @@ export function sealEvent(event: AnswerEvent, issuer: string): AnswerEvent {
 export function sealText(sealing: Sealing, text: string, data: Json, issuer: string): string {
   if (!mayBeSealed(sealing, text)) return text
   const sealed = new Set<string>()
-  gatherSealed(data, sealing, sealed)
+  collectEncrypted(data, sealing, sealed)
   if (sealed.size === 0) return text
   return text.replace(sealing.opening, (opening: string, at: number) => {
     const quote = at + opening.length - 1
@@ -76,23 +76,23 @@ export function unsealMember(sealing: Sealing, json: string, issuer: string): st
   if (elements === undefined) return json
   const { opening } = sealing
   const own = new RegExp(`(${opening.source})${sealFor(issuer, '').replaceAll('.', String.raw`\.`)}`, 'g')
-  const kept: string[] = []
+  const output: string[] = []
   for (const element of elements) {
     if (!mayBeSealed(sealing, element)) {
-      kept.push(element)
+      output.push(element)
       continue
     }
     const count = matches(opening, element)
     if (count > 0 && count === matches(own, element)) {
-      kept.push(element.replace(own, '$1'))
+      output.push(element.replace(own, '$1'))
       continue
     }
     const value = JSON.parse(element) as Json
     const readable = unsealValue(value, sealing, issuer)
-    if (readable === value) kept.push(element)
-    else if (readable !== undefined) kept.push(JSON.stringify(readable))
+    if (readable === value) output.push(element)
+    else if (readable !== undefined) output.push(JSON.stringify(readable))
   }
-  return `[${kept.join(',')}]`
+  return `[${output.join(',')}]`
 }
 
 /** The conversation for this issuer, for translating it: without other issuers' encrypted values and without marks. */
@@ -141,16 +141,16 @@ function unsealValue(value: Json, sealing: Sealing, issuer: string): Json | unde
   return isSame ? value : Object.fromEntries(read)
 }
 
-function gatherSealed(value: Json, sealing: Sealing, sealed: Set<string>): void {
+function collectEncrypted(value: Json, sealing: Sealing, sealed: Set<string>): void {
   if (isArray(value)) {
-    for (const entry of value) gatherSealed(entry, sealing, sealed)
+    for (const entry of value) collectEncrypted(entry, sealing, sealed)
     return
   }
   if (!isObject(value)) return
   const name = sealing.sealedMember(value)
   const own = name === undefined ? undefined : value[name]
   if (typeof own === 'string') sealed.add(own)
-  for (const member of Object.values(value)) if (member !== undefined) gatherSealed(member, sealing, sealed)
+  for (const member of Object.values(value)) if (member !== undefined) collectEncrypted(member, sealing, sealed)
 }
 
 function matches(pattern: RegExp, text: string): number {

@@ -11,13 +11,13 @@ export interface KeptMail extends Mail {
 
 /** Replaces the mail server in local mode: emails stay in memory and are shown on a page, newest first. */
 export function openOutbox(clock: Pick<Clock, 'nowMs'>): { readonly send: SendMail; list(): readonly KeptMail[] } {
-  const letters: KeptMail[] = []
+  const mails: KeptMail[] = []
   return {
     send(mail) {
-      letters.unshift({ ...mail, sentAtMs: clock.nowMs() })
-      letters.length = Math.min(letters.length, maxMails)
+      mails.unshift({ ...mail, sentAtMs: clock.nowMs() })
+      mails.length = Math.min(mails.length, maxMails)
       return Promise.resolve()
     },
-    list: () => letters,
+    list: () => mails,
   }
 }

@@ -6,7 +6,7 @@ import { createAwsAuthenticator } from './aws-signature.ts'
 import { createGoogleAuthenticator, fetchGoogleToken } from './google-token.ts'
 
 /** Most cached authenticators; the least recently used is evicted. */
-const maxKept = 1024
+const maxCached = 1024
 
 /** The parts of a request that authentication covers. */
 export interface AuthenticatedRequest {
@@ -49,7 +49,7 @@ export interface AuthenticatorsOptions {
 /** Opens no connections yet. */
 export function createAuthenticators({ clock, googleTokenUrl }: AuthenticatorsOptions): Authenticators {
   /** By credential digest, least recently used first. */
-  const kept = new BoundedMap<string, Authenticator>(maxKept)
+  const cache = new BoundedMap<string, Authenticator>(maxCached)
 
   const create = (kind: CloudKind, credential: string): Authenticator | undefined => {
     if (kind === 'aws') {
@@ -65,8 +65,8 @@ export function createAuthenticators({ clock, googleTokenUrl }: AuthenticatorsOp
   return {
     open(kind, credential) {
       const digest = createHash('sha256').update(`${kind}\n${credential}`).digest('base64url')
-      const authenticator = kept.get(digest) ?? create(kind, credential)
-      if (authenticator !== undefined) kept.setLast(digest, authenticator)
+      const authenticator = cache.get(digest) ?? create(kind, credential)
+      if (authenticator !== undefined) cache.setLast(digest, authenticator)
       return authenticator
     },
   }

@@ -123,15 +123,15 @@ export function createUnusableBackend(
     ...describe(spec),
     issuer: digestOf('unusable', spec.id),
     call(_request, listener) {
-      let gone = false
+      let isAborted = false
       queueMicrotask(() => {
-        if (!gone) listener.onError(new UpstreamError(outcome))
+        if (!isAborted) listener.onError(new UpstreamError(outcome))
       })
       return {
         pause() {},
         resume() {},
         abort() {
-          gone = true
+          isAborted = true
         },
       }
     },

@@ -201,8 +201,8 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
   const vendor: Vendor = vendors[entry.provider]
   const own = placeOf(vendor.signing, entry.credential?.reveal())
   return openEndpoints(endpointFormats(vendor, entry.format), (format) => {
-    const spoken = spokenBy(vendor, format)
-    const baseUrl = entry.baseUrl ?? vendorUrl({ ...vendor, ...spoken }, entry.region)
+    const vendorApi = spokenBy(vendor, format)
+    const baseUrl = entry.baseUrl ?? vendorUrl({ ...vendor, ...vendorApi }, entry.region)
     if (baseUrl === null) throw new TypeError(`The backend ${entry.id} needs a base URL.`)
     return createBackend(
       {
@@ -214,9 +214,9 @@ export function openConfigured(entry: ConfiguredBackend, pools: UpstreamPools): 
         isManaged: entry.managedBy !== undefined,
         facts: entry.facts,
         timeouts: entry.timeouts,
-        dialect: spoken.dialect,
+        dialect: vendorApi.dialect,
         baseUrl: fillBaseUrl(baseUrl, { region: entry.region ?? own.region, project: own.project }),
-        authHeader: entry.authHeader ?? spoken.authHeader,
+        authHeader: entry.authHeader ?? vendorApi.authHeader,
         credential: entry.credential,
         fixedHeaders: { ...entry.headers, ...vendor.fixedHeaders },
         signing: vendor.signing,
@@ -252,12 +252,12 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
   const vendor = findVendor(upstream.provider)
   const known = vendor ?? vendors.custom
   return openEndpoints(endpointFormats(known, upstream.format ?? undefined), (format) => {
-    const spoken = spokenBy(known, format)
-    const baseUrl = upstream.baseUrl ?? spoken.baseUrl
+    const vendorApi = spokenBy(known, format)
+    const baseUrl = upstream.baseUrl ?? vendorApi.baseUrl
     const spec: DescribedBackend = {
       id: upstream.id,
       owner: upstream.accountId,
-      failureDomain: failureDomainOf(upstream.provider, spoken.baseUrl, baseUrl),
+      failureDomain: failureDomainOf(upstream.provider, vendorApi.baseUrl, baseUrl),
       format,
       model: upstream.model,
       simulated: upstream.provider === 'simulated',
@@ -266,7 +266,7 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
         ...defaultTimeouts(facts?.capabilities?.reasoning === true, upstream.provider),
         ...upstream.timeouts,
       },
-      dialect: spoken.dialect,
+      dialect: vendorApi.dialect,
     }
     if (vendor === undefined || baseUrl === null) return createUnusableBackend(spec, 'unreachable')
     try {
@@ -279,7 +279,7 @@ export function openUpstream(upstream: Upstream, parts: UpstreamParts): Backend 
         return createUnusableBackend(spec, 'unreachable')
       const { signing } = vendor
       const fixedHeaders = { ...upstream.headers, ...vendor.fixedHeaders }
-      const authHeader = upstream.authHeader ?? spoken.authHeader
+      const authHeader = upstream.authHeader ?? vendorApi.authHeader
       const filled = fillBaseUrl(baseUrl, placeOf(signing, credential?.reveal()))
       const reached = { baseUrl: filled, authHeader, credential, signing, fixedHeaders, publicOnly }
       return createBackend({ ...spec, ...reached }, pools)

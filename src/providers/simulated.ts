@@ -103,7 +103,7 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
   const answer = async (request: IncomingMessage, response: ServerResponse, speaker: Speaker): Promise<void> => {
     requests += 1
     open += 1
-    const gone = new AbortController()
+    const disconnected = new AbortController()
     let ours = false
     response.once('close', () => {
       open -= 1
@@ -111,7 +111,7 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
         aborted += 1
         remember(abortedAtMs, performance.timeOrigin + performance.now())
       }
-      gone.abort()
+      disconnected.abort()
     })
     const text = await readBody(request)
     if (text === undefined) return sendStatus(response, 413, speaker.errorBody)
@@ -143,7 +143,7 @@ export async function startSimulatedProvider(options: SimulatedOptions): Promise
       response,
       step,
       tokenDelayMs,
-      signal: gone.signal,
+      signal: disconnected.signal,
       leave,
     })
   }

@@ -13,8 +13,8 @@ const localFirstContentMs = 300_000
 export function defaultTimeouts(reasoning: boolean, preset = ''): BackendTimeouts {
   const common = { connectMs: 2_000, idleMs: 30_000, totalMs: 600_000 }
   if (localPresets.has(preset)) {
-    const patience = { headersMs: localFirstContentMs, firstContentMs: localFirstContentMs }
-    return { ...common, ...patience, wholeAnswerMs: common.totalMs }
+    const limits = { headersMs: localFirstContentMs, firstContentMs: localFirstContentMs }
+    return { ...common, ...limits, wholeAnswerMs: common.totalMs }
   }
   return {
     ...common,

@@ -76,13 +76,13 @@ export async function addCheckpoint(db: Kysely<Tables>, checkpoint: Checkpoint):
       .updateTable('audit_head')
       .set((row) => ({ id: row.ref('id') }))
       .execute()
-    const kept = await transaction
+    const existing = await transaction
       .selectFrom('audit_checkpoints')
       .select('sequence')
       .where('sequence', '=', sequence)
       .where('key_id', '=', keyId)
       .executeTakeFirst()
-    if (kept !== undefined) return
+    if (existing !== undefined) return
     await transaction
       .insertInto('audit_checkpoints')
       .values({ sequence, hash, at_ms: atMs, key_id: keyId, mac })
@@ -116,13 +116,13 @@ export async function proveAppend(db: Kysely<Tables>, record: AuditRecord): Prom
       const { sequence, hash } = await appendEntry(transaction, record)
       const [written] = await readLinks(transaction, sequence - 1, 1)
       if (written?.hash !== hash || hash !== chainHash(before.hash, written.entry))
-        throw new Error('an event did not come back from the audit log as it was written')
+        throw new Error('an event read back from the audit log differs from what was written')
       const changing = transaction.updateTable('audit_log').set({ hash }).where('sequence', '=', sequence)
       const refused = await changing.execute().then(
         () => false,
         () => true,
       )
-      if (!refused) throw new Error('the audit log can be changed')
+      if (!refused) throw new Error('entries of the audit log can be changed')
       throw new Proved()
     })
   } catch (error) {

@@ -40,7 +40,7 @@ export function holdBackend(db: Kysely<Tables>, control: BackendControl, record:
   })
 }
 
-/** Ends a drain; false where there is none. */
+/** Ends a drain; false if there is none. */
 export function undrainBackend(db: Kysely<Tables>, backendId: string, record: AuditRecord): Promise<boolean> {
   return change(db, record, (transaction) => take(transaction, backendId, 'drained'))
 }

@@ -77,7 +77,7 @@ export async function applyRead(db: Kysely<Tables>, read: AppliedRead): Promise<
     const isWritten = isChange ? await change(db, recordOf(read, grant), work) : await db.transaction().execute(work)
     if (isWritten) return isChange ? 'changed' : 'unchanged'
   }
-  throw new Error('an account was changed again and again while a read was applied')
+  throw new Error('a billing read kept conflicting with other reads of the same account')
 }
 
 function recordOf(read: AppliedRead, grant: string | null): AuditRecord {

@@ -230,14 +230,14 @@ export function removeItems(
     let count = 0
     let bytes = 0
     for (let from = 0; from < digests.length; from += rowsPerStatement) {
-      const gone = await transaction
+      const removed = await transaction
         .deleteFrom('conversation_items')
         .where('conversation_id', '=', id)
         .where('digest', 'in', digests.slice(from, from + rowsPerStatement))
         .returning('bytes')
         .execute()
-      count += gone.length
-      for (const item of gone) bytes += item.bytes
+      count += removed.length
+      for (const item of removed) bytes += item.bytes
     }
     await transaction
       .updateTable('conversations')

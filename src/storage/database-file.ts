@@ -14,10 +14,10 @@ const headerBytes = 100
  */
 export function assertDatabaseThere(path: string, folder: string): void {
   const evidence = [markPath(folder), checkpointPath(folder)].filter((file) => existsSync(file))
-  const fix = `restore ${path} from a backup; to go on without it, move ${evidence.join(' and ') || path} away, and all accounts, keys and records are lost`
+  const fix = `restore ${path} from a backup; to continue without it, move ${evidence.join(' and ') || path} away: all accounts, keys, and records are then lost`
   if (sizeOf(path) === 0) {
     if (evidence.length === 0) return
-    throw new SetupError('the database of this data folder is missing, though there was one', fix)
+    throw new SetupError('the database of this data folder is missing, but there was one before', fix)
   }
   // Pages that are not in the file yet are in its write-ahead log.
   if (sizeOf(`${path}-wal`) > 0) return

@@ -29,11 +29,11 @@ export async function migrate(
       const step = steps[index]
       if (step?.name !== row.name) {
         throw new SchemaMismatch(
-          `The data was written by a newer version of svc-router (migration "${row.name}" is not known here). Start that version, or a newer one.`,
+          `The data was written by a newer version of svc-router (migration "${row.name}" is unknown to this version). Start that version, or a newer one.`,
         )
       }
       if (checksumOf(step) !== row.checksum) {
-        throw new SchemaMismatch(`Migration "${row.name}" is not the one that was applied to this data.`)
+        throw new SchemaMismatch(`Migration "${row.name}" differs from the one that was applied to this data.`)
       }
     }
     for (const step of steps.slice(applied.length)) {

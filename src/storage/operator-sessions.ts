@@ -54,7 +54,7 @@ function addSession(
       .where('state', '=', 'active')
       .executeTakeFirstOrThrow()
     if (operator.numUpdatedRows === 0n) return false
-    const kept = await transaction
+    const retained = await transaction
       .selectFrom('operator_sessions')
       .select('id')
       .where('operator_id', '=', session.operatorId)
@@ -65,7 +65,7 @@ function addSession(
     await transaction
       .deleteFrom('operator_sessions')
       .where('operator_id', '=', session.operatorId)
-      .where('id', 'not in', ['', ...kept.map(({ id }) => id)])
+      .where('id', 'not in', ['', ...retained.map(({ id }) => id)])
       .execute()
     await transaction
       .insertInto('operator_sessions')

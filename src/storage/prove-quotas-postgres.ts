@@ -13,12 +13,12 @@ export async function proveQuotasOnPostgres(url: string): Promise<void> {
   const written = await withClient(url, async (client) => {
     for (const setting of ['fsync', 'synchronous_commit'])
       if ((await firstValue(client, `show ${setting}`)) === 'off')
-        throw new Error(`the database does not wait for the disk (${setting})`)
+        throw new Error(`the database does not flush commits to disk (${setting})`)
     return Number(await firstValue(client, writeProof))
   })
   const found = await withClient(url, async (client) => Number(await firstValue(client, readProof)))
   // Also true if one of them is not a number.
-  if (!(found >= written)) throw new Error('a write to the quotas was not found again')
+  if (!(found >= written)) throw new Error('a write to the quotas could not be read back')
 }
 
 async function firstValue(client: Client, statement: string): Promise<unknown> {

@@ -15,11 +15,11 @@ const busyPauseMs = 3
  */
 export async function proveQuotasOnSqlite(path: string): Promise<void> {
   // Opening would create a missing file, and an empty database proves nothing.
-  if (!existsSync(path)) throw new Error('the database of the quotas is not there')
+  if (!existsSync(path)) throw new Error('the quota database does not exist')
   const written = await withConnection(path, (connection) => connection.prepare(writeProof).get()?.['used'])
   const found = await withConnection(path, (connection) => connection.prepare(readProof).get()?.['used'])
   if (typeof written !== 'number' || typeof found !== 'number' || found < written)
-    throw new Error('a write to the quotas was not found again')
+    throw new Error('a write to the quotas could not be read back')
 }
 
 async function withConnection<Value>(path: string, work: (connection: DatabaseSync) => Value): Promise<Value> {

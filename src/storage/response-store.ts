@@ -64,9 +64,9 @@ async function deleteInSteps(db: Kysely<Tables>, timeMs: number, limit: number):
   let deleted = 0
   while (deleted < limit) {
     const step = Math.min(rowsPerDeletion, limit - deleted)
-    const gone = await deleteResponsesUntil(db, timeMs, step)
-    deleted += gone
-    if (gone < step) break
+    const removed = await deleteResponsesUntil(db, timeMs, step)
+    deleted += removed
+    if (removed < step) break
     await nextTurn()
   }
   return deleted

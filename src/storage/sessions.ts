@@ -11,7 +11,7 @@ export async function addSession(
   maxSessions: number,
 ): Promise<void> {
   await db.transaction().execute(async (transaction) => {
-    const kept = await transaction
+    const retained = await transaction
       .selectFrom('sessions')
       .select('id')
       .where('account_id', '=', session.accountId)
@@ -22,7 +22,7 @@ export async function addSession(
     await transaction
       .deleteFrom('sessions')
       .where('account_id', '=', session.accountId)
-      .where('id', 'not in', ['', ...kept.map(({ id }) => id)])
+      .where('id', 'not in', ['', ...retained.map(({ id }) => id)])
       .execute()
     await transaction
       .insertInto('sessions')

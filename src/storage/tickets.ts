@@ -26,10 +26,10 @@ export async function addTicket(
         closed_at_ms: null,
       })
       .execute()
-    const kept = transaction.selectFrom('tickets').select('id').orderBy('id', 'desc').limit(maxKept)
+    const retained = transaction.selectFrom('tickets').select('id').orderBy('id', 'desc').limit(maxKept)
     await transaction
       .deleteFrom('tickets')
-      .where((row) => row.or([row('created_at_ms', '<', forgetBeforeMs), row('id', 'not in', kept)]))
+      .where((row) => row.or([row('created_at_ms', '<', forgetBeforeMs), row('id', 'not in', retained)]))
       .execute()
   })
 }

@@ -29,7 +29,7 @@ export async function addUpgradeRequest(
       .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirstOrThrow()
     if ((result.numInsertedOrUpdatedRows ?? 0n) === 0n) return false
-    const kept = await transaction
+    const retained = await transaction
       .selectFrom('upgrade_requests')
       .select('id')
       .where('account_id', '=', request.accountId)
@@ -42,7 +42,7 @@ export async function addUpgradeRequest(
       .deleteFrom('upgrade_requests')
       .where('account_id', '=', request.accountId)
       .where('state', '<>', 'requested')
-      .where('id', 'not in', ['', ...kept.map(({ id }) => id)])
+      .where('id', 'not in', ['', ...retained.map(({ id }) => id)])
       .execute()
     return true
   })

@@ -56,7 +56,7 @@ describe.each(enginesWith('proof of quotas', { openIn, openAt, durable: true }))
         const db = await open()
         for (let count = 0; count < before; count++) await prove()
         for (const statement of loseWrites) await sql.raw(statement).execute(db)
-        await expect(prove()).rejects.toThrow('not found again')
+        await expect(prove()).rejects.toThrow('could not be read back')
         await db.destroy()
       }
     })
@@ -80,13 +80,13 @@ describe.each(withoutDisk.filter(([name]) => name === 'PostgreSQL'))(
   },
 )
 
-test('quotas are not durable where the SQLite file is gone, though it is still open, and none is made', async () => {
+test('quotas are not durable if the SQLite file was deleted while open, and no new file is created', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-test-'))
   const db = await openSqlite(folder)
   try {
     await proveQuotasOnSqlite(databasePath(folder))
     rmSync(databasePath(folder))
-    await expect(proveQuotasOnSqlite(databasePath(folder))).rejects.toThrow('not there')
+    await expect(proveQuotasOnSqlite(databasePath(folder))).rejects.toThrow('does not exist')
     expect(existsSync(databasePath(folder))).toBe(false)
   } finally {
     await db.destroy()

@@ -81,7 +81,7 @@ describe('managed access (contract 23)', () => {
   test.each([
     ['the operator switches it off', () => switchManagedAccess(plane, false)],
     ['the resale controls are revoked', () => revokeResale(plane, 'vendor')],
-    ['the audit log can be changed', () => spoil('drop trigger audit_log_no_update')],
+    ['entries of the audit log can be changed', () => spoil('drop trigger audit_log_no_update')],
     [
       'writes to the quotas are lost',
       () =>

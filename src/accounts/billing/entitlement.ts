@@ -33,18 +33,18 @@ export function entitlementOf(subscriptions: readonly Subscription[], rules: Ent
   const rankOf = (planId: string | null): number => rules.plans.findIndex((plan) => plan.id === planId)
   const ordered = subscriptions.toSorted(
     (a, b) =>
-      Number(stands(b, rules)) - Number(stands(a, rules)) ||
+      Number(isCurrent(b, rules)) - Number(isCurrent(a, rules)) ||
       rankOf(b.planId) - rankOf(a.planId) ||
       b.createdAtMs - a.createdAtMs,
   )
-  const standing = ordered.filter((subscription) => stands(subscription, rules))
-  const known = standing.find(({ planId }) => rankOf(planId) >= 0)
-  const grant = known?.planId ?? (standing.length > 0 ? undefined : null)
+  const current = ordered.filter((subscription) => isCurrent(subscription, rules))
+  const known = current.find(({ planId }) => rankOf(planId) >= 0)
+  const grant = known?.planId ?? (current.length > 0 ? undefined : null)
   const moments = ordered.flatMap((subscription) => momentsOf(subscription, rules)).filter((ms) => ms > rules.nowMs)
   return {
     grant,
     subscription: known ?? ordered[0] ?? null,
-    standing: standing.length,
+    standing: current.length,
     changesAtMs: moments.length === 0 ? undefined : Math.min(...moments),
   }
 }
@@ -54,7 +54,7 @@ export function graceEndsAtMs({ dueSinceMs }: Subscription, graceMs: number): nu
   return (dueSinceMs ?? 0) + graceMs
 }
 
-function stands(subscription: Subscription, { graceMs, nowMs }: EntitlementRules): boolean {
+function isCurrent(subscription: Subscription, { graceMs, nowMs }: EntitlementRules): boolean {
   if (subscription.status === 'past_due') return nowMs < graceEndsAtMs(subscription, graceMs)
   return subscription.status === 'active' || subscription.status === 'trialing'
 }

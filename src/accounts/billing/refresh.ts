@@ -35,7 +35,7 @@ export async function refresh(plane: BillingPlane, accountId: string, eventId?: 
   const subscriptions = await plane.billing.subscriptionsOf(customerId)
   const nowMs = Math.floor(plane.clock.nowMs())
   const entitlement = entitlementOf(subscriptions, { plans: plane.plans, graceMs: plane.graceMs, nowMs })
-  tellOddities(plane, accountId, entitlement)
+  logAnomalies(plane, accountId, entitlement)
   const { grant, subscription } = entitlement
   const outcome = await plane.store.applyRead({
     accountId,
@@ -74,7 +74,7 @@ function nextCheckAtMs({ subscription, changesAtMs }: Entitlement, nowMs: number
   return changesAtMs === undefined ? byTime : Math.min(byTime, changesAtMs + afterMomentMs)
 }
 
-function tellOddities(plane: BillingPlane, accountId: string, { grant, standing }: Entitlement): void {
+function logAnomalies(plane: BillingPlane, accountId: string, { grant, standing }: Entitlement): void {
   if (grant === undefined) plane.log({ event: 'billing_odd', accountId, reason: 'a price that no plan names' })
   if (standing > 1) plane.log({ event: 'billing_odd', accountId, reason: 'more than one subscription' })
 }

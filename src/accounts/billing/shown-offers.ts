@@ -4,7 +4,7 @@ import type { EventLog } from '../../domain/events.ts'
 import { BillingFailure, type Billing } from './ports.ts'
 
 /** How long a page waits for prices; a later answer is used by the next page. */
-const patienceMs = 1_000
+const maxWaitMs = 1_000
 /** Pause after a failed request for prices. */
 const pauseMs = 30_000
 
@@ -37,7 +37,7 @@ export class ShownOffers {
     this.#asking ??= this.#ask(billing)
     if (this.#isSlow) return this.#known
     const late = Promise.withResolvers<void>()
-    const timer = clock.after(patienceMs, () => {
+    const timer = clock.after(maxWaitMs, () => {
       this.#isSlow = this.#asking !== undefined
       late.resolve()
     })

@@ -5,7 +5,7 @@ import { AccountsError } from '../refusals.ts'
 import type { UpgradesPlane } from './billing-plane.ts'
 
 /** How many decided requests are stored per account. */
-const maxKeptRequests = 20
+const maxStoredRequests = 20
 /** Most requests in one listing. */
 export const maxListedRequests = 1000
 
@@ -27,7 +27,7 @@ export async function requestUpgrade(plane: UpgradesPlane, accountId: string, pl
     createdAtMs: Math.floor(nowMs()),
     decidedAtMs: null,
   }
-  if (!(await plane.store.addUpgradeRequest(request, maxKeptRequests, recordOf(plane, request, 'requested'))))
+  if (!(await plane.store.addUpgradeRequest(request, maxStoredRequests, recordOf(plane, request, 'requested'))))
     throw new AccountsError('upgrade_open')
   return request
 }

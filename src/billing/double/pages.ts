@@ -21,10 +21,10 @@ export function checkoutPage(double: StripeDouble, checkout: DoubleCheckout, ref
     ['pay-refused', 'Pay with a card that is declined'],
     ['cancel', 'Cancel'],
   ]
-  const told = refused ? '<p role="alert"><strong>The card was declined.</strong> Nothing was bought.</p>' : ''
+  const notice = refused ? '<p role="alert"><strong>The card was declined.</strong> Nothing was bought.</p>' : ''
   const rest =
     checkout.status === 'open' ? forms(`/checkout/${checkout.id}`, buttons) : `<p>This page is ${checkout.status}.</p>`
-  return page('Checkout', `${told}<p>You are about to subscribe to <strong>${escape(what)}</strong>.</p>${rest}`)
+  return page('Checkout', `${notice}<p>You are about to subscribe to <strong>${escape(what)}</strong>.</p>${rest}`)
 }
 
 /** The portal page: plan, card, cancellation, and time. */

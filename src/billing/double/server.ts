@@ -94,7 +94,7 @@ async function answer(parts: Parts, request: IncomingMessage, response: ServerRe
   if (url.pathname.startsWith('/v1/')) {
     const isForm = request.method === 'GET' || request.method === 'DELETE'
     const idempotencyKey = request.headers['idempotency-key']
-    const { status, body: said } = api.answer({
+    const { status, body: result } = api.answer({
       method: request.method ?? 'GET',
       path: url.pathname,
       form: readForm(isForm ? url.search.slice(1) : body) ?? {},
@@ -102,7 +102,7 @@ async function answer(parts: Parts, request: IncomingMessage, response: ServerRe
       idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
     })
     const headers = { 'content-type': 'application/json', 'request-id': double.mintId('req'), 'x-simulated': 'true' }
-    response.writeHead(status, headers).end(JSON.stringify(said))
+    response.writeHead(status, headers).end(JSON.stringify(result))
     return
   }
   answerPage(double, request.method ?? 'GET', url.pathname, response)

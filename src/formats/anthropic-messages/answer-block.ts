@@ -7,7 +7,7 @@ import { writeInput } from './write-parts.ts'
 /** One content block of an answer while it is written. Until it is opened it buffers its content. */
 export abstract class AnswerBlock {
   /** The whole text so far. */
-  protected said = ''
+  protected content = ''
   #waiting = ''
   #index = -1
   #head = ''
@@ -24,7 +24,7 @@ export abstract class AnswerBlock {
   protected abstract readonly deltaNames: readonly [type: string, field: string]
 
   add(text: string): void {
-    this.said += text
+    this.content += text
     this.#waiting += text
   }
 
@@ -66,7 +66,7 @@ export class TextBlock extends AnswerBlock {
   #citedBefore = 0
 
   get whole(): JsonObject {
-    const block = { type: 'text', text: this.said }
+    const block = { type: 'text', text: this.content }
     return this.#citations.length === 0 ? block : { ...block, citations: this.#citations }
   }
 
@@ -101,7 +101,7 @@ export class ThinkingBlock extends AnswerBlock {
   #sealed: string | undefined
 
   get whole(): JsonObject {
-    return { type: 'thinking', thinking: this.said, signature: signatureFor(this.#sealed) }
+    return { type: 'thinking', thinking: this.content, signature: signatureFor(this.#sealed) }
   }
 
   /** Ends the thinking block; `sealed` is the encrypted reasoning. */
@@ -148,9 +148,9 @@ export class ToolUseBlock extends AnswerBlock {
    * complete.
    */
   get canEnd(): boolean {
-    if (this.#isText || !this.said.trimEnd().endsWith('}')) return false
+    if (this.#isText || !this.content.trimEnd().endsWith('}')) return false
     try {
-      JSON.parse(this.said)
+      JSON.parse(this.content)
       return true
     } catch {
       return false
@@ -158,7 +158,7 @@ export class ToolUseBlock extends AnswerBlock {
   }
 
   get whole(): JsonObject {
-    return { ...this.opening, input: this.#isText ? { input: this.said } : writeInput(this.said) }
+    return { ...this.opening, input: this.#isText ? { input: this.content } : writeInput(this.content) }
   }
 
   override flush(): string {
@@ -166,8 +166,8 @@ export class ToolUseBlock extends AnswerBlock {
   }
 
   override close(): string {
-    if (this.#isText) return this.write(wrapInput(this.said)) + super.close()
+    if (this.#isText) return this.write(wrapInput(this.content)) + super.close()
     // Clients parse the arguments, and an empty string is not JSON.
-    return (this.said === '' ? this.write('{}') : '') + super.close()
+    return (this.content === '' ? this.write('{}') : '') + super.close()
   }
 }

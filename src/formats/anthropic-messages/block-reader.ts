@@ -122,10 +122,10 @@ export class BlockReader {
   }
 
   #say(text: Json | undefined, events: AnswerEvent[]): void {
-    const said = saidText(text)
-    if (said === '') return
-    this.#textLength += said.length
-    events.push({ type: 'text', text: said })
+    const chunk = saidText(text)
+    if (chunk === '') return
+    this.#textLength += chunk.length
+    events.push({ type: 'text', text: chunk })
   }
 
   #sayInput(open: OpenBlock, events: AnswerEvent[]): void {
@@ -135,16 +135,16 @@ export class BlockReader {
 
   #readInput(index: Json | undefined, text: Json | undefined, events: AnswerEvent[]): void {
     const open = this.#open.get(index)
-    const said = saidText(text)
-    if (open === undefined || open.callIndex < 0 || said === '') return
+    const chunk = saidText(text)
+    if (open === undefined || open.callIndex < 0 || chunk === '') return
     open.heard = true
-    events.push({ type: 'call_arguments', index: open.callIndex, text: said })
+    events.push({ type: 'call_arguments', index: open.callIndex, text: chunk })
   }
 }
 
 function think(text: Json | undefined, events: AnswerEvent[]): void {
-  const said = saidText(text)
-  if (said !== '') events.push({ type: 'reasoning', text: said })
+  const chunk = saidText(text)
+  if (chunk !== '') events.push({ type: 'reasoning', text: chunk })
 }
 
 function addCitation(open: OpenBlock, citation: Json | undefined): void {

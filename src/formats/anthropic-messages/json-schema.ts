@@ -30,20 +30,20 @@ const combining = new Set(['anyOf', 'oneOf', 'allOf'])
  */
 export function closedSchema(schema: JsonObject): JsonObject {
   const closed: [string, Json][] = []
-  const said: string[] = []
+  const notes: string[] = []
   for (const [key, value] of Object.entries(schema)) {
     if (value === undefined) continue
-    if (limits.has(key)) said.push(`${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    else if (key === 'format' && typeof value === 'string' && !formats.has(value)) said.push(`format: ${value}`)
+    if (limits.has(key)) notes.push(`${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    else if (key === 'format' && typeof value === 'string' && !formats.has(value)) notes.push(`format: ${value}`)
     else if (named.has(key) && isObject(value)) closed.push([key, mapValues(value)])
     else if (key === 'oneOf' && isArray(value)) closed.push(['anyOf', value.map(closeInner)])
     else if (listed.has(key) && isArray(value)) closed.push([key, value.map(closeInner)])
     else closed.push([key, key === 'items' ? closeInner(value) : value])
   }
   if (schema['type'] === 'object' || isObject(schema['properties'])) closed.push(['additionalProperties', false])
-  if (said.length > 0) {
+  if (notes.length > 0) {
     const description = typeof schema['description'] === 'string' ? `${schema['description']}\n` : ''
-    closed.push(['description', `${description}${said.join('; ')}`])
+    closed.push(['description', `${description}${notes.join('; ')}`])
   }
   // Not by assignment, because a property may be called `__proto__`.
   return Object.fromEntries(closed)

@@ -29,7 +29,7 @@ export function readMessages(system: Json | undefined, messages: readonly Json[]
     if (role === 'assistant') turns.push({ role, parts: readAssistant(content, `${path}.content`) })
     else if (role === 'user') readUser(content, `${path}.content`, turns)
     else if (role === 'system') turns.push({ role, parts: readParts(content, `${path}.content`) })
-    else throw invalidRequest(`${path}.role`, `${path}.role must be one of user, assistant and system.`)
+    else throw invalidRequest(`${path}.role`, `${path}.role must be user, assistant, or system.`)
   }
   return turns
 }

@@ -86,8 +86,8 @@ function readReasoning(thinking: JsonObject | undefined, config: JsonObject | un
   const meant = effort ?? (typeof budget === 'number' ? effortOf(budget) : undefined)
   // Adaptive thinking alone requests nothing: many other models reject a request for reasoning.
   if (meant === undefined) return undefined
-  const shown = (type === 'enabled' || type === 'adaptive') && thinking?.['display'] !== 'omitted'
-  return shown ? { effort: meant, summary: 'auto' } : { effort: meant }
+  const isShown = (type === 'enabled' || type === 'adaptive') && thinking?.['display'] !== 'omitted'
+  return isShown ? { effort: meant, summary: 'auto' } : { effort: meant }
 }
 
 function effortOf(budget: number): string {

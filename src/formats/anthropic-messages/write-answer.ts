@@ -55,7 +55,7 @@ export class MessagesWriter implements AnswerWriter {
   writeEnd(): string {
     const opening = this.#begun ? '' : this.#begin()
     const delta = { stop_reason: writeStopReason(this.#reason, this.#calls.size), stop_sequence: null }
-    const end = { delta, usage: writeUsage(this.#usage), ...this.#said }
+    const end = { delta, usage: writeUsage(this.#usage), ...this.#extraFields }
     return opening + frame('message_delta', end) + frame('message_stop', {})
   }
 
@@ -87,11 +87,11 @@ export class MessagesWriter implements AnswerWriter {
       stop_reason: reason,
       stop_sequence: null,
       usage: writeUsage(this.#usage),
-      ...this.#said,
+      ...this.#extraFields,
     }
   }
 
-  get #said(): JsonObject {
+  get #extraFields(): JsonObject {
     return this.#report === undefined ? {} : { svc_router: this.#report }
   }
 

@@ -37,7 +37,7 @@ function writePart(part: InputPart): JsonObject | undefined {
     case 'file':
       return writeFile(part)
     case 'audio':
-      throw unsupported('messages', 'The backends of this profile cannot listen to audio. Send the words instead.')
+      throw unsupported('messages', 'The backends of this profile do not support audio. Send the text instead.')
   }
 }
 
@@ -50,7 +50,7 @@ function writeImage(url: string): JsonObject {
 function imageType(type: string): string {
   const known = type === 'image/jpg' ? 'image/jpeg' : type
   if (imageTypes.has(known)) return known
-  throw unsupported('messages', 'The backends of this profile take images as JPEG, PNG, GIF and WebP only.')
+  throw unsupported('messages', 'The backends of this profile accept only JPEG, PNG, GIF, and WebP images.')
 }
 
 function writeFile(file: Extract<InputPart, { readonly type: 'file' }>): JsonObject {
@@ -67,7 +67,7 @@ function fileSource(file: Extract<InputPart, { readonly type: 'file' }>): JsonOb
     if (file.url !== undefined) return { type: 'url', url: file.url }
     throw unsupported(
       'messages',
-      'A file is given by an id, which the backends of this profile cannot open. Send its content.',
+      'A file is referenced by an id, which the backends of this profile cannot open. Send its content.',
     )
   }
   const { type, base64 } = readDataUrl(file.data) ?? { type: untyped, base64: file.data }
@@ -78,7 +78,7 @@ function fileSource(file: Extract<InputPart, { readonly type: 'file' }>): JsonOb
   if (type.startsWith('text/') || type === 'application/json') {
     return { type: 'text', media_type: 'text/plain', data: Buffer.from(base64, 'base64').toString('utf8') }
   }
-  throw unsupported('messages', 'The backends of this profile take files as PDF and as text only.')
+  throw unsupported('messages', 'The backends of this profile accept only PDF and text files.')
 }
 
 /** The parts of a data URL; undefined for any other URL. */

@@ -18,10 +18,7 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   assertTranslatable(conversation)
   const { sampling } = conversation
   if ((sampling.choices ?? 1) > 1) {
-    throw unsupported(
-      'n',
-      'The backends of this profile give one answer for each request. Send n as 1, or leave it out.',
-    )
+    throw unsupported('n', 'The backends of this profile return one answer per request. Set n to 1, or leave it out.')
   }
   const traits = traitsOf(target.model)
   const names = new ToolNames(conversation.tools)
@@ -29,8 +26,8 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   const { system, messages, called } = writeMessages(conversation, traits, names, replaysReasoning)
   const maxTokens = sampling.maxOutputTokens ?? traits.maxTokens
   const body: Draft<JsonObject> = { model: target.model, max_tokens: maxTokens, messages, stream: target.stream }
-  const unsaid = writeOutputFormat(body, conversation.outputFormat, traits)
-  if (unsaid !== undefined) system.push({ type: 'text', text: unsaid })
+  const instruction = writeOutputFormat(body, conversation.outputFormat, traits)
+  if (instruction !== undefined) system.push({ type: 'text', text: instruction })
   if (system.length > 0) body['system'] = system
   writeTools(body, conversation, called, names, traits)
   const thinks = writeThinking(body, conversation, traits, maxTokens)

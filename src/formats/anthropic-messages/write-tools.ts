@@ -46,8 +46,8 @@ function writeTool(tool: Exclude<Tool, { readonly type: 'hosted' }>, names: Tool
     const { description, parameters } = customAsFunction(tool)
     return { name, ...(description !== '' && { description }), input_schema: parameters }
   }
-  const unsaid = unsaidChoices(tool.parameters)
-  const description = unsaid === undefined ? tool.description : [tool.description, unsaid].filter(Boolean).join('\n\n')
+  const note = unsaidChoices(tool.parameters)
+  const description = note === undefined ? tool.description : [tool.description, note].filter(Boolean).join('\n\n')
   return { name, ...(description !== undefined && { description }), input_schema: inputSchema(tool.parameters) }
 }
 

@@ -11,8 +11,8 @@ export function readLogprobs(result: Json | undefined): readonly Json[] | undefi
   return chosen.flatMap((candidate, position) => {
     const token = readToken(candidate)
     if (token === undefined) return []
-    const beside = isArray(top) ? top[position] : undefined
-    const others = isObject(beside) && isArray(beside['candidates']) ? beside['candidates'] : []
+    const alternatives = isArray(top) ? top[position] : undefined
+    const others = isObject(alternatives) && isArray(alternatives['candidates']) ? alternatives['candidates'] : []
     return [{ ...token, top_logprobs: others.map(readToken).filter((other) => other !== undefined) }]
   })
 }

@@ -87,9 +87,9 @@ class ContentsWriter {
         calls.push(part)
       } else if (part.text !== '') this.#add('model', { text: part.text })
     }
-    const beside: InputPart[] = []
-    for (const call of calls) this.#add('user', this.#writeResult(call, results.take(call.id)?.parts, beside))
-    for (const part of beside) this.writeUser(part)
+    const overflow: InputPart[] = []
+    for (const call of calls) this.#add('user', this.#writeResult(call, results.take(call.id)?.parts, overflow))
+    for (const part of overflow) this.writeUser(part)
   }
 
   #writeCall(call: ToolCall, signature: string | undefined): JsonObject {
@@ -102,7 +102,7 @@ class ContentsWriter {
   }
 
   /** Parts that the response cannot contain are added to `beside`. */
-  #writeResult(call: ToolCall, parts: readonly InputPart[] | undefined, beside: InputPart[]): JsonObject {
+  #writeResult(call: ToolCall, parts: readonly InputPart[] | undefined, overflow: InputPart[]): JsonObject {
     const texts: string[] = []
     const held: JsonObject[] = []
     for (const part of parts ?? []) {
@@ -112,7 +112,7 @@ class ContentsWriter {
       }
       const written = writePart(part)
       if (this.#isRecent && fitsResponse(written)) held.push(written)
-      else beside.push(part)
+      else overflow.push(part)
       texts.push(`[${part.type}]`)
     }
     const functionResponse: Draft<JsonObject> = {

@@ -26,10 +26,7 @@ const samplingNames = [
 export function writeRequest(conversation: Conversation, target: WriteTarget): JsonObject {
   assertTranslatable(conversation)
   if ((conversation.sampling.choices ?? 1) > 1) {
-    throw unsupported(
-      'n',
-      'The backends of this profile give one answer for each request. Send n as 1, or leave it out.',
-    )
+    throw unsupported('n', 'The backends of this profile return one answer per request. Set n to 1, or leave it out.')
   }
   const names = new ToolNames(conversation.tools)
   const { system, contents } = writeContents(conversation, names, target.model)

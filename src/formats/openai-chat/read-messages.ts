@@ -31,7 +31,7 @@ export function readMessages(messages: readonly Json[]): Turn[] {
         break
       }
       default:
-        throw invalidRequest(`${path}.role`, `${path}.role must be one of system, developer, user, assistant and tool.`)
+        throw invalidRequest(`${path}.role`, `${path}.role must be system, developer, user, assistant, or tool.`)
     }
   }
   return turns

@@ -13,8 +13,8 @@ interface GatheredCall {
 /** Builds a whole chat completion from all of its events: one choice with text and calls together. */
 export function writeWhole(events: readonly AnswerEvent[], id: string, context: AnswerContext): JsonObject {
   const { createdAt } = context
-  const gathered = new GatheredAnswer(events)
-  const { logprobs, reason, usage, report } = gathered
+  const collected = new GatheredAnswer(events)
+  const { logprobs, reason, usage, report } = collected
   return {
     id,
     created: createdAt,
@@ -23,7 +23,7 @@ export function writeWhole(events: readonly AnswerEvent[], id: string, context: 
     choices: [
       {
         index: 0,
-        message: writeMessage(gathered, context),
+        message: writeMessage(collected, context),
         logprobs: logprobs.length === 0 ? null : { content: logprobs, refusal: null },
         finish_reason: reason,
       },
@@ -92,8 +92,8 @@ class GatheredAnswer {
   }
 }
 
-function writeMessage(gathered: GatheredAnswer, context: AnswerContext): JsonObject {
-  const { text, refusal, reasoning, annotations, calls } = gathered
+function writeMessage(collected: GatheredAnswer, context: AnswerContext): JsonObject {
+  const { text, refusal, reasoning, annotations, calls } = collected
   const isSilent = text === undefined && (calls.size > 0 || refusal !== undefined)
   return {
     role: 'assistant',

@@ -20,11 +20,11 @@ export function isFusionEcho(item: JsonObject): boolean {
  * nothing that we would have written.
  */
 export function sayEcho(item: JsonObject): string | undefined {
-  const asked = texts(parse(item['arguments'])?.['questions'])
+  const questions = texts(parse(item['arguments'])?.['questions'])
   const result = parse(item['output'])
   if (result === undefined || result['ran'] === false) return undefined
   const pieces = ['Several models were asked']
-  if (asked.length > 0) pieces[0] += `: ${asked.map((question) => JSON.stringify(question)).join(', ')}`
+  if (questions.length > 0) pieces[0] += `: ${questions.map((question) => JSON.stringify(question)).join(', ')}`
   const { verdict, analysis } = result
   if (verdict === 'insufficient') pieces.push('None of their answers could be trusted')
   const found = isObject(analysis) ? analysis : {}

@@ -134,9 +134,9 @@ export class ItemReader {
 
   #readArguments(event: JsonObject, text: Json | undefined, events: AnswerEvent[]): void {
     const item = this.#hear(event, 'call')
-    const said = saidText(text)
-    if (item === undefined || item.callIndex < 0 || said === '') return
-    events.push({ type: 'call_arguments', index: item.callIndex, text: said })
+    const chunk = saidText(text)
+    if (item === undefined || item.callIndex < 0 || chunk === '') return
+    events.push({ type: 'call_arguments', index: item.callIndex, text: chunk })
   }
 
   #hear(event: JsonObject, kind: Kind): ItemState | undefined {
@@ -168,12 +168,12 @@ export class ItemReader {
 
   #think(event: JsonObject, voice: 'summary' | 'raw', text: Json | undefined, events: AnswerEvent[]): void {
     const item = this.#hear(event, 'reasoning')
-    const said = saidText(text)
+    const chunk = saidText(text)
     if (item !== undefined) {
       item.voice ??= voice
       if (item.voice !== voice) return
     }
-    if (said !== '') events.push({ type: 'reasoning', text: said })
+    if (chunk !== '') events.push({ type: 'reasoning', text: chunk })
   }
 }
 
@@ -191,14 +191,14 @@ function idsOf({ id, call_id: callId }: JsonObject): string[] {
 }
 
 function pushText(text: Json | undefined, logprobs: Json | undefined, events: AnswerEvent[]): void {
-  const said = saidText(text)
-  if (isArray(logprobs) && logprobs.length > 0) events.push({ type: 'text', text: said, logprobs })
-  else if (said !== '') events.push({ type: 'text', text: said })
+  const chunk = saidText(text)
+  if (isArray(logprobs) && logprobs.length > 0) events.push({ type: 'text', text: chunk, logprobs })
+  else if (chunk !== '') events.push({ type: 'text', text: chunk })
 }
 
 function pushRefusal(text: Json | undefined, events: AnswerEvent[]): void {
-  const said = saidText(text)
-  if (said !== '') events.push({ type: 'refusal', text: said })
+  const chunk = saidText(text)
+  if (chunk !== '') events.push({ type: 'refusal', text: chunk })
 }
 
 function readMessage(item: JsonObject, events: AnswerEvent[]): void {

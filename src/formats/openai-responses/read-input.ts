@@ -85,7 +85,7 @@ class InputReader implements ReadInput {
     const role = requiredString(item, 'role', `${path}.`)
     if (role === 'assistant') return readAssistantParts(item['content'], `${path}.content`, this.#assistant())
     if (role !== 'user' && role !== 'system' && role !== 'developer') {
-      throw invalidRequest(`${path}.role`, `${path}.role must be one of system, developer, user and assistant.`)
+      throw invalidRequest(`${path}.role`, `${path}.role must be system, developer, user, or assistant.`)
     }
     this.#parts = undefined
     this.turns.push({ role, parts: readInputParts(item['content'], `${path}.content`) })

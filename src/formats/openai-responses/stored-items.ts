@@ -41,10 +41,10 @@ export function withIds(items: readonly JsonObject[], responseId: string): reado
   const tail = responseId.replace(/^resp_/, '')
   return items.map((item, index) => {
     const { type, id } = item
-    const shown = type === 'message' ? wholeMessage(item) : item
-    if (typeof id === 'string' && id !== '') return shown
+    const complete = type === 'message' ? wholeMessage(item) : item
+    if (typeof id === 'string' && id !== '') return complete
     const prefix = (typeof type === 'string' ? prefixes[type] : undefined) ?? otherPrefix
-    return { ...shown, id: `${prefix}_${tail}${toBase62(index, positionWidth)}x` }
+    return { ...complete, id: `${prefix}_${tail}${toBase62(index, positionWidth)}x` }
   })
 }
 
@@ -74,7 +74,7 @@ export function isBareReasoning(item: JsonObject): boolean {
 /** Stored items for replay: without ids that mean nothing to a provider that stores nothing. */
 export function replayed(items: readonly JsonObject[]): readonly JsonObject[] {
   return items.map((item) => {
-    const { id: _id, status: _status, ...told } = item
-    return typeof item['type'] === 'string' && Object.hasOwn(prefixes, item['type']) ? told : item
+    const { id: _id, status: _status, ...rest } = item
+    return typeof item['type'] === 'string' && Object.hasOwn(prefixes, item['type']) ? rest : item
   })
 }

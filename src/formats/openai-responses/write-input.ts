@@ -25,10 +25,10 @@ export function writeInput(
 ): JsonObject[] {
   const items: JsonObject[] = []
   /** Non-text parts of results for such an endpoint: they follow the last result. */
-  let shown: InputPart[] = []
+  let deferred: InputPart[] = []
   const show = (): void => {
-    if (shown.length > 0) items.push({ type: 'message', role: 'user', content: writeContent(shown) })
-    shown = []
+    if (deferred.length > 0) items.push({ type: 'message', role: 'user', content: writeContent(deferred) })
+    deferred = []
   }
   const called = new Set<string>()
   for (const turn of conversation.turns) {
@@ -43,7 +43,7 @@ export function writeInput(
         items.push({ type, call_id: turn.callId, output: writeContent(turn.parts) })
       } else {
         items.push({ type: 'function_call_output', call_id: turn.callId, output: resultText(turn.parts) })
-        shown.push(...turn.parts.filter(({ type }) => type !== 'text'))
+        deferred.push(...turn.parts.filter(({ type }) => type !== 'text'))
       }
     } else {
       const role = turn.role === 'developer' && !target.dialect.developerRole ? 'system' : turn.role
@@ -131,7 +131,7 @@ function writePart(part: InputPart): JsonObject {
       if (part.id !== undefined) {
         throw unsupported(
           'messages',
-          'A file is given by an id, which the backends of this profile cannot open. Send its content.',
+          'A file is referenced by an id, which the backends of this profile cannot open. Send its content.',
         )
       }
       const file: Draft<JsonObject> = { type: 'input_file' }

@@ -12,13 +12,13 @@ export function writeRequest(conversation: Conversation, target: WriteTarget): J
   assertTranslatable(conversation)
   const { sampling, hints, outputFormat, reasoning } = conversation
   if ((sampling.choices ?? 1) > 1) {
-    throw unsupported(
-      'n',
-      'The backends of this profile give one answer for each request. Send n as 1, or leave it out.',
-    )
+    throw unsupported('n', 'The backends of this profile return one answer per request. Set n to 1, or leave it out.')
   }
   if ((sampling.stop ?? []).length > 0) {
-    throw unsupported('stop', 'The backends of this profile have no stop sequences. Send the request without them.')
+    throw unsupported(
+      'stop',
+      'The backends of this profile do not support stop sequences. Send the request without them.',
+    )
   }
   const names = namesFor(conversation.tools, target.dialect)
   const body: Draft<JsonObject> = {

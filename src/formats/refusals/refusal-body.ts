@@ -32,8 +32,8 @@ export function readRefusal(body: string): RefusalBody | undefined {
     return undefined
   }
   // Google wraps the errors of some streams in a list of one.
-  const told = isArray(parsed) ? parsed[0] : parsed
-  return isObject(told) ? readError(told['error'] ?? told) : readError(told)
+  const root = isArray(parsed) ? parsed[0] : parsed
+  return isObject(root) ? readError(root['error'] ?? root) : readError(root)
 }
 
 /** The same for an error inside an answer. */

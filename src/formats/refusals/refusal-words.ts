@@ -256,8 +256,7 @@ function isWordChar(char: string): boolean {
  * trusted.
  */
 export function windowTold(message: string): number | undefined {
-  const told = /^(?:litellm\.\w{1,40}: ){0,3}this (?:model|endpoint)'s maximum context length is (\d{2,8}) tokens/.exec(
-    message,
-  )
-  return told === null ? undefined : Number(told[1])
+  const match =
+    /^(?:litellm\.\w{1,40}: ){0,3}this (?:model|endpoint)'s maximum context length is (\d{2,8}) tokens/.exec(message)
+  return match === null ? undefined : Number(match[1])
 }

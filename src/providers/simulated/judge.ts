@@ -14,18 +14,18 @@ export function judgeAs(name: string, text: string): string | undefined {
   if (text.length > maxQuotedCharacters || !asksForJudgement.test(text.slice(-100))) return undefined
   const candidates = new Map<string, string[]>()
   for (const [, label = '', line = ''] of text.matchAll(quotedLine)) {
-    const said = candidates.get(label) ?? []
-    candidates.set(label, [...said, ...sentencesOf(line)])
+    const previous = candidates.get(label) ?? []
+    candidates.set(label, [...previous, ...sentencesOf(line)])
   }
   return candidates.size === 0 ? undefined : JSON.stringify(compare(name, candidates))
 }
 
 function compare(name: string, candidates: ReadonlyMap<string, readonly string[]>): object {
   const labels = [...candidates.keys()]
-  const saidBy = new Map<string, string[]>()
+  const labelsOf = new Map<string, string[]>()
   for (const [label, sentences] of candidates)
-    for (const sentence of new Set(sentences)) saidBy.set(sentence, [...(saidBy.get(sentence) ?? []), label])
-  const all = [...saidBy]
+    for (const sentence of new Set(sentences)) labelsOf.set(sentence, [...(labelsOf.get(sentence) ?? []), label])
+  const all = [...labelsOf]
   const shared = all.filter(([, by]) => by.length > 1)
   const alone = labels.length === 1 ? [] : all.filter(([, by]) => by.length === 1)
   const scores = labels.map((label) => {

@@ -100,10 +100,10 @@ function chooseCalls(prompt: Prompt): SimulatedCall[] {
     return named === undefined || prompt.toolResults.length > 0 ? [] : callsOf(named, prompt)
   }
   if (prompt.toolResults.length > 0) return []
-  const asked = topics.flatMap(([topic, name]) =>
+  const mentioned = topics.flatMap(([topic, name]) =>
     topic.test(prompt.lastUserText) ? tools.filter((tool) => name.test(tool.name)).slice(0, 1) : [],
   )
-  const chosen = asked.length === 0 && toolChoice === 'required' ? tools.slice(0, 1) : asked
+  const chosen = mentioned.length === 0 && toolChoice === 'required' ? tools.slice(0, 1) : mentioned
   return (prompt.parallel ? chosen : chosen.slice(0, 1)).flatMap((tool) => callsOf(tool, prompt))
 }
 

@@ -104,10 +104,10 @@ function problemOf(step: JsonObject): string | undefined {
   for (const [name, value] of Object.entries(rest)) {
     if (value === undefined) continue
     if (!Object.hasOwn(fields, name)) return `the field "${name.slice(0, 40)}" is unknown`
-    const wanted: string | readonly string[] = fields[name as keyof typeof fields]
+    const expected: string | readonly string[] = fields[name as keyof typeof fields]
     const fits =
-      typeof wanted === 'string' ? typeof value === wanted : typeof value === 'string' && wanted.includes(value)
-    if (!fits) return `"${name}" must be ${typeof wanted === 'string' ? `a ${wanted}` : wanted.join(' or ')}`
+      typeof expected === 'string' ? typeof value === expected : typeof value === 'string' && expected.includes(value)
+    if (!fits) return `"${name}" must be ${typeof expected === 'string' ? `a ${expected}` : expected.join(' or ')}`
     if (typeof value === 'number' && !(Number.isInteger(value) && value >= 0 && value <= maxNumber)) {
       return `"${name}" must be a whole number from 0 to ${maxNumber}`
     }
