@@ -34,12 +34,12 @@ describe('how plans are sold', () => {
     ['a plan that is not there', 'billing: {stripe: {prices: {gold: price_1}}}', env, 'there is no plan "gold"'],
     ['one price for two plans', 'billing: {stripe: {prices: {pro: price_1, max: price_1}}}', env, 'for two plans'],
     ['no price at all', 'billing: {stripe: {prices: {}}}', env, 'no plan has a price'],
-    ['something that is no price', 'billing: {stripe: {prices: {pro: prod_1}}}', env, 'the id of a price'],
+    ['something that is no price', 'billing: {stripe: {prices: {pro: prod_1}}}', env, 'Stripe price id'],
     [
       'the key itself',
       'billing: {stripe: {secret_key_env: sk_test_0123456789abcdef, prices: {pro: price_1}}}',
       env,
-      'a secret stands in the file',
+      'the file contains a secret',
     ],
     [
       'simulated payments beside real ones',

@@ -37,7 +37,7 @@ const rows: readonly Row[] = [
     name: 'an unknown setting that is near nothing lists what is known',
     text: 'edge_gate:\n  something_else: 1',
     places: ['2:3'],
-    fixes: ['known here: enabled'],
+    fixes: ['use one of: enabled'],
   },
   {
     name: 'an unknown setting inside an entry of a map',
@@ -97,7 +97,7 @@ const rows: readonly Row[] = [
     name: 'a list where settings are expected',
     text: 'listen:\n  - 1',
     places: ['2:3'],
-    fixes: ['expected settings, indented'],
+    fixes: ['expected settings indented'],
   },
   { name: 'a text where a map is expected', text: 'plans: none', places: ['1:8'], fixes: ['expected a map'] },
   {
@@ -116,7 +116,7 @@ const rows: readonly Row[] = [
     name: 'a name that cannot be one',
     text: 'profiles:\n  My Profile: {}',
     places: ['2:3'],
-    fixes: ['in small letters'],
+    fixes: ['in lowercase'],
   },
   {
     name: 'a provider that does not exist',
@@ -146,7 +146,7 @@ const rows: readonly Row[] = [
     name: 'the simulated preset is not to be had by name',
     text: 'backends:\n  a: {provider: simulated, model: m}',
     places: ['2:17'],
-    fixes: ['known here: openai'],
+    fixes: ['use one of: openai'],
   },
   {
     name: 'a profile with a backend that does not exist',
@@ -176,7 +176,7 @@ const rows: readonly Row[] = [
     name: 'embeddings without a name',
     text: 'backends:\n  a: {provider: ollama, model: m, embeddings: true}',
     places: ['2:47'],
-    fixes: ['expected the name of the vectors'],
+    fixes: ['expected the name of the embedding space'],
   },
   {
     name: 'a price without its currency',
@@ -276,7 +276,7 @@ const rows: readonly Row[] = [
     text: 'database:\n  url_env: DATABASE_URL',
     env: { DATABASE_URL: 'postgres://localhost/made-up' },
     places: ['1:1'],
-    fixes: ['known here: mode, listen, app_listen, base_url, app_url, data'],
+    fixes: ['use one of: mode, listen, app_listen, base_url, app_url, data'],
   },
   {
     name: 'a mode variable that is neither',
@@ -309,7 +309,7 @@ const rows: readonly Row[] = [
       'backends:\n  big: {provider: ollama, model: llama}\nprofiles:\n  svc-router/fusion:\n    fusion:\n' +
       '      preset: slow\n      panel_size: 9\n      judge: bigg',
     places: ['6:15', '7:19', '8:14'],
-    fixes: ['expected fast, balanced or quality', 'expected a whole number from 1 to 8', 'did you mean "big"?'],
+    fixes: ['expected fast, balanced, or quality', 'expected a whole number from 1 to 8', 'did you mean "big"?'],
   },
   {
     name: 'a panel that is named by hand and counted too, with one that nobody knows',
@@ -367,7 +367,7 @@ test.each(secrets)('a secret in the file is an error that does not repeat it: %s
     const { problems, message } = errorOf(
       `backends:\n  a:\n    provider: openai\n    ${setting}: ${secret} # ${secret}`,
     )
-    expect(problems.map(({ what }) => what)).toContain('a secret stands in the file')
+    expect(problems.map(({ what }) => what)).toContain('the file contains a secret')
     expect(message).not.toContain(secret)
     expect(message).not.toContain('hunter2')
   }

@@ -4,9 +4,9 @@ import type { Command } from './command.ts'
 
 export const accountsCreate: Command = {
   name: 'accounts create',
-  summary: 'Make an account.',
+  summary: 'Create an account.',
   arguments: ['NAME'],
-  options: [{ name: 'plan', value: 'PLAN', summary: 'Its plan. Default: default_plan of the configuration.' }],
+  options: [{ name: 'plan', value: 'PLAN', summary: 'The plan. Default: default_plan in the configuration.' }],
   example: 'accounts create team-a --plan pro',
   run(invocation) {
     const name = invocation.argument(0, 'the name of the account', 'accounts create NAME')
@@ -21,7 +21,7 @@ export const accountsCreate: Command = {
         text: account.id,
         json: account,
         talk: [
-          `Account "${account.name}" on plan ${account.planId}.`,
+          `Created account "${account.name}" on plan ${account.planId}.`,
           `Next: ${invocation.command(`keys create --account ${quoteForShell(account.name)}`)}`,
         ],
       }

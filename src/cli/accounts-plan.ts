@@ -5,7 +5,7 @@ import { CommandError, exitCodes } from './failures.ts'
 
 export const accountsPlan: Command = {
   name: 'accounts plan',
-  summary: 'Put an account on another plan.',
+  summary: 'Change the plan of an account.',
   arguments: ['ACCOUNT', 'PLAN'],
   options: [],
   example: 'accounts plan local pro',
@@ -17,7 +17,7 @@ export const accountsPlan: Command = {
       if (!ids.includes(planId))
         throw new CommandError(
           exitCodes.failure,
-          `there is no plan of that name`,
+          'there is no plan with that name',
           `${suggest(planId, ids)} See the plans: ${invocation.command('check')}`,
         )
       const account = await findAccount(plane, named)
@@ -26,7 +26,7 @@ export const accountsPlan: Command = {
         text: account.id,
         json: { ...account, planId },
         talk: [
-          `Account "${account.name}" is on plan ${planId}; running servers apply it within a second.`,
+          `Account "${account.name}" is now on plan ${planId}. Running servers apply this within a second.`,
           `Next: ${invocation.command('accounts list')}`,
         ],
       }

@@ -7,7 +7,9 @@ export const accountsResume = suspension('resume', false)
 function suspension(verb: 'suspend' | 'resume', suspended: boolean): Command {
   return {
     name: `accounts ${verb}`,
-    summary: suspended ? 'Make every key of an account refused.' : 'Let the keys of a suspended account work again.',
+    summary: suspended
+      ? 'Suspend an account: all its keys stop working.'
+      : 'Resume a suspended account: its keys work again.',
     arguments: ['ACCOUNT'],
     options: [],
     example: `accounts ${verb} team-a`,
@@ -20,7 +22,7 @@ function suspension(verb: 'suspend' | 'resume', suspended: boolean): Command {
           text: account.id,
           json: { ...account, suspended },
           talk: [
-            `Account "${account.name}" is ${suspended ? 'suspended' : 'not suspended any more'}; running servers apply it within a second.`,
+            `Account "${account.name}" is ${suspended ? 'suspended' : 'no longer suspended'}. Running servers apply this within a second.`,
             `Next: ${invocation.command(suspended ? `accounts resume ${account.id}` : 'accounts list')}`,
           ],
         }

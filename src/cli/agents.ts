@@ -12,19 +12,19 @@ import { CommandError, exitCodes } from './failures.ts'
 import type { Program } from './ports.ts'
 import type { Wiring } from '../domain/wiring.ts'
 
-/** What an agent is started with besides the wiring. */
+/** What is needed to start an agent. */
 interface AgentStart {
   readonly wiring: Wiring
-  /** The key itself, which goes into the agent's environment and never among its arguments. */
+  /** The API key. It goes into the agent's environment, never into its arguments. */
   readonly key: string
-  /** How much the profile takes, in tokens, where the service says. */
+  /** The profile's context window in tokens, if the service reports it. */
   readonly contextTokens: number | undefined
-  /** What its user wants it to be told. */
+  /** Arguments from the user. */
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** An agent that can be started through the service with nothing but arguments and environment. */
+/** An agent that can use the service when started with arguments and environment variables only. */
 export interface Agent {
   readonly name: string
   readonly program: string
@@ -78,10 +78,10 @@ export const agents: readonly Agent[] = [
   },
 ]
 
-/** Merged by opencode over all its files, so that none has to be edited. */
+/** opencode merges this over all its files, so no file has to be edited. */
 const opencodeVariable = 'OPENCODE_CONFIG_CONTENT'
 
-/** Ours over what its user has in the same variable. @throws CommandError where that is no JSON object */
+/** Merges our settings over the user's in the same variable. @throws CommandError if the variable is not a JSON object */
 function mergeOpencode(theirs: string | undefined, wiring: Wiring, contextTokens: number | undefined): string {
   const { model, provider } = opencodeConfig(wiring, contextTokens)
   const given = parseObject(theirs ?? '{}')

@@ -7,7 +7,7 @@ import { CommandError, exitCodes } from './failures.ts'
 
 export const auditCheckpoint: Command = {
   name: 'audit checkpoint',
-  summary: 'Sign the audit log as it stands. Keep what is printed on another machine: it shows every later cut.',
+  summary: 'Sign the current audit log. Store the output on another machine: it reveals any later truncation.',
   arguments: [],
   options: [],
   example: 'audit checkpoint > checkpoint.json',
@@ -19,7 +19,7 @@ export const auditCheckpoint: Command = {
           if (!(error instanceof AuditBroken)) throw error
           throw new CommandError(
             exitCodes.failure,
-            `the audit log does not hold at entry ${error.at.sequence}, so it is not signed`,
+            `the audit log is broken at entry ${error.at.sequence}, so it was not signed`,
             `see why: ${invocation.command('audit verify')}`,
           )
         },
@@ -29,7 +29,7 @@ export const auditCheckpoint: Command = {
         text: writeCheckpoint(checkpoint),
         json: JSON.parse(writeCheckpoint(checkpoint)) as unknown,
         talk: [
-          `Entry ${checkpoint.sequence} is signed. Next, any time later: ${invocation.command('audit verify')} --checkpoint checkpoint.json`,
+          `Signed up to entry ${checkpoint.sequence}. Verify any time later: ${invocation.command('audit verify')} --checkpoint checkpoint.json`,
         ],
       }
     }),

@@ -4,14 +4,14 @@ import type { Command } from './command.ts'
 
 export const auditExport: Command = {
   name: 'audit export',
-  summary: 'Print the whole audit log as JSON lines, to be kept and verified elsewhere.',
+  summary: 'Print the whole audit log as JSON lines, to store and verify elsewhere.',
   arguments: [],
   options: [],
   example: 'audit export > audit.jsonl',
   run: (invocation) =>
     invocation.withStore(async ({ audit }) => {
       let count = 0
-      // Line by line: a log may be larger than what is held at once.
+      // Line by line, because a log may be larger than memory.
       for await (const link of readAll(audit)) {
         invocation.terminal.jsonLine(writeLink(link))
         count += 1
@@ -20,7 +20,7 @@ export const auditExport: Command = {
         text: '',
         json: undefined,
         talk: [
-          `${count} entries. Next, what proves their end: ${invocation.command('audit checkpoint')} > checkpoint.json`,
+          `Exported ${count} entries. Next, sign the last one: ${invocation.command('audit checkpoint')} > checkpoint.json`,
         ],
       }
     }),

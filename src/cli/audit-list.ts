@@ -18,15 +18,15 @@ export const auditList: Command = {
       name: 'limit',
       value: 'COUNT',
       shape: whole(1, maxLimit, defaultLimit),
-      summary: `How many, at most ${maxLimit}. Default ${defaultLimit}.`,
+      summary: `Maximum number of entries, at most ${maxLimit}. Default ${defaultLimit}.`,
     },
     {
       name: 'before',
       value: 'NUMBER',
       shape: whole(1, longestSequence, 100),
-      summary: 'Only entries before this one: the next page.',
+      summary: 'Only entries before this one, to get the next page.',
     },
-    { ...accountOption, summary: 'Only those about this account. Default: all.' },
+    { ...accountOption, summary: 'Only entries about this account. Default: all.' },
   ],
   example: 'audit list --limit 50',
   run(invocation) {

@@ -12,12 +12,15 @@ const maxCheckpointBytes = 4096
 
 export const auditVerify: Command = {
   name: 'audit verify',
-  summary: 'Check that nobody changed or cut the audit log. Needs no running service.',
+  summary: 'Check that the audit log was not changed or truncated. Does not need a running service.',
   arguments: [],
   options: [
-    { name: 'file', value: 'FILE', summary: 'An exported log instead of the database.' },
-    { name: 'checkpoint', value: 'FILE', summary: 'A checkpoint that was kept elsewhere.' },
-    { name: 'trust', summary: 'Believe that checkpoint without the sealing key: nobody could change it where it was.' },
+    { name: 'file', value: 'FILE', summary: 'Verify an exported log instead of the database.' },
+    { name: 'checkpoint', value: 'FILE', summary: 'A checkpoint that was stored elsewhere.' },
+    {
+      name: 'trust',
+      summary: 'Trust that checkpoint without the sealing key, if it was stored where nobody could change it.',
+    },
   ],
   example: 'audit verify --file audit.jsonl --checkpoint checkpoint.json',
   async run(invocation) {
@@ -33,7 +36,7 @@ async function verify(invocation: Invocation, kept: readonly Checkpoint[]): Prom
   const trusts = line.flag('trust')
   if (file === undefined) {
     if (trusts)
-      throw new CommandError(exitCodes.usage, '--trust is for an exported log', 'add --file FILE, or leave --trust out')
+      throw new CommandError(exitCodes.usage, '--trust needs an exported log', 'add --file FILE, or omit --trust')
     return invocation.withStore(({ config, audit }) =>
       verifyAudit(audit, { keys: keysOf(config), keptElsewhere: kept }),
     )
@@ -61,14 +64,14 @@ function readKept({ line }: Invocation): readonly Checkpoint[] {
   if (checkpoint !== undefined) return [checkpoint]
   throw new CommandError(
     exitCodes.usage,
-    'the file of --checkpoint holds no checkpoint',
-    'give what audit checkpoint printed',
+    'the --checkpoint file does not contain a checkpoint',
+    'use the output of audit checkpoint',
   )
 }
 
 function readable(file: string): void {
   if (statSync(file, { throwIfNoEntry: false })?.isFile() === true) return
-  throw new CommandError(exitCodes.usage, 'there is no such file to verify', 'name the file that was exported')
+  throw new CommandError(exitCodes.usage, 'the file to verify does not exist', 'name the exported file')
 }
 
 function tell(
@@ -79,21 +82,21 @@ function tell(
     const { sequence, why } = verdict.at
     return {
       text: `broken at entry ${sequence}: ${breakReasons[why]}`,
-      talk: ['Entries before it hold. Keep this database as it is, and compare it with a backup or an export.'],
+      talk: ['Earlier entries are intact. Do not change this database; compare it with a backup or an export.'],
       exitCode: exitCodes.failure,
     }
   }
   if (verdict.state === 'unproven')
     return {
-      text: `unproven: ${verdict.entries} entries follow one from another, and nothing shows that the last one is the last`,
-      talk: [`Give a checkpoint that can be checked: ${invocation.command('audit verify')} --checkpoint FILE`],
+      text: `unproven: the chain of ${verdict.entries} entries is unbroken, but nothing proves that later entries were not removed`,
+      talk: [`Provide a checkpoint: ${invocation.command('audit verify')} --checkpoint FILE`],
       exitCode: exitCodes.unproven,
     }
   const { entries, provenTo } = verdict
   const behind = entries - provenTo
   return {
     text: `intact: ${entries} ${entries === 1 ? 'entry' : 'entries'}, proven to entry ${provenTo}`,
-    talk: behind === 0 ? [] : [`${behind} newer ones are not signed yet: ${invocation.command('audit checkpoint')}`],
+    talk: behind === 0 ? [] : [`${behind} newer entries are not signed yet: ${invocation.command('audit checkpoint')}`],
     exitCode: exitCodes.ok,
   }
 }

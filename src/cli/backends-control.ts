@@ -9,24 +9,24 @@ const reasonOption = {
   name: 'reason',
   value: 'REASON',
   shape: oneOf(holdReasons),
-  summary: `Why, in one word: ${holdReasons.join(', ')}. Default ${holdReasons[0]}.`,
+  summary: `The reason: ${holdReasons.join(', ')}. Default ${holdReasons[0]}.`,
 } as const
 
 export const backendsDrain = hold(
   'drain',
   'drained',
-  'Send a backend no new requests; what runs there goes on to its end.',
+  'Stop sending new requests to a backend; running requests finish.',
 )
 export const backendsQuarantine = hold(
   'quarantine',
   'quarantined',
-  'Keep a backend out that is not to be trusted, until it is released.',
+  'Take a backend that you do not trust out of use until it is released.',
 )
-export const backendsUndrain = free('undrain', 'undrained', 'Let a drained backend take requests again.')
+export const backendsUndrain = free('undrain', 'undrained', 'Send requests to a drained backend again.')
 export const backendsRelease = free(
   'release',
   'released',
-  'End a quarantine, also one that the service began by itself.',
+  'End a quarantine, including one that the service started by itself.',
 )
 
 function hold(verb: string, step: 'drained' | 'quarantined', summary: string): Command {
@@ -61,11 +61,11 @@ function command(
       return invocation.withStore(async ({ config, backends }) => {
         const known = config.backends.map(({ id }) => id)
         const isHold = order.step === 'drained' || order.step === 'quarantined'
-        // What is held can be let go also where the configuration has dropped it.
+        // A backend that was removed from the configuration can still be released.
         if (isHold && !known.includes(backend))
           throw new CommandError(
             exitCodes.failure,
-            'the configuration has no backend of that name',
+            'the configuration has no backend with that name',
             suggest(backend, known),
           )
         await controlBackend(backends, order)
@@ -73,7 +73,7 @@ function command(
           text: backend,
           json: order,
           talk: [
-            `${backend} is ${order.step}; running servers do it within a second.`,
+            `${backend} is ${order.step}. Running servers apply this within a second.`,
             `Next: ${invocation.command('backends list')}`,
           ],
         }

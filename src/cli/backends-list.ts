@@ -5,13 +5,13 @@ import { failedBackends } from '../domain/upstream.ts'
 import type { Command } from './command.ts'
 import { writeTable, writeTime } from './table.ts'
 
-/** Records that are looked through, the latest first, and how old they may be. */
+/** How many of the latest request records are examined. */
 const maxLooked = 2_000
 const hourMs = 3_600_000
 
 export const backendsList: Command = {
   name: 'backends list',
-  summary: 'List the configured backends: what operators keep out of use, and how each answered in the last hour.',
+  summary: 'List the configured backends, which ones operators took out of use, and their results in the last hour.',
   arguments: [],
   options: [],
   example: 'backends list',
@@ -21,7 +21,7 @@ export const backendsList: Command = {
       const looked = await requests.list(maxLooked, undefined)
       const recent = looked.filter(({ admittedAtMs }) => admittedAtMs >= sinceMs)
       const controls = await backends.store.listBackendControls()
-      // What was held and has left the configuration since is held still, should it come back.
+      // A hold outlives the backend's removal from the configuration, in case the backend comes back.
       const held = controls.filter(({ kind }) => kind !== 'released').map(({ backendId }) => backendId)
       const names = [...new Set([...config.backends.map(({ id }) => id), ...held])]
       const rows = names.map((name) => lookAt(name, controls, recent))
@@ -30,9 +30,9 @@ export const backendsList: Command = {
         json: rows,
         talk: [
           looked.length === maxLooked && recent.length === maxLooked
-            ? `Answered and failed are counted in the latest ${maxLooked} requests.`
-            : 'Answered and failed are counted in the requests of the last hour.',
-          'Circuit breakers are in the memory of the running service: see /operator/backends in the web app.',
+            ? `ANSWERED and FAILED count the latest ${maxLooked} requests.`
+            : 'ANSWERED and FAILED count the requests of the last hour.',
+          'Circuit breakers exist only in the running service: see /operator/backends in the web app.',
           `Next: ${invocation.command('backends drain BACKEND')}`,
         ],
       }

@@ -3,7 +3,7 @@ import type { Command } from './command.ts'
 
 export const check: Command = {
   name: 'check',
-  summary: 'Check the configuration and print what is in effect, secrets masked.',
+  summary: 'Validate the configuration and print the effective settings, with secrets masked.',
   arguments: [],
   needsCredentials: true,
   options: [],
@@ -15,8 +15,8 @@ export const check: Command = {
       json: plainConfig(config),
       talk: [
         config.file === undefined
-          ? 'There is no configuration file: these are the defaults.'
-          : `${config.file} is good.`,
+          ? 'There is no configuration file. These are the defaults.'
+          : `${config.file} is valid.`,
         `Next: ${invocation.command('start')}`,
       ],
     }

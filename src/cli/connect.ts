@@ -9,7 +9,7 @@ const names = connections.map(({ name }) => name)
 
 export const connect: Command = {
   name: 'connect',
-  summary: `Print a ready configuration for a client: ${names.join(', ')}.`,
+  summary: `Print a ready-to-use configuration for a client: ${names.join(', ')}.`,
   arguments: ['[CLIENT]'],
   options: addressOptions,
   example: 'connect codex > ~/.codex/svc-router.config.toml',
@@ -24,10 +24,10 @@ export const connect: Command = {
     const { next, language } = connection
     const place = connection.place.replace('{again}', invocation.command(`connect ${connection.name}`))
     const talk = [place]
-    if (wiring.baseUrl !== address.baseUrl) talk.push(`The base URL is ${wiring.baseUrl}: it ends in /v1.`)
+    if (wiring.baseUrl !== address.baseUrl) talk.push(`The base URL is ${wiring.baseUrl}, because it must end in /v1.`)
     if ((invocation.terminal.env[wiring.keyVariable] ?? '') === '')
       talk.push(`${wiring.keyVariable} is not set here. Set it: ${keyCommand(address, wiring.keyVariable)}`)
-    talk.push(`Next: ${next}. If it does not work: ${invocation.command('doctor')}`)
+    talk.push(`Next: ${next}. If that fails: ${invocation.command('doctor')}`)
     return {
       text: configuration,
       json: {
@@ -48,7 +48,7 @@ export const connect: Command = {
 function listed(invocation: Invocation) {
   const rows = connections.map(({ name, title, language }: Connection) => [name, title, language])
   return {
-    text: writeTable([['CLIENT', 'WHAT IT IS', 'PRINTS'], ...rows]),
+    text: writeTable([['CLIENT', 'NAME', 'FORMAT'], ...rows]),
     json: connections.map(({ name, title, language }) => ({ name, title, language })),
     talk: [`Next: ${invocation.command('connect codex')}`],
   }
@@ -58,7 +58,7 @@ function unknownClient(name: string, invocation: Invocation): CommandError {
   const near = nearest(name, names)
   return new CommandError(
     exitCodes.usage,
-    'there is no client of that name',
+    'there is no client with that name',
     near === undefined ? `one of: ${names.join(', ')}` : `did you mean "${invocation.command(`connect ${near}`)}"?`,
   )
 }

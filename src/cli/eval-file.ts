@@ -15,27 +15,27 @@ import type { Journal, Kept } from '../eval/ports.ts'
 import { makeFolder } from '../make-folder.ts'
 
 const folderName = 'eval'
-/** Several thousand calls with long answers. */
+/** Enough for several thousand calls with long answers. */
 const maxFileBytes = 512 * 1024 * 1024
 const maxFiles = 1_000
 
-/** A file that an evaluation is written to, call by call. */
+/** The journal file of an evaluation, written call by call. */
 export interface EvalFile extends Disposable {
   readonly path: string
   readonly journal: Journal
 }
 
-/** An evaluation that was begun before. @throws SetupError where there is none in the file */
+/** Reads an earlier evaluation. @throws SetupError if the file does not contain one */
 export function readEvalFile(path: string): { readonly head: EvaluationHead; readonly kept: Kept } {
-  const fix = 'name the file that the interrupted evaluation printed, or begin anew without --resume'
+  const fix = 'name the file that the interrupted evaluation printed, or start over without --resume'
   if (!existsSync(path)) throw new SetupError(`there is no file ${path}`, fix)
   if (statSync(path).size > maxFileBytes) throw new SetupError(`${path} is larger than any evaluation`, fix)
   const read = readJournal(readFileSync(path, 'utf8'))
-  if ('problem' in read) throw new SetupError(`${path} cannot be gone on with: ${read.problem}`, fix)
+  if ('problem' in read) throw new SetupError(`${path} cannot be resumed: ${read.problem}`, fix)
   return read
 }
 
-/** A new file in the data folder, for this user alone. @throws the system's error */
+/** Creates a file in the data folder that only this user can read. @throws the system error */
 export function createEvalFile(dataDir: string, head: EvaluationHead): EvalFile {
   const folder = join(dataDir, folderName)
   makeFolder(folder)
@@ -46,13 +46,13 @@ export function createEvalFile(dataDir: string, head: EvaluationHead): EvalFile 
     file.append(writeHead(head))
     return file
   }
-  throw new SetupError(`${folder} holds too many files of one seed`, 'remove those that are not needed any more')
+  throw new SetupError(`${folder} has too many files with one seed`, 'remove those that are no longer needed')
 }
 
-/** Goes on in a file. @throws the system's error */
+/** Appends to an existing file. @throws the system error */
 export function continueEvalFile(path: string): EvalFile {
   chmodSync(path, 0o600)
-  // What was cut off in the midst of a line is nothing: the next line stands in its place.
+  // Drops an incomplete last line; the next line replaces it.
   const whole = readFileSync(path).lastIndexOf('\n') + 1
   if (whole > 0) truncateSync(path, whole)
   return open(path, 'a')

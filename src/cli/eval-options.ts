@@ -21,28 +21,32 @@ export const evalOptions: readonly Option[] = [
     name: 'items',
     value: 'COUNT',
     shape: whole(leastItems, mostItems, defaultItems),
-    summary: `How many questions, ${leastItems} to ${mostItems}. Default ${defaultItems}.`,
+    summary: `The number of questions, ${leastItems} to ${mostItems}. Default ${defaultItems}.`,
   },
   {
     name: 'seed',
     value: 'NUMBER',
     shape: whole(0, mostSeed, 4711),
-    summary: 'The questions of this number. Default: new ones.',
+    summary: 'Use the question set of this seed. Default: a new set.',
   },
-  { name: 'max-usd', value: 'USD', summary: `Spend at most so much in all. Default ${defaultMaxUsd}.` },
-  { name: 'preset', value: 'NAME', shape: oneOf(fusionPresetNames), summary: 'fast, balanced (default) or quality.' },
-  { name: 'members', value: 'LIST', summary: `Backends or models, with commas. Default: the first ${usualMembers}.` },
-  { name: 'price', value: 'LIST', summary: 'USD for a million tokens: MODEL=INPUT/OUTPUT, with commas.' },
+  { name: 'max-usd', value: 'USD', summary: `The spending limit in US dollars. Default ${defaultMaxUsd}.` },
+  { name: 'preset', value: 'NAME', shape: oneOf(fusionPresetNames), summary: 'fast, balanced (default), or quality.' },
+  {
+    name: 'members',
+    value: 'LIST',
+    summary: `Backends or models, separated by commas. Default: the first ${usualMembers}.`,
+  },
+  { name: 'price', value: 'LIST', summary: 'USD per million tokens: MODEL=INPUT/OUTPUT, separated by commas.' },
   accountOption,
-  { name: 'dry-run', summary: 'Say what it would ask and what that could cost; ask nothing.' },
+  { name: 'dry-run', summary: 'Print what would be asked and what it could cost, without sending requests.' },
   {
     name: 'resume',
     value: 'FILE',
-    summary: 'Go on with an interrupted evaluation; what was answered is not asked again.',
+    summary: 'Resume an interrupted evaluation. Answered questions are not asked again.',
   },
 ]
 
-/** What was asked for, before the models are known. Absent: as it was begun, or the default. */
+/** The parsed options, before the models are known. Undefined means the value of the resumed evaluation, or the default. */
 export interface EvalLine {
   readonly items: number | undefined
   readonly seed: number | undefined
@@ -68,7 +72,7 @@ export function readEvalLine({ line }: Invocation): EvalLine {
   )
     throw new CommandError(
       exitCodes.usage,
-      `--members takes 1 to ${maxPanelSize} different names with commas between`,
+      `--members takes 1 to ${maxPanelSize} different names, separated by commas`,
       '--members backend-a,backend-b',
     )
   return {
@@ -81,7 +85,7 @@ export function readEvalLine({ line }: Invocation): EvalLine {
   }
 }
 
-/** The panel: those that were named, or the first few. @throws CommandError where one is unknown or has no price */
+/** The panel: the named members, or the first few. @throws CommandError if one is unknown or has no price */
 export function choosePanel(
   invocation: Invocation,
   candidates: readonly EvalCandidate[],
@@ -95,8 +99,8 @@ export function choosePanel(
       if (found !== undefined) return found
       throw new CommandError(
         exitCodes.usage,
-        'a member is not among the models of this account',
-        `there are: ${namesOf(candidates)}`,
+        'this account has no model with the name of a member',
+        `use one of: ${namesOf(candidates)}`,
       )
     }) ?? candidates.slice(0, usualMembers)
   if (chosen.length === 0)
@@ -111,16 +115,16 @@ export function choosePanel(
   if (unknown !== undefined)
     throw new CommandError(
       exitCodes.usage,
-      `--price names ${unknown}, which is no model of this account`,
-      `there are: ${namesOf(candidates)}`,
+      `--price names ${unknown}, which is not a model of this account`,
+      `use one of: ${namesOf(candidates)}`,
     )
   const { members, unpriced } = withPrices(chosen, prices)
   const [first] = unpriced
   if (first === undefined) return members
   throw new CommandError(
     exitCodes.usage,
-    `the price of ${unpriced.map(({ model }) => model).join(', ')} is not known, so --max-usd could not be kept`,
-    `say what a million tokens cost in USD, input/output: --price ${first.model}=INPUT/OUTPUT`,
+    `the price of ${unpriced.map(({ model }) => model).join(', ')} is unknown, so --max-usd cannot be enforced`,
+    `give the price per million tokens in USD: --price ${first.model}=INPUT/OUTPUT`,
   )
 }
 
@@ -134,8 +138,8 @@ function readPrices(text: string | undefined): Map<string, EvalMember['price']> 
     const [, name, input, output] = /^(.+)=([0-9.]+)\/([0-9.]+)$/.exec(entry.trim()) ?? []
     const [forInput, forOutput] = [readAmount(input, '--price', mostPrice), readAmount(output, '--price', mostPrice)]
     if (name === undefined || forInput === undefined || forOutput === undefined)
-      throw new CommandError(exitCodes.usage, '--price cannot be read', '--price MODEL=1.25/10,OTHER=3/15')
-    if (prices.has(name)) throw new CommandError(exitCodes.usage, `--price names ${name} twice`, 'say each price once')
+      throw new CommandError(exitCodes.usage, '--price is malformed', '--price MODEL=1.25/10,OTHER=3/15')
+    if (prices.has(name)) throw new CommandError(exitCodes.usage, `--price names ${name} twice`, 'give each price once')
     prices.set(name, priceOf(forInput, forOutput))
   }
   return prices

@@ -1,10 +1,10 @@
 import type { Command } from './command.ts'
 import { evalOptions } from './eval-options.ts'
 
-/** `svc-router eval`: its parts are read where it is run, since every other command starts without them. */
+/** `svc-router eval`. Its implementation is imported only when it runs, so that other commands start faster. */
 export const evalFusion: Command = {
   name: 'eval',
-  summary: 'Measure fusion against your models alone, on questions with checkable answers.',
+  summary: 'Compare fusion with your models alone, on questions with checkable answers.',
   arguments: [],
   needsCredentials: true,
   options: evalOptions,

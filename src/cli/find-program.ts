@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Whether a program of that name is on PATH and may be run. */
+/** Whether an executable program with that name is on PATH. */
 export function isProgramThere(name: string, path: string | undefined): boolean {
   return (path ?? '').split(delimiter).some((folder) => folder !== '' && isRunnable(join(folder, name)))
 }

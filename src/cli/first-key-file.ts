@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import type { FirstKeyFile } from '../accounts/first-run.ts'
 import { replaceFile } from './replace-file.ts'
 
-/** Where the first key is kept, below the data folder. */
+/** The file in the data folder that stores the first key. */
 export const firstKeyName = 'first-key'
 
-/** The file of the first key: replaced whole, readable by this user alone. */
+/** The first key's file. It is replaced atomically and only this user can read it. */
 export function firstKeyFile(dataDir: string): FirstKeyFile {
   const path = join(dataDir, firstKeyName)
   return {

@@ -2,12 +2,12 @@ import type { CallRecord, FusionRecord } from '../domain/fusion-record.ts'
 import { writeUsd } from '../domain/request-cost.ts'
 import { writeTable } from './table.ts'
 
-/** How one fusion came about, in a few words for a list: `synthesised 3/3`. */
+/** Summarizes one fusion for a list, such as `synthesised 3/3`. */
 export function fusionInShort({ mode, answered, asked, errorCode }: FusionRecord): string {
   return `${mode ?? errorCode ?? 'unanswered'} ${answered}/${asked}`
 }
 
-/** The trail of one fusion: what was decided, and below it how each sub-call ended. */
+/** Formats one fusion record: the decisions, and a table of how each sub-call ended. */
 export function writeFusion(fusion: FusionRecord): string {
   const { mode, errorCode, answered, asked, quorum, preset, isSelfPanel, degraded, dropOuts, calls } = fusion
   const rows = [
@@ -20,7 +20,7 @@ export function writeFusion(fusion: FusionRecord): string {
     ['phases', `panel ${fusion.panelMs} ms, judge ${fusion.judgeMs} ms, all ${fusion.totalMs} ms`],
     ['cost', fusion.costUsd === undefined ? 'unknown: no price is configured' : writeUsd(fusion.costUsd)],
     ['degraded', degraded.length === 0 ? 'no' : degraded.join(', ')],
-    ['dropped', dropOuts.length === 0 ? 'nobody' : dropOuts.map(({ member, why }) => `${member} (${why})`).join(', ')],
+    ['dropped', dropOuts.length === 0 ? 'none' : dropOuts.map(({ member, why }) => `${member} (${why})`).join(', ')],
     ['prompts', Object.values(fusion.prompts).join(', ')],
   ]
   const heading = ['ROLE', 'MEMBER', 'END', 'TIME', 'IN', 'CACHED', 'OUT', 'REASONING', 'COST']

@@ -5,22 +5,22 @@ import { writeTable } from './table.ts'
 /** The help of the whole program. */
 export function writeOverview(commands: readonly Command[]): string {
   return [
-    'svc-router routes model requests over several providers behind one base URL.',
+    'svc-router routes model requests to several providers behind one base URL.',
     '',
     `Usage: ${program} COMMAND [ARGUMENTS] [OPTIONS]`,
     '',
     writeCommands(commands),
     '',
-    'Every command takes:',
+    'Options for every command:',
     writeOptions(commonOptions),
     '',
-    `More about one: ${program} help COMMAND`,
+    `For details on a command: ${program} help COMMAND`,
   ].join('\n')
 }
 
-/** The help of commands that begin with the same word. */
+/** The help for commands that start with the same word. */
 export function writeGroup(commands: readonly Command[]): string {
-  return [writeCommands(commands), '', `More about one: ${program} help COMMAND`].join('\n')
+  return [writeCommands(commands), '', `For details on a command: ${program} help COMMAND`].join('\n')
 }
 
 /** The help of one command. */

@@ -6,7 +6,7 @@ const maxListed = 100
 
 export const incidentsList: Command = {
   name: 'incidents list',
-  summary: 'List the incidents of the status page, newest first.',
+  summary: 'List the incidents on the status page, newest first.',
   arguments: [],
   options: [],
   example: 'incidents list',

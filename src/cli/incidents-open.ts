@@ -6,17 +6,17 @@ import { CommandError, exitCodes } from './failures.ts'
 
 export const incidentsOpen: Command = {
   name: 'incidents open',
-  summary: 'Tell on the status page that something is wrong.',
+  summary: 'Open an incident on the status page.',
   arguments: ['TITLE', 'TEXT'],
   options: [
     {
       name: 'impact',
       value: 'IMPACT',
       shape: oneOf(impacts),
-      summary: `How bad it is: ${impacts.join(', ')}. Default minor.`,
+      summary: `The impact: ${impacts.join(', ')}. Default minor.`,
     },
   ],
-  example: 'incidents open "Slow answers" "We look into it." --impact minor',
+  example: 'incidents open "Slow responses" "We are investigating." --impact minor',
   run(invocation) {
     const example = 'incidents open TITLE TEXT'
     const title = invocation.argument(0, 'the title', example)
@@ -31,7 +31,7 @@ export const incidentsOpen: Command = {
         text: incident.id,
         json: incident,
         talk: [
-          'It is on the status page within ten seconds.',
+          'The status page shows it within ten seconds.',
           `Next: ${invocation.command(`incidents update ${incident.id} resolved "It works again."`)}`,
         ],
       }

@@ -6,7 +6,7 @@ import { CommandError, exitCodes } from './failures.ts'
 
 export const incidentsUpdate: Command = {
   name: 'incidents update',
-  summary: `Tell how an incident goes on: ${incidentStates.join(', ')}.`,
+  summary: `Post an update to an incident, with its state: ${incidentStates.join(', ')}.`,
   arguments: ['INCIDENT', 'STATE', 'TEXT'],
   shapes: { STATE: oneOf(incidentStates) },
   options: [],
@@ -24,7 +24,7 @@ export const incidentsUpdate: Command = {
       return {
         text: update.id,
         json: update,
-        talk: ['It is on the status page within ten seconds.', `Next: ${invocation.command('incidents list')}`],
+        talk: ['The status page shows it within ten seconds.', `Next: ${invocation.command('incidents list')}`],
       }
     })
   },

@@ -7,7 +7,7 @@ const defaultName = 'key'
 
 export const keysCreate: Command = {
   name: 'keys create',
-  summary: 'Make a key and show it this once.',
+  summary: 'Create a key and print it. It is shown only once.',
   arguments: [],
   options: [
     { name: 'name', value: 'NAME', summary: `What the key is for. Default "${defaultName}".` },
@@ -25,8 +25,8 @@ export const keysCreate: Command = {
         text: key.reveal(),
         json: { id: stored.id, name: stored.name, account: id, key: key.reveal(), limits: stored.limits },
         talk: [
-          `Key "${stored.name}" (${stored.id}) for account ${name}. It is shown this once: keep it now.`,
-          `Next: export SVC_ROUTER_API_KEY=…, or see all keys: ${invocation.command('keys list')}`,
+          `Created key "${stored.name}" (${stored.id}) for account ${name}. It is shown only once, so save it now.`,
+          `Next: export SVC_ROUTER_API_KEY=…, or list all keys: ${invocation.command('keys list')}`,
         ],
       }
     }),

@@ -7,7 +7,7 @@ import { limitOptions, readLimits, saysLimits, writeLimits } from './key-limits.
 
 export const keysLimit: Command = {
   name: 'keys limit',
-  summary: 'Limit what a key may be used for.',
+  summary: 'Restrict a key to certain profiles, request rates, or addresses.',
   arguments: ['ID'],
   options: limitOptions,
   example: 'keys limit ID --profile svc-router/frontier --per-minute 30 --address 203.0.113.0/24',
@@ -17,7 +17,7 @@ export const keysLimit: Command = {
       throw new CommandError(
         exitCodes.usage,
         'there is nothing to change',
-        `say what: ${invocation.command(`keys limit ${quoteForShell(id.slice(0, 64))} --per-minute 30`)}`,
+        `name a limit: ${invocation.command(`keys limit ${quoteForShell(id.slice(0, 64))} --per-minute 30`)}`,
       )
     }
     return invocation.withStore(async ({ config, plane }) => {
@@ -30,7 +30,7 @@ export const keysLimit: Command = {
         text: key.id,
         json: { id: key.id, name: key.name, account: key.accountId, limits },
         talk: [
-          `Key "${key.name}": ${words === '' ? 'no limits of its own any more' : words}. Running servers keep to it within a second.`,
+          `Key "${key.name}": ${words === '' ? 'no key limits' : words}. Running servers apply this within a second.`,
           `Next: ${invocation.command('keys list')}`,
         ],
       }

@@ -5,7 +5,7 @@ import { CommandError, exitCodes } from './failures.ts'
 
 export const keysRevoke: Command = {
   name: 'keys revoke',
-  summary: 'Revoke a key for ever.',
+  summary: 'Revoke a key permanently.',
   arguments: ['ID'],
   options: [{ name: 'yes', summary: 'Confirm: this cannot be undone.' }],
   example: 'keys revoke ID --yes',
@@ -15,7 +15,7 @@ export const keysRevoke: Command = {
       throw new CommandError(
         exitCodes.usage,
         'revoking a key cannot be undone',
-        `confirm it: ${invocation.command(`keys revoke ${quoteForShell(id.slice(0, 64))} --yes`)}`,
+        `to confirm: ${invocation.command(`keys revoke ${quoteForShell(id.slice(0, 64))} --yes`)}`,
       )
     }
     return invocation.withStore(async ({ plane }) => {
@@ -24,7 +24,7 @@ export const keysRevoke: Command = {
         text: key.id,
         json: { id: key.id, name: key.name, account: key.accountId, state: 'revoked' },
         talk: [
-          `Key "${key.name}" is revoked; running servers refuse it within a second.`,
+          `Key "${key.name}" is revoked. Running servers reject it within a second.`,
           `Next: ${invocation.command('keys create')}`,
         ],
       }

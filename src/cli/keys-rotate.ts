@@ -8,13 +8,13 @@ const overlaps = Object.keys(rotationOverlapsMs)
 
 export const keysRotate: Command = {
   name: 'keys rotate',
-  summary: 'Replace a key; the old one works a while longer.',
+  summary: 'Replace a key. The old key keeps working for a while.',
   arguments: ['ID'],
   options: [
     {
       name: 'overlap',
       value: 'TIME',
-      summary: `How long the old key goes on working: ${overlaps.join(', ')}. Default ${defaultOverlap}.`,
+      summary: `How long the old key keeps working: ${overlaps.join(', ')}. Default ${defaultOverlap}.`,
     },
   ],
   example: 'keys rotate ID --overlap 1h',
@@ -40,9 +40,9 @@ export const keysRotate: Command = {
           replaced_key_ends_at_ms: endsAtMs,
         },
         talk: [
-          `Key "${stored.name}" (${stored.id}). It is shown this once: keep it now.`,
-          overlap === 'now' ? 'The old key does not work any more.' : `The old key works until ${writeTime(endsAtMs)}.`,
-          `Next: put the new key where the old one is, then check: ${invocation.command('keys list')}`,
+          `Created key "${stored.name}" (${stored.id}). It is shown only once, so save it now.`,
+          overlap === 'now' ? 'The old key no longer works.' : `The old key works until ${writeTime(endsAtMs)}.`,
+          `Next: replace the old key wherever it is used, then check: ${invocation.command('keys list')}`,
         ],
       }
     })

@@ -16,7 +16,7 @@ export const managedAccessRequests: Command = {
       name: 'state',
       value: 'STATE',
       shape: oneOf(states),
-      summary: `Only those that are ${states.join(', ')}. Default: all.`,
+      summary: `Only requests in this state: ${states.join(', ')}. Default: all.`,
     },
   ],
   example: 'managed-access requests --state requested',
@@ -39,7 +39,7 @@ export const managedAccessRequests: Command = {
         json: requests,
         talk: [
           rows.length === 0
-            ? 'No requests. Accounts make them on their page for managed access.'
+            ? 'No requests. Accounts make them on their managed access page.'
             : `Next: ${invocation.command('managed-access approve ID')}`,
         ],
       }

@@ -5,11 +5,14 @@ import { CommandError, exitCodes } from './failures.ts'
 
 export const managedAccessResale: Command = {
   name: 'managed-access resale',
-  summary: 'Record that a provider allows its service to be resold, or take that back.',
+  summary: 'Record that a provider allows resale of its service, or revoke that record.',
   arguments: ['PROVIDER'],
   options: [
-    { name: 'note', value: 'NOTE', summary: 'Where you keep the agreement: the id of a contract or ticket.' },
-    { name: 'revoke', summary: 'Take it back: its managed backends serve nobody a second later.' },
+    { name: 'note', value: 'NOTE', summary: 'Where the agreement is stored: the id of a contract or ticket.' },
+    {
+      name: 'revoke',
+      summary: 'Revoke it. The managed backends of the provider stop serving accounts within a second.',
+    },
   ],
   example: 'managed-access resale openai --note CONTRACT-17',
   run(invocation) {
@@ -20,17 +23,19 @@ export const managedAccessResale: Command = {
     if ((note === undefined) !== revokes)
       throw new CommandError(
         exitCodes.usage,
-        'say either where the agreement is, or that it is revoked',
+        'give either the id of the agreement or --revoke',
         'add --note NOTE, or --revoke',
       )
     return invocation.withStore(async ({ config, managed }) => {
       const known = config.providers.map(({ name }) => name)
-      // What is recorded can be taken back also where the configuration has dropped the provider.
+      // A record can be revoked even if the provider was removed from the configuration.
       if (!revokes && !known.includes(provider))
         throw new CommandError(
           exitCodes.failure,
-          'the configuration has no provider of that name',
-          known.length === 0 ? 'add it to "providers" there, with a backend that is managed' : suggest(provider, known),
+          'the configuration has no provider with that name',
+          known.length === 0
+            ? 'add it to "providers" in the configuration, with a managed backend'
+            : suggest(provider, known),
         )
       if (note === undefined) await revokeResale(managed, provider)
       else await recordResale(managed, provider, note)

@@ -2,7 +2,7 @@ import { reviewManagedRequest } from '../accounts/managed-access.ts'
 import type { Command } from './command.ts'
 
 export const managedAccessApprove = review('approve', 'approved', 'Approve an account’s request for managed access.')
-export const managedAccessReject = review('reject', 'rejected', 'Reject a request, or end one that was approved.')
+export const managedAccessReject = review('reject', 'rejected', 'Reject a request, or end approved access.')
 
 function review(verb: string, decision: 'approved' | 'rejected', summary: string): Command {
   return {
@@ -19,7 +19,7 @@ function review(verb: string, decision: 'approved' | 'rejected', summary: string
           text: request.id,
           json: request,
           talk: [
-            `The request of ${request.accountId} is ${decision}; running servers apply it within a second.`,
+            `The request of ${request.accountId} is ${decision}. Running servers apply this within a second.`,
             `Next: ${invocation.command('managed-access status')}`,
           ],
         }

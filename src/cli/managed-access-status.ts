@@ -5,7 +5,7 @@ import { writeTable } from './table.ts'
 
 export const managedAccessStatus: Command = {
   name: 'managed-access status',
-  summary: 'Show the switch and make the three checks of managed access now.',
+  summary: 'Show whether managed access is on, and run its three checks now.',
   arguments: [],
   options: [],
   example: 'managed-access status',
@@ -25,7 +25,7 @@ export const managedAccessStatus: Command = {
       const say = (holds: boolean, good: string, bad: string): string => (holds ? good : bad)
       return {
         text: writeTable([
-          ['CHECK', 'STANDS'],
+          ['CHECK', 'STATUS'],
           ['switch', say(readiness.switchedOn, 'on', 'off')],
           ['durable quotas', say(readiness.durableQuotas, 'proven', 'NOT proven')],
           ['durable audit events', say(readiness.durableAudit, 'proven', 'NOT proven')],
@@ -37,7 +37,7 @@ export const managedAccessStatus: Command = {
         json: { ...readiness, providers },
         talk:
           providers.length === 0
-            ? ['No backend of the configuration is managed, so managed access serves nobody.']
+            ? ['The configuration has no managed backends, so managed access serves no accounts.']
             : [`Next: ${invocation.command('managed-access requests')}`],
       }
     }),

@@ -1,8 +1,8 @@
 import { switchManagedAccess } from '../accounts/managed-access.ts'
 import type { Command } from './command.ts'
 
-export const managedAccessOn = switching('on', 'Allow managed access: it is on while its three checks hold too.')
-export const managedAccessOff = switching('off', 'Turn managed access off for everybody.')
+export const managedAccessOn = switching('on', 'Turn managed access on. It is active only while its three checks pass.')
+export const managedAccessOff = switching('off', 'Turn managed access off for all accounts.')
 
 function switching(to: 'on' | 'off', summary: string): Command {
   return {
@@ -18,7 +18,7 @@ function switching(to: 'on' | 'off', summary: string): Command {
           text: to,
           json: { switched_on: to === 'on' },
           talk: [
-            `The switch is ${to}; running servers apply it within a second.`,
+            `Managed access is switched ${to}. Running servers apply this within a second.`,
             `Next: ${invocation.command('managed-access status')}`,
           ],
         }

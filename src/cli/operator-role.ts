@@ -9,10 +9,10 @@ export const roleOption: Option = {
   value: 'ROLE',
   required: true,
   shape: oneOf(operatorRoles),
-  summary: 'viewer (looks), support (helps accounts) or admin (everything).',
+  summary: 'viewer (read-only), support (helps accounts), or admin (full access).',
 }
 
-/** The role that `--role` names. @throws CommandError where it names none */
+/** The role that `--role` names. @throws CommandError if it is missing or unknown */
 export function readRole(invocation: Invocation): OperatorRole {
   const named = invocation.line.option('role')
   const role = operatorRoles.find((known) => known === named)

@@ -5,7 +5,7 @@ import { readRole, roleOption } from './operator-role.ts'
 
 export const operatorsCreate: Command = {
   name: 'operators create',
-  summary: 'Make somebody an operator, who signs in to the console.',
+  summary: 'Add an operator, who can sign in to the console.',
   arguments: ['EMAIL'],
   shapes: { EMAIL: emailAddress },
   options: [roleOption],
@@ -19,7 +19,7 @@ export const operatorsCreate: Command = {
         text: operator.id,
         json: operator,
         talk: [
-          `${operator.email} operates the service with the role ${operator.role}.`,
+          `${operator.email} is an operator with the role ${operator.role}.`,
           `Next: ${invocation.command(`operators sign-in-link ${operator.email}`)}`,
         ],
       }

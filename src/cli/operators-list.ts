@@ -4,7 +4,7 @@ import { writeTable, writeTime } from './table.ts'
 
 export const operatorsList: Command = {
   name: 'operators list',
-  summary: 'List operators; the removed ones last.',
+  summary: 'List the operators, removed ones last.',
   arguments: [],
   options: [],
   example: 'operators list',
@@ -22,7 +22,7 @@ export const operatorsList: Command = {
       return {
         text: rows.length === 0 ? '' : writeTable([['ID', 'EMAIL', 'ROLE', 'STATE', 'CREATED'], ...rows]),
         json: listed,
-        talk: [...(rows.length === 0 ? ['There is no operator yet.'] : []), `Next: ${invocation.command(next)}`],
+        talk: [...(rows.length === 0 ? ['There are no operators yet.'] : []), `Next: ${invocation.command(next)}`],
       }
     }),
 }

@@ -3,7 +3,7 @@ import type { Command } from './command.ts'
 
 export const operatorsRemove: Command = {
   name: 'operators remove',
-  summary: 'End an operator, and every session of the console that it has.',
+  summary: 'Remove an operator and end all their console sessions.',
   arguments: ['OPERATOR'],
   options: [],
   example: 'operators remove you@example.com',
@@ -16,7 +16,7 @@ export const operatorsRemove: Command = {
         text: operator.id,
         json: { ...operator, state: 'removed' },
         talk: [
-          `${operator.email} is no operator any more, and signed out everywhere.`,
+          `${operator.email} is no longer an operator and is signed out everywhere.`,
           `Next: ${invocation.command('operators list')}`,
         ],
       }

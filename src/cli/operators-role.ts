@@ -4,7 +4,7 @@ import { readRole, roleOption } from './operator-role.ts'
 
 export const operatorsRole: Command = {
   name: 'operators role',
-  summary: 'Give an operator another role, at once.',
+  summary: "Change an operator's role, effective immediately.",
   arguments: ['OPERATOR'],
   options: [roleOption],
   example: 'operators role you@example.com --role support',
@@ -17,7 +17,7 @@ export const operatorsRole: Command = {
       return {
         text: operator.id,
         json: { ...operator, role },
-        talk: [`${operator.email} has the role ${role} now.`, `Next: ${invocation.command('operators list')}`],
+        talk: [`${operator.email} now has the role ${role}.`, `Next: ${invocation.command('operators list')}`],
       }
     })
   },

@@ -4,7 +4,7 @@ import { findRunning } from './running-file.ts'
 
 export const operatorsSignInLink: Command = {
   name: 'operators sign-in-link',
-  summary: 'Make a link that signs an operator in to the console, once, within 15 minutes.',
+  summary: 'Create a link that signs an operator in to the console. It works once, within 15 minutes.',
   arguments: ['OPERATOR'],
   options: [],
   example: 'operators sign-in-link you@example.com',
@@ -18,8 +18,8 @@ export const operatorsSignInLink: Command = {
         text: link.reveal(),
         json: { operator: operator.id, sign_in_url: link.reveal() },
         talk: [
-          `Whoever opens it within 15 minutes is signed in to the console as ${operator.email}. It works once.`,
-          ...(running === undefined ? [`The service does not run yet: ${invocation.command('start')}`] : []),
+          `Anyone who opens it within 15 minutes is signed in to the console as ${operator.email}. It works once.`,
+          ...(running === undefined ? [`The service is not running. Start it: ${invocation.command('start')}`] : []),
         ],
       }
     })

@@ -13,26 +13,27 @@ const defaultTokens = 1_000
 
 export const profilesDryRun: Command = {
   name: 'profiles dry-run',
-  summary: 'Say where a request would go, without sending one: who would be asked in which order, and why others not.',
+  summary:
+    'Show where a request would go, without sending it: which backends in which order, and why others are skipped.',
   arguments: ['PROFILE'],
   needsCredentials: true,
   options: [
     accountOption,
-    { name: 'plan', value: 'PLAN', summary: 'Instead of an account: any that is on this plan and has no providers.' },
+    { name: 'plan', value: 'PLAN', summary: 'Instead of an account: assume this plan and no connected providers.' },
     {
       name: 'format',
       value: 'FORMAT',
       shape: oneOf(formats),
-      summary: `How the client speaks: ${formats.join(', ')}. Default ${formats[0]}.`,
+      summary: `The request format of the client: ${formats.join(', ')}. Default ${formats[0]}.`,
     },
-    { name: 'stream', summary: 'The answer is to be streamed.' },
-    { name: 'images', summary: 'The request holds a picture.' },
+    { name: 'stream', summary: 'The request asks for a stream.' },
+    { name: 'images', summary: 'The request contains an image.' },
     { name: 'tools', summary: 'The request has tools.' },
     {
       name: 'tokens',
       value: 'COUNT',
       shape: whole(1, maxQuestionTokens, defaultTokens),
-      summary: `About so many tokens of text. Default ${defaultTokens}.`,
+      summary: `The approximate number of input tokens. Default ${defaultTokens}.`,
     },
   ],
   example: 'profiles dry-run svc-router/frontier --tokens 200000',
@@ -48,7 +49,7 @@ export const profilesDryRun: Command = {
       if (route.refusal?.code === 'model_not_found')
         throw new CommandError(
           exitCodes.failure,
-          'there is no profile of that name',
+          'there is no profile with that name',
           suggest(
             question.profile,
             config.profiles.map(({ id }) => id),
@@ -57,7 +58,7 @@ export const profilesDryRun: Command = {
       return {
         text: writeRoute(route, invocation.ports.clock.nowMs()),
         json: { question, ...route },
-        talk: ['By what is configured and kept. What the running service leaves alone by itself is in its memory.'],
+        talk: ['Based on the configuration and stored data. Circuit breakers exist only in the running service.'],
       }
     })
   },
@@ -82,9 +83,9 @@ function readQuestion(invocation: Invocation): RouteQuestion {
 
 function writeRoute({ refusal, panel, asked, leftOut }: RoutePlan, nowMs: number): string {
   const lines: string[] = []
-  if (refusal !== undefined) lines.push(`Refused before anybody is asked: ${refusal.code}.`)
+  if (refusal !== undefined) lines.push(`Rejected before any backend is called: ${refusal.code}.`)
   if (panel !== undefined)
-    lines.push(`Deliberated by ${panel.asked.join(', ')}; written by ${panel.writers[0] ?? 'nobody'}.`)
+    lines.push(`Fusion panel: ${panel.asked.join(', ')}. Final answer by: ${panel.writers[0] ?? 'none'}.`)
   const rows = [
     ...asked.map(({ backend, lane, doubts }, index) => [
       String(index + 1),
@@ -93,7 +94,7 @@ function writeRoute({ refusal, panel, asked, leftOut }: RoutePlan, nowMs: number
     ]),
     ...leftOut.map((left) => ['-', left.backend, describeLeftOut(left, nowMs)]),
   ]
-  if (rows.length > 0) lines.push(writeTable([['ASKED', 'BACKEND', 'HOW, OR WHY NOT'], ...rows]))
-  else if (refusal === undefined) lines.push('Nobody would be asked.')
+  if (rows.length > 0) lines.push(writeTable([['ORDER', 'BACKEND', 'DETAILS'], ...rows]))
+  else if (refusal === undefined) lines.push('No backend would be called.')
   return lines.join('\n')
 }

@@ -4,7 +4,7 @@ import { SetupError } from '../domain/setup-error.ts'
 const maxInputBytes = 64 * 1024
 const inputTimeoutMs = 30_000
 
-/** Reads a stream to its end, bounded in size and time. @throws SetupError */
+/** Reads a stream to its end, with a size limit and a timeout. @throws SetupError */
 export async function readAll(stream: Readable, timeoutMs = inputTimeoutMs): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -12,8 +12,8 @@ export async function readAll(stream: Readable, timeoutMs = inputTimeoutMs): Pro
     () =>
       stream.destroy(
         new SetupError(
-          'nothing more came on standard input',
-          'send the credential and end the input, for example: printenv NAME | …; without a credential: add --no-credential',
+          'timed out waiting for standard input to end',
+          'pipe the credential in, for example: printenv NAME | …; if there is no credential: add --no-credential',
         ),
       ),
     timeoutMs,
@@ -23,7 +23,7 @@ export async function readAll(stream: Readable, timeoutMs = inputTimeoutMs): Pro
       const piece = Buffer.from(chunk as Uint8Array)
       bytes += piece.length
       if (bytes > maxInputBytes)
-        throw new SetupError('standard input holds more than a credential', 'send the credential alone')
+        throw new SetupError('standard input is too large for a credential', 'send only the credential')
       chunks.push(piece)
     }
     return Buffer.concat(chunks).toString('utf8')

@@ -1,6 +1,6 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
 
-/** Writes a file whole or not at all, readable by this user alone. @throws the system's error */
+/** Writes a file atomically; only this user can read it. @throws the system error */
 export function replaceFile(path: string, text: string): void {
   const draft = `${path}.${process.pid}`
   try {

@@ -11,7 +11,7 @@ import { writeTable, writeTime } from './table.ts'
 
 export const request: Command = {
   name: 'request',
-  summary: 'Show the record of one request. Records hold no text.',
+  summary: 'Show the record of one request. Records contain no text.',
   arguments: ['ID'],
   options: [],
   example: 'request req_… --json',
@@ -23,9 +23,9 @@ export const request: Command = {
         throw new CommandError(
           exitCodes.failure,
           'there is no record of that request',
-          `see the latest: ${invocation.command('requests')}. Refused requests have no record: ${invocation.command('requests --refused')}`,
+          `list the latest: ${invocation.command('requests')}. Rejected requests have no record: ${invocation.command('requests --refused')}`,
         )
-      // The operator reads what the backends of the configuration said, and only in local mode also what accounts' own said.
+      // The operator may read errors of configured backends and, in local mode only, of accounts' own providers.
       const sealed = await Promise.all([
         requests.errorsOf(id, null),
         config.mode === 'local' ? requests.errorsOf(id, record.accountId) : [],

@@ -10,22 +10,25 @@ import { writeTable, writeTime } from './table.ts'
 
 const defaultLimit = 20
 const maxLimit = 1000
-/** Refused requests are added up for so many days. */
+/** Rejected requests are counted over this many days. */
 const refusedDays = 7
 
 export const requests: Command = {
   name: 'requests',
-  summary: 'List the latest requests, newest first. Records hold no text.',
+  summary: 'List the latest requests, newest first. Records contain no text.',
   arguments: [],
   options: [
     {
       name: 'limit',
       value: 'COUNT',
       shape: whole(1, maxLimit, defaultLimit),
-      summary: `How many, at most ${maxLimit}. Default ${defaultLimit}.`,
+      summary: `Maximum number of requests, at most ${maxLimit}. Default ${defaultLimit}.`,
     },
-    { ...accountOption, summary: 'Only those of this account. Default: all accounts.' },
-    { name: 'refused', summary: `Refused requests instead, which have no record: by error, of ${refusedDays} days.` },
+    { ...accountOption, summary: 'Only requests of this account. Default: all accounts.' },
+    {
+      name: 'refused',
+      summary: `Instead, count rejected requests, which have no record, by error over ${refusedDays} days.`,
+    },
   ],
   example: 'requests --limit 50',
   run(invocation) {
@@ -58,13 +61,13 @@ export const requests: Command = {
         text:
           records.length === 0
             ? ''
-            : writeTable([['ID', 'ADMITTED', 'PROFILE', 'END', 'COURSE', 'CHARGED', 'TIME'], ...rows]),
+            : writeTable([['ID', 'ADMITTED', 'PROFILE', 'RESULT', 'ATTEMPTS', 'CHARGED', 'TIME'], ...rows]),
         json: records,
         talk: [
           ...(sum === 0
             ? []
             : [
-                `Refused in the last ${refusedDays} days: ${sum}. See why: ${invocation.command('requests --refused')}`,
+                `Rejected in the last ${refusedDays} days: ${sum}. See why: ${invocation.command('requests --refused')}`,
               ]),
           records.length === 0 ? `No requests yet. Next: ${next}` : `Next: ${next}`,
         ],
@@ -83,17 +86,17 @@ function listRefused(refused: readonly RefusedCount[], docsUrl: string): Result 
     accountId,
   ])
   return {
-    text: rows.length === 0 ? '' : writeTable([['ERROR', 'TIMES', 'LAST', 'REQUEST', 'KEY', 'ACCOUNT'], ...rows]),
+    text: rows.length === 0 ? '' : writeTable([['ERROR', 'COUNT', 'LAST', 'REQUEST', 'KEY', 'ACCOUNT'], ...rows]),
     json: refused,
     talk: [
       rows.length === 0
-        ? `No request was refused in the last ${refusedDays} days.`
-        : `Why, and how to fix it: ${docsUrl}/errors/${refused[0]!.code}`,
+        ? `No requests were rejected in the last ${refusedDays} days.`
+        : `Causes and fixes: ${docsUrl}/errors/${refused[0]!.code}`,
     ],
   }
 }
 
-/** How each deliberation came about, or else what became of each attempt. */
+/** Summarizes each fusion or, without fusions, the outcome of each attempt. */
 function writeCourse({ fusions, attempts }: RequestRecord): string {
   if (fusions !== undefined) return fusions.map((fusion) => `fusion:${fusionInShort(fusion)}`).join(' ')
   return attempts.map(({ backend, outcome }) => `${backend}:${outcome}`).join(' ')

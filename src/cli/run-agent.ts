@@ -17,14 +17,14 @@ const reachCodes = ['refused', 'unresolved', 'unreachable', 'timeout', 'certific
 
 export const runAgent: Command = {
   name: 'run',
-  summary: `Start an agent through the service without editing any file: ${names.join(', ')}.`,
+  summary: `Start an agent that uses the service, without editing any files: ${names.join(', ')}.`,
   arguments: ['AGENT'],
-  passesOn: "THE AGENT'S OWN ARGUMENTS…",
+  passesOn: 'AGENT ARGUMENTS…',
   options: [
     ...addressOptions,
     {
       name: 'fusion-tool',
-      summary: 'Attach the tool svc-router:fusion: the model may ask several others. Needs a premium plan.',
+      summary: 'Attach the tool svc-router:fusion, which lets the model ask several others. Requires a premium plan.',
     },
   ],
   example: 'run codex -- exec "What does this project do?"',
@@ -44,7 +44,7 @@ export const runAgent: Command = {
     for (const { what } of findings) invocation.terminal.err(`note: ${what}`)
     const program = agent.start({
       wiring,
-      // Without a key there is a finding that blocks.
+      // A missing key is a blocking finding, so the key is set here.
       key: subject.key!.reveal(),
       contextTokens: contextTokensOf(sight, wiring.model),
       args: invocation.line.passedOn,
@@ -63,12 +63,12 @@ function readAgent(invocation: Invocation): Agent {
   const connectable = `one of: ${names.join(', ')}; for others: ${invocation.command('connect')}`
   throw new CommandError(
     exitCodes.usage,
-    'there is no agent of that name',
+    'there is no agent with that name',
     near === undefined ? connectable : `did you mean "${invocation.command(`run ${near}`)}"?`,
   )
 }
 
-/** Agents send everything through a proxy that the environment names, which cannot reach this machine's own addresses. */
+/** Exempts the service from the environment's proxy, which cannot reach addresses of this machine. */
 function reachableEnv(baseUrl: string, env: Terminal['env']): Readonly<Record<string, string>> {
   const { hostname } = new URL(baseUrl)
   const isLocal = hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
@@ -83,7 +83,7 @@ function exitCodeOf(code: string): ExitCode {
   return reachCodes.includes(code) ? exitCodes.unreachable : exitCodes.failure
 }
 
-/** How much the profile takes, from the list that the service has for Codex. */
+/** The profile's context window, from the model list that the service provides for Codex. */
 function contextTokensOf({ models }: Sight, model: string): number | undefined {
   const tokens = listOf(jsonOf(models)['models']).find(({ slug }) => slug === model)?.['context_window']
   return typeof tokens === 'number' && Number.isSafeInteger(tokens) && tokens > 0 ? tokens : undefined

@@ -16,14 +16,14 @@ import { choosePanel, defaultItems, readEvalLine, type EvalLine } from './eval-o
 import { CommandError, exitCodes } from './failures.ts'
 import { writeTable } from './table.ts'
 
-/** As shells tell a program that was interrupted. */
+/** The exit code that shells report for an interrupted program (128 + SIGINT). */
 const interruptedCode = 130
-/** Progress is told this often at most, in questions. */
+/** Progress is printed after this many questions. */
 const tellEvery = 10
 
 type Result = Awaited<ReturnType<Command['run']>>
 
-/** Runs `svc-router eval`: what is asked, then measured, then told. @throws CommandError for what cannot be evaluated */
+/** Runs `svc-router eval` and reports the result. @throws CommandError if the evaluation cannot start */
 export async function runEval(invocation: Invocation): Promise<Result> {
   const asked = readEvalLine(invocation)
   const accountId = await invocation.withStore(async ({ account }) => (await account()).id)
@@ -40,10 +40,10 @@ export async function runEval(invocation: Invocation): Promise<Result> {
   }
 }
 
-/** What is evaluated: as it was begun where it is gone on with, else as asked. */
+/** The parameters of the evaluation, from the resumed file or from the options. */
 interface Beginning extends Omit<EvaluationHead, 'members'> {
   readonly members: readonly string[] | undefined
-  /** Of what is gone on with, the models behind the members' names. */
+  /** For a resumed evaluation: the members' models when it started. */
   readonly models: readonly string[] | undefined
   readonly kept: Kept
   readonly path: string | undefined
@@ -65,8 +65,8 @@ async function runWith({ invocation, config, asked, begun, questions, models }: 
   if (begun.models?.some((model, place) => model !== members[place]!.model) === true)
     throw new CommandError(
       exitCodes.usage,
-      'a member has another model now than when the evaluation was begun',
-      `begin anew: ${invocation.command('eval')}`,
+      'the model of a member has changed since the evaluation started',
+      `start over: ${invocation.command('eval')}`,
     )
   const reckoning = reckon({ members, questions, preset })
   const plan = { seed, items, preset, members: members.map(({ id, model }) => ({ id, model })), maxUsd: asked.maxUsd }
@@ -77,7 +77,7 @@ async function runWith({ invocation, config, asked, begun, questions, models }: 
     return {
       text: description,
       json: { ...plan, simulated: isSimulated, reckoning },
-      talk: [`Nothing was asked. Next: ${again}`],
+      talk: [`No requests were sent. Next: ${again}`],
     }
   }
   if (!line.flag('json')) terminal.err(description)
@@ -115,8 +115,8 @@ function beginning({ line, ports }: Invocation, asked: EvalLine): Beginning {
     if (!isOther) return { ...head, members, models: head.members.map(({ model }) => model), kept, path }
     throw new CommandError(
       exitCodes.usage,
-      'an evaluation is gone on with as it was begun',
-      'leave out --items, --seed, --preset and --members, or begin anew without --resume',
+      'a resumed evaluation keeps its original options',
+      'omit --items, --seed, --preset, and --members, or start over without --resume',
     )
   }
   const [a = 0, b = 0, c = 0] = ports.random(3)
@@ -139,8 +139,8 @@ function describe(
   const names = members.map(({ id, model }) => (id === model ? id : `${id} (${model})`)).join(', ')
   return [
     ...(isSimulated ? [simulatedBanner] : []),
-    `${items} questions of seed ${seed}, preset ${preset}, members: ${names}.`,
-    `About ${typical.calls} calls for ${typical.usd.toFixed(2)} USD${isSimulated ? ' (pretended)' : ''}; never more than ${most.calls} calls and ${most.usd.toFixed(2)} USD. It stops before it could spend more than ${maxUsd} USD.`,
+    `${items} questions with seed ${seed}, preset ${preset}, members: ${names}.`,
+    `About ${typical.calls} calls for ${typical.usd.toFixed(2)} USD${isSimulated ? ' (simulated)' : ''}; at most ${most.calls} calls and ${most.usd.toFixed(2)} USD. It stops before it could spend more than ${maxUsd} USD.`,
   ].join('\n')
 }
 
@@ -153,7 +153,7 @@ interface Finished {
 
 function resultOf(invocation: Invocation, { evaluation, members, file, plan }: Finished): Result {
   const { stop, questions, injected, spentUsd } = evaluation
-  // Of a member that does not answer nothing was measured.
+  // If a member does not answer, nothing was measured.
   const report = stop?.reason === 'unanswered' ? undefined : buildReport(evaluation, members)
   const resume = invocation.command(`eval --resume ${quoteForShell(file.path)}`)
   const complete = questions.length + injected.length
@@ -168,17 +168,17 @@ function resultOf(invocation: Invocation, { evaluation, members, file, plan }: F
   const partial =
     stop === undefined ? '' : `PARTIAL: ${complete} of ${plan.items} questions. The evaluation stopped early.\n\n`
   const text = report === undefined ? '' : `${partial}${writeReport(report, writeTable)}`
-  const early = `${complete} of ${plan.items} questions are complete, ${spentUsd.toFixed(4)} USD spent; the figures are of those alone.`
+  const early = `${complete} of ${plan.items} questions are complete, ${spentUsd.toFixed(4)} USD spent. The figures cover only those questions.`
   switch (stop?.reason) {
     case undefined:
-      return { text, json, talk: [`Everything is kept in ${file.path}, for your user alone.`] }
+      return { text, json, talk: [`All data is in ${file.path}, readable only by your user.`] }
     case 'money':
       return {
         text,
         json,
         talk: [
-          `Stopped: the next call could go beyond --max-usd. ${early}`,
-          `Go on with more: ${resume} --max-usd USD`,
+          `Stopped: the next call could exceed --max-usd. ${early}`,
+          `Resume with a higher limit: ${resume} --max-usd USD`,
         ],
         exitCode: report === undefined ? exitCodes.failure : exitCodes.ok,
       }
@@ -188,7 +188,7 @@ function resultOf(invocation: Invocation, { evaluation, members, file, plan }: F
         json,
         talk: [
           `Stopped: a provider rejected the credential of ${stop?.member ?? 'a member'}. ${early}`,
-          `Look: ${invocation.command('upstream test')}, then: ${resume}`,
+          `Check: ${invocation.command('upstream test')}, then resume: ${resume}`,
         ],
         exitCode: exitCodes.auth,
       }
@@ -197,8 +197,8 @@ function resultOf(invocation: Invocation, { evaluation, members, file, plan }: F
         text,
         json,
         talk: [
-          `Stopped: ${stop.member ?? 'a member'} does not answer (${stop.outcome ?? 'failed'}, several times in a row). No accuracy is reported: nothing was measured. ${spentUsd.toFixed(4)} USD spent.`,
-          `Find out why: ${invocation.command('upstream test')}. Leave it out with --members, or go on when it answers: ${resume}`,
+          `Stopped: ${stop.member ?? 'a member'} does not answer (${stop.outcome ?? 'failed'}, several times in a row). No accuracy is reported, because nothing was measured. ${spentUsd.toFixed(4)} USD spent.`,
+          `Find out why: ${invocation.command('upstream test')}. Exclude it with --members, or resume when it answers: ${resume}`,
         ],
         exitCode: exitCodes.failure,
       }
@@ -207,12 +207,12 @@ function resultOf(invocation: Invocation, { evaluation, members, file, plan }: F
         text,
         json,
         talk: [
-          `Stopped: ${evaluation.calls} calls were made, the most that was announced; too many had to be repeated. ${early}`,
-          `Go on: ${resume}`,
+          `Stopped: ${evaluation.calls} calls were made, the announced maximum, because too many had to be retried. ${early}`,
+          `Resume: ${resume}`,
         ],
         exitCode: exitCodes.failure,
       }
     case 'asked':
-      return { text, json, talk: [`Interrupted. ${early}`, `Go on: ${resume}`], exitCode: interruptedCode }
+      return { text, json, talk: [`Interrupted. ${early}`, `Resume: ${resume}`], exitCode: interruptedCode }
   }
 }

@@ -3,12 +3,12 @@ import { constants } from 'node:os'
 import { SetupError } from '../domain/setup-error.ts'
 import type { Program } from './ports.ts'
 
-/** What a supervisor or another terminal may send us is meant for the program that has taken our place. */
+/** Signals to forward: what a supervisor or another terminal sends us is meant for the child program. */
 const forwardedSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Runs a program in this terminal to its end: its input and output are ours, signals reach it, and its exit code is
- * given (128 + the signal's number where a signal ended it). @throws SetupError where it cannot be started
+ * Runs a program in this terminal to its end. It inherits our input and output and receives our signals. Resolves to its
+ * exit code, or 128 plus the signal number if a signal ended it. @throws SetupError if it cannot be started
  */
 export async function runProgram(
   { name, args, env }: Program,
@@ -16,10 +16,10 @@ export async function runProgram(
   isAtTerminal: boolean,
 ): Promise<number> {
   const forward = (signal: NodeJS.Signals): void => {
-    // Ctrl-C at a terminal reaches the program by itself: a second one would cut its own handling short.
+    // The terminal sends Ctrl-C to the program directly; a second signal would interrupt its handling of the first.
     if (signal !== 'SIGINT' || !isAtTerminal) child?.kill(signal)
   }
-  // Before the program runs: a signal that came in between would end us alone.
+  // Register before the program starts, because an earlier signal would end only this process.
   for (const signal of forwardedSignals) process.on(signal, forward)
   let child: ChildProcess | undefined
   try {
@@ -37,6 +37,6 @@ export async function runProgram(
 function inOwnWords(name: string, error: NodeJS.ErrnoException): SetupError {
   return new SetupError(
     `${name} could not be started (${error.code ?? 'unknown'})`,
-    `see whether it runs by itself: ${name} --version`,
+    `check that it works on its own: ${name} --version`,
   )
 }

@@ -10,7 +10,7 @@ import { SafeTerminal, type Piece } from './safe-terminal.ts'
 
 const errorWord: Piece = { style: 'red', text: 'error' }
 
-/** Runs one command line and gives its exit code. Throws only bugs: every expected failure is told here (contract 33.3). */
+/** Runs one command line and returns its exit code. Throws only for bugs; it prints every expected failure (contract 33.3). */
 export async function run(args: readonly string[], terminal: Terminal, ports: CliPorts): Promise<number> {
   const own = ownArguments(args)
   const json = own.includes('--json')
@@ -49,16 +49,16 @@ export async function run(args: readonly string[], terminal: Terminal, ports: Cl
   }
 }
 
-/** What a command line asks for. */
+/** The command or help page that a command line asks for. */
 interface Found {
   readonly command: Command | undefined
   readonly rest: readonly string[]
   readonly help: boolean
-  /** Where help is asked for the first word of several commands: these. */
+  /** Help for a word that several commands start with: those commands. */
   readonly group?: readonly Command[]
 }
 
-/** The command that the first one or two words name; none for an empty line, `help` and `--help`. */
+/** Finds the command that the first one or two words name. None for an empty line, `help`, and `--help`. */
 function findCommand(args: readonly string[]): Found {
   const [first, ...others] = args
   if (first === undefined || first === '--help' || first === '-h') return { command: undefined, rest: [], help: true }
@@ -82,7 +82,7 @@ function groupHelp([word, ...others]: readonly string[]): Found | undefined {
   return others.length > 0 || group.length === 0 ? undefined : { command: undefined, rest: [], help: true, group }
 }
 
-/** The commands that begin with this word and have another one behind it. */
+/** The two-word commands that start with this word. */
 function groupOf(word: string | undefined): readonly Command[] {
   return commands.filter(({ name }) => name.startsWith(`${word} `))
 }
@@ -101,7 +101,7 @@ function findNamed(words: readonly string[]): { command: Command; rest: readonly
   const all = group.length > 0 ? `one of: ${names.join(', ')}` : `see all commands: ${program} help`
   throw new CommandError(
     exitCodes.usage,
-    group.length > 0 ? `"${typed[0]}" needs the name of what to do` : 'there is no such command',
+    group.length > 0 ? `"${typed[0]}" needs a subcommand` : 'there is no such command',
     near === undefined ? all : `did you mean "${program} ${near}"? ${all}`,
   )
 }
@@ -124,13 +124,10 @@ function tellConfigError(error: ConfigError, terminal: SafeTerminal, json: boole
       message: what,
       fix,
     }))
-    terminal.json(
-      { error: { message: 'the configuration cannot be used', problems, exit_code: exitCodes.config } },
-      'err',
-    )
+    terminal.json({ error: { message: 'the configuration is invalid', problems, exit_code: exitCodes.config } }, 'err')
   } else {
     const count = error.problems.length === 1 ? '1 problem' : `${error.problems.length} problems`
-    const again = `Mend ${error.problems.length === 1 ? 'it' : 'them'}, then: ${program} check${error.file === undefined ? '' : ` --config ${error.file}`}`
+    const again = `Fix ${error.problems.length === 1 ? 'it' : 'them'}, then run: ${program} check${error.file === undefined ? '' : ` --config ${error.file}`}`
     const pieces = error.message
       .split(/^error(?=:)/gm)
       .flatMap((part, index) => (index === 0 ? [part] : [errorWord, part]))

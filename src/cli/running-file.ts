@@ -6,13 +6,13 @@ import { replaceFile } from './replace-file.ts'
 const name = 'running.json'
 const maxFileCharacters = 4_096
 
-/** Where a running service is reached. */
+/** The addresses of a running service. */
 interface Addresses {
   readonly baseUrl: string
   readonly appUrl: string
 }
 
-/** Says where the service on this data folder listens, for the other commands. Gives what takes it back. @throws the system's error */
+/** Announces the addresses of the service on this data folder to other commands. Returns a function that withdraws them. @throws the system error */
 export function announceRunning(dataDir: string, { baseUrl, appUrl }: Addresses): () => void {
   const path = join(dataDir, name)
   replaceFile(path, `${JSON.stringify({ pid: process.pid, base_url: baseUrl, app_url: appUrl })}\n`)
@@ -21,7 +21,7 @@ export function announceRunning(dataDir: string, { baseUrl, appUrl }: Addresses)
   }
 }
 
-/** Where the service is that runs on this data folder; undefined where none does. */
+/** The addresses of the service that runs on this data folder; undefined if none runs. */
 export function findRunning(dataDir: string): Addresses | undefined {
   const found = read(join(dataDir, name))
   return found !== undefined && isAlive(found.pid) ? found : undefined
@@ -35,12 +35,12 @@ function read(path: string): (Addresses & { pid: number }) | undefined {
     const isWhole = typeof pid === 'number' && typeof baseUrl === 'string' && typeof appUrl === 'string'
     return isWhole ? { pid, baseUrl, appUrl } : undefined
   } catch {
-    // It is not there, not ours to read, or damaged: then nobody says where the service runs.
+    // The file is missing, unreadable, or damaged: treat the service as not running.
     return undefined
   }
 }
 
-/** A process that was killed leaves its file behind. */
+/** Whether the process exists. A killed process leaves its file behind. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)

@@ -2,12 +2,12 @@ import { styleText } from 'node:util'
 import { escapeJson, safeJson, terminalText } from '../domain/safe-text.ts'
 import type { Terminal } from './ports.ts'
 
-/** A part of what is printed: text, or our own text in a style. */
+/** A piece of output: plain text, or our own text with a style. */
 export type Piece = string | { readonly style: 'bold' | 'red'; readonly text: string }
 
 /**
- * The only way in which commands print. Names, tickets, user agents, and provider texts come from strangers, so every
- * control character but the newline is replaced; only styles of our own reach the terminal.
+ * All command output goes through this class. Names, tickets, user agents, and provider texts are untrusted, so every
+ * control character except the newline is replaced. Only our own styles reach the terminal.
  */
 export class SafeTerminal {
   readonly #terminal: Terminal
@@ -26,22 +26,22 @@ export class SafeTerminal {
     return this.#terminal.stdinIsTty
   }
 
-  /** Whole lines to standard output. */
+  /** Writes whole lines to standard output. */
   out(...pieces: readonly Piece[]): void {
     this.#terminal.out(this.#write(pieces))
   }
 
-  /** Whole lines to standard error. */
+  /** Writes whole lines to standard error. */
   err(...pieces: readonly Piece[]): void {
     this.#terminal.err(this.#write(pieces))
   }
 
-  /** One line of JSON to standard output or, for an error, to standard error. */
+  /** Writes one line of JSON to standard output or, for an error, to standard error. */
   json(value: unknown, to: 'out' | 'err' = 'out'): void {
     this.#terminal[to](safeJson(value))
   }
 
-  /** One line of JSON that is already written, to standard output. */
+  /** Writes one line of serialized JSON to standard output. */
   jsonLine(line: string): void {
     this.#terminal.out(escapeJson(line))
   }

@@ -3,7 +3,7 @@ import { findRunning } from './running-file.ts'
 
 export const signInLink: Command = {
   name: 'sign-in-link',
-  summary: 'Make a link that signs in to an account in the web app, once, within 15 minutes.',
+  summary: 'Create a link that signs in to an account in the web app. It works once, within 15 minutes.',
   arguments: [],
   options: [accountOption],
   example: 'sign-in-link --account team-a',
@@ -16,8 +16,8 @@ export const signInLink: Command = {
         text: link.reveal(),
         json: { account: owner.id, sign_in_url: link.reveal() },
         talk: [
-          `Whoever opens it within 15 minutes is signed in to account ${owner.name}. It works once.`,
-          ...(running === undefined ? [`The service does not run yet: ${invocation.command('start')}`] : []),
+          `Anyone who opens it within 15 minutes is signed in to account ${owner.name}. It works once.`,
+          ...(running === undefined ? [`The service is not running. Start it: ${invocation.command('start')}`] : []),
         ],
       }
     }),

@@ -14,18 +14,18 @@ import { readVersion } from './version.ts'
 
 export const start: Command = {
   name: 'start',
-  summary: 'Run the service. On the first run it makes an account, a key and simulated providers.',
+  summary: 'Run the service. The first run creates an account, a key, and simulated providers.',
   arguments: [],
   needsCredentials: true,
   options: [
-    { name: 'port', value: 'PORT', shape: port, summary: 'Default 8787.' },
+    { name: 'port', value: 'PORT', shape: port, summary: 'The port of the API. Default 8787.' },
     {
       name: 'app-port',
       value: 'PORT',
       shape: port,
-      summary: "Of the web app. Default: the one behind the API's, 8788.",
+      summary: "The port of the web app. Default: the API's port plus one, 8788.",
     },
-    { name: 'host', value: 'HOST', summary: 'Default 127.0.0.1: this machine only.' },
+    { name: 'host', value: 'HOST', summary: 'The address to listen on. Default 127.0.0.1, this machine only.' },
   ],
   example: 'start --port 8787 --data ./data --config ./svc-router.yaml',
   async run(invocation) {
@@ -54,7 +54,7 @@ export const start: Command = {
   },
 }
 
-/** Once the app's address is known: it signs in to the local account, so that nobody needs mail to begin. */
+/** Creates a sign-in link for the local account, so that no email is needed to get started. */
 function makeLink(invocation: Invocation, { account }: FirstRun, appUrl: string): Promise<Secret> {
   return invocation.withStore(({ signInLink }) => signInLink(account.id, appUrl), 'make')
 }
@@ -86,21 +86,21 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
     )
   const simulated = config.backends.filter((backend) => backend.simulated).map((backend) => backend.id)
   if (simulated.length > 0)
-    head.push(`\n  simulated  ${simulated.join(', ')}: they only pretend to be models, and say so`)
+    head.push(`\n  simulated  ${simulated.join(', ')}: not real models, and their answers say so`)
   head.push('\n  ready      ', bold(config.baseUrl), '\n  web app    ', bold(config.appUrl), '\n')
   const lines: string[] = []
   if (link !== undefined)
-    lines.push('', '  Sign in there with this link, once, within 15 minutes:', `    ${link.reveal()}`)
+    lines.push('', '  Sign in with this link. It works once, within 15 minutes:', `    ${link.reveal()}`)
   if (first?.key !== undefined)
     lines.push(
       '',
-      `  Your first key, shown this once (kept in ${keyPath}, for your user alone):`,
+      `  Your first key, shown only once (stored in ${keyPath}, readable only by your user):`,
       `    ${first.key.reveal()}`,
     )
   if (first?.fileKeyWorks === false)
     lines.push(
       '',
-      `  The key in ${keyPath} is missing or does not work any more. Make another: ${invocation.command('keys create')}`,
+      `  The key in ${keyPath} is missing or no longer works. Create a new one: ${invocation.command('keys create')}`,
     )
   if (first === undefined) lines.push('', `  Accounts and keys: ${invocation.command('accounts create NAME')}`)
   lines.push(
@@ -109,12 +109,12 @@ function announce(invocation: Invocation, config: Config, first: FirstRun | unde
     `    ${curl}`,
     '',
     `  Connect a real model: ${invocation.command('upstream add PROVIDER --model MODEL')}`,
-    `  Use your agent:       ${invocation.command('run codex')}   (also claude, opencode; nothing of yours is edited)`,
+    `  Use your agent:       ${invocation.command('run codex')}   (also claude, opencode; your files are not edited)`,
   )
   terminal.out(...head, lines.join('\n'))
 }
 
-/** One request that works as pasted. */
+/** A curl command that works when pasted. */
 function writeCurl(config: Config, key: string): string {
   const body = JSON.stringify({ model: frontierId, messages: [{ role: 'user', content: 'Hello!' }] })
   return `curl -i ${quoteForShell(`${config.baseUrl}/chat/completions`)} -H "authorization: Bearer ${key}" -H 'content-type: application/json' -d '${body}'`

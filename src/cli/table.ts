@@ -1,6 +1,6 @@
 import { terminalLine } from '../domain/safe-text.ts'
 
-/** Rows in columns as wide as their content, two spaces between; the first row is the heading. */
+/** Formats rows as aligned columns, separated by two spaces. The first row is the heading. */
 export function writeTable(cells: readonly (readonly string[])[]): string {
   const rows = cells.map((row) => row.map(terminalLine))
   const widths = rows.reduce<number[]>(
@@ -17,7 +17,7 @@ export function writeTable(cells: readonly (readonly string[])[]): string {
     .join('\n')
 }
 
-/** A moment as people and scripts read it: UTC, to the second. */
+/** Formats a time in UTC, to the second, for people and scripts. */
 export function writeTime(timeMs: number): string {
   return `${new Date(timeMs).toISOString().slice(0, 19)}Z`
 }

@@ -6,9 +6,9 @@ const maxListed = 100
 
 export const ticketsList: Command = {
   name: 'tickets list',
-  summary: 'Read what was asked of support, newest first.',
+  summary: 'List support tickets with their text, newest first.',
   arguments: [],
-  options: [{ name: 'open', summary: 'Only those that are not closed.' }],
+  options: [{ name: 'open', summary: 'Only open tickets.' }],
   example: 'tickets list',
   run: (invocation) =>
     invocation.withStore(async ({ tickets }) => {
@@ -23,7 +23,7 @@ export const ticketsList: Command = {
       return {
         text: texts.join('\n\n'),
         json: all,
-        talk: [all.length === 0 ? 'Nobody asked anything.' : `Next: ${invocation.command('request REQUEST')}`],
+        talk: [all.length === 0 ? 'There are no tickets.' : `Next: ${invocation.command('request REQUEST')}`],
       }
     }),
 }

@@ -1,8 +1,8 @@
 import { markTicket } from '../accounts/tickets.ts'
 import type { Command } from './command.ts'
 
-export const ticketsClose = mark('close', 'closed', 'Say that a ticket is done with.')
-export const ticketsReopen = mark('reopen', 'reopened', 'Open a closed ticket again.')
+export const ticketsClose = mark('close', 'closed', 'Close a ticket.')
+export const ticketsReopen = mark('reopen', 'reopened', 'Reopen a closed ticket.')
 
 function mark(verb: string, to: 'closed' | 'reopened', summary: string): Command {
   return {

@@ -3,7 +3,7 @@ import type { Command } from './command.ts'
 
 export const upgradesApprove: Command = {
   name: 'upgrades approve',
-  summary: 'Approve a request: the account is put on the plan.',
+  summary: 'Approve an upgrade request and change the plan of the account.',
   arguments: ['ID'],
   options: [],
   example: 'upgrades approve upg_…',
@@ -15,7 +15,7 @@ export const upgradesApprove: Command = {
         text: request.accountId,
         json: { ...request, state: 'approved' },
         talk: [
-          `Account ${request.accountId} is on plan ${request.planId}; running servers apply it within a second.`,
+          `Account ${request.accountId} is now on plan ${request.planId}. Running servers apply this within a second.`,
           `Next: ${invocation.command('upgrades list')}`,
         ],
       }

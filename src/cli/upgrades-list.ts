@@ -4,9 +4,9 @@ import { writeTable, writeTime } from './table.ts'
 
 export const upgradesList: Command = {
   name: 'upgrades list',
-  summary: 'List requests for another plan, newest first.',
+  summary: 'List upgrade requests, newest first.',
   arguments: [],
-  options: [{ name: 'all', summary: 'Those that are decided or withdrawn too.' }],
+  options: [{ name: 'all', summary: 'Include decided and withdrawn requests.' }],
   example: 'upgrades list',
   run: (invocation) =>
     invocation.withStore(async ({ plans }) => {
@@ -22,9 +22,10 @@ export const upgradesList: Command = {
       ])
       const next = requests.some(({ state }) => state === 'requested') ? 'upgrades approve ID' : 'upgrades list --all'
       return {
-        text: rows.length === 0 ? '' : writeTable([['ID', 'ACCOUNT', 'PLAN', 'STATE', 'ASKED', 'DECIDED'], ...rows]),
+        text:
+          rows.length === 0 ? '' : writeTable([['ID', 'ACCOUNT', 'PLAN', 'STATE', 'REQUESTED', 'DECIDED'], ...rows]),
         json: requests,
-        talk: [...(rows.length === 0 ? ['There is no request.'] : []), `Next: ${invocation.command(next)}`],
+        talk: [...(rows.length === 0 ? ['There are no requests.'] : []), `Next: ${invocation.command(next)}`],
       }
     }),
 }

@@ -3,7 +3,7 @@ import type { Command } from './command.ts'
 
 export const upgradesReject: Command = {
   name: 'upgrades reject',
-  summary: 'Reject a request: the account stays on its plan.',
+  summary: 'Reject an upgrade request. The account stays on its plan.',
   arguments: ['ID'],
   options: [],
   example: 'upgrades reject upg_…',
@@ -15,7 +15,7 @@ export const upgradesReject: Command = {
         text: request.accountId,
         json: { ...request, state: 'rejected' },
         talk: [
-          `The request is rejected; account ${request.accountId} stays on its plan.`,
+          `The request is rejected. Account ${request.accountId} stays on its plan.`,
           `Next: ${invocation.command('upgrades list')}`,
         ],
       }

@@ -109,8 +109,8 @@ function failedTest(test: UpstreamTest): CommandError {
   const status = test.status === undefined ? '' : ` (HTTP ${test.status})`
   return new CommandError(
     exitCodeOf([test.outcome]),
-    `nothing was saved: the test request failed. ${what.replace(/\.$/, '')}${status}.${said}`,
-    `${next} Save it without a test: add --no-test`,
+    `the provider was not saved, because the test request failed. ${what.replace(/\.$/, '')}${status}.${said}`,
+    `${next} To save it without a test, add --no-test`,
   )
 }
 
@@ -118,7 +118,7 @@ function timeoutOption(name: (typeof timeoutSettings)[number]['name']): string {
   return `${name.replace('_', '-')}-timeout`
 }
 
-/** Does the work; what cannot be connected is said with the options of this command. */
+/** Runs `work` and describes an invalid upstream in terms of this command's options. */
 function inOurWords<Value>(invocation: Invocation, provider: string, work: () => Value): Value {
   try {
     return work()
@@ -139,41 +139,38 @@ function sentenceFor(
   const { problem: wrong, fix } = detail ?? { problem: 'is none', fix: 'give another' }
   const timeout = `--${wrong.replace('_', '-')}-timeout`
   const sentences: Readonly<Record<UpstreamProblem, readonly [string, string]>> = {
-    provider_unknown: ['there is no provider of that name', suggest(provider, presetNames)],
+    provider_unknown: ['there is no provider with that name', suggest(provider, presetNames)],
     model_missing: [`--model is missing or longer than ${maxModelCharacters} characters`, invocation.command(add)],
     base_url_missing: [`${name} needs --base-url`, '--base-url https://…'],
     base_url_malformed: [
-      '--base-url must be an http or https URL without user name and fragment',
+      '--base-url must be an http or https URL without a user name or fragment',
       '--base-url https://…',
     ],
     base_url_secret: [
-      '--base-url holds something that looks like a credential, and it is stored and shown as it is',
-      'take it out of the URL and give it with --credential-env NAME',
+      '--base-url contains what looks like a credential, and URLs are stored and displayed in full',
+      'remove it from the URL and pass it with --credential-env NAME',
     ],
-    base_url_plain: [
-      'in production a credential is sent only to an address that begins with https',
-      '--base-url https://…',
-    ],
+    base_url_plain: ['in production, credentials are sent only over https', '--base-url https://…'],
     format_unknown: [`--format must be ${formatIds.join(' or ')}`, '--format openai-chat'],
     auth_header_malformed: [
       '--auth-header must be the name of a header that can carry a credential',
       '--auth-header authorization',
     ],
     region_malformed: ['--region must be the name of a region', '--region us-east-1'],
-    region_missing: [`${name} needs a region`, 'add --region us-east-1, or the one you use'],
+    region_missing: [`${name} needs a region`, 'add your region, for example --region us-east-1'],
     credential_missing: [
       `${name} needs a credential`,
       invocation.command(`${add} --credential-env ${preset?.keyVariable ?? 'NAME'}`),
     ],
     credential_malformed: [`the credential ${wrong}`, fix],
-    credential_unused: [`${name} takes no credential`, 'leave it out, or add --no-credential'],
+    credential_unused: [`${name} does not use a credential`, 'omit it, or add --no-credential'],
     timeout_malformed: [`${timeout} takes ${fix}`, `${timeout} 90s`],
-    header_malformed: [`--header cannot be used: ${wrong}`, `--header ${fix}`],
+    header_malformed: [`--header is invalid: ${wrong}`, `--header ${fix}`],
   }
   return sentences[problem]
 }
 
-/** From the named variable, or from standard input where something is piped in. */
+/** Reads the credential from the named variable or from piped standard input. */
 async function readCredential(invocation: Invocation, provider: string): Promise<Secret | undefined> {
   const { line, terminal } = invocation
   const preset = findPreset(provider)
@@ -187,7 +184,7 @@ async function readCredential(invocation: Invocation, provider: string): Promise
       'name the variable, not the credential: --credential-env OPENAI_API_KEY',
     )
   }
-  // What is piped in is never dropped: where no credential is needed, an empty or closed input says so.
+  // Piped input is never ignored. If no credential is required, empty or closed input means there is none.
   const isRequired = preset?.credential === 'required'
   if (line.flag('no-credential') || (!isRequired && terminal.stdinIsTty)) return undefined
   const example = invocation.command(
@@ -197,6 +194,6 @@ async function readCredential(invocation: Invocation, provider: string): Promise
     throw new CommandError(exitCodes.usage, `${preset?.name ?? provider} needs a credential`, example)
   const text = (await terminal.readStdin()).trim()
   if (text === '' && !isRequired) return undefined
-  if (text === '') throw new CommandError(exitCodes.usage, 'no credential came on standard input', example)
+  if (text === '') throw new CommandError(exitCodes.usage, 'standard input is empty; expected a credential', example)
   return new Secret(text)
 }

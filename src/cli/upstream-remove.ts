@@ -5,17 +5,17 @@ import { CommandError, exitCodes } from './failures.ts'
 
 export const upstreamRemove: Command = {
   name: 'upstream remove',
-  summary: 'Disconnect a provider and forget its credential.',
+  summary: 'Disconnect a provider and delete its credential.',
   arguments: ['ID'],
-  options: [{ name: 'yes', summary: 'Confirm: the credential cannot be brought back.' }, accountOption],
+  options: [{ name: 'yes', summary: 'Confirm: the credential cannot be restored.' }, accountOption],
   example: 'upstream remove ID --yes',
   run(invocation) {
     const id = invocation.argument(0, 'the id of the upstream', 'upstream list')
     if (!invocation.line.flag('yes')) {
       throw new CommandError(
         exitCodes.usage,
-        'removing an upstream forgets its credential',
-        `confirm it: ${invocation.command(`upstream remove ${quoteForShell(id.slice(0, 64))} --yes`)}`,
+        'removing an upstream deletes its credential',
+        `to confirm: ${invocation.command(`upstream remove ${quoteForShell(id.slice(0, 64))} --yes`)}`,
       )
     }
     return invocation.withStore(async ({ plane, account }) => {

@@ -9,7 +9,7 @@ const unreachableOutcomes: readonly AttemptOutcome[] = ['unreachable', 'reset', 
 
 export const upstreamTest: Command = {
   name: 'upstream test',
-  summary: 'Send one small call to a connected provider, or to all of them.',
+  summary: 'Send a small test request to one connected provider, or to all of them.',
   arguments: ['[ID]'],
   options: [accountOption],
   example: 'upstream test',
@@ -49,7 +49,7 @@ export const upstreamTest: Command = {
     }),
 }
 
-/** How a command ends whose tests of providers came out so: the worst counts. */
+/** The exit code for these test outcomes; the worst outcome decides. */
 export function exitCodeOf(outcomes: readonly AttemptOutcome[]): ExitCode {
   const failed = outcomes.filter((outcome) => outcome !== 'answered')
   if (failed.length === 0) return exitCodes.ok
@@ -58,10 +58,10 @@ export function exitCodeOf(outcomes: readonly AttemptOutcome[]): ExitCode {
 }
 
 function advice(exitCode: ExitCode, command: (text: string) => string): string {
-  if (exitCode === exitCodes.ok) return `All answered. Next: ${command('requests')}`
+  if (exitCode === exitCodes.ok) return `All providers answered. Next: ${command('requests')}`
   if (exitCode === exitCodes.auth)
     return `A provider rejected its credential. Next: ${command('upstream remove ID --yes')}, then add it again with a working one.`
   if (exitCode === exitCodes.unreachable)
-    return `Not reachable from here. Check the URL and the network: ${command('upstream list')}`
-  return `A provider refused the call. Check the model's name: ${command('upstream list')}`
+    return `A provider is not reachable. Check its URL and the network: ${command('upstream list')}`
+  return `A provider rejected the request. Check the name of the model: ${command('upstream list')}`
 }

@@ -3,7 +3,7 @@ import type { Command } from './command.ts'
 
 export const version: Command = {
   name: 'version',
-  summary: 'Print the version of this program and of Node.',
+  summary: 'Print the versions of svc-router and Node.',
   arguments: [],
   options: [],
   example: 'version --json',
@@ -17,7 +17,7 @@ export const version: Command = {
   },
 }
 
-/** The version in the package's own package.json, which stands two folders above, in the sources as in what is published. */
+/** The version from package.json, two folders above this file in the source tree and in the published package. */
 export function readVersion(): string {
   const parsed = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
     readonly version: string

@@ -6,7 +6,7 @@ const maxPricesPerPlan = 20
 const planShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const stripePriceShape = /^price_[A-Za-z0-9]{1,64}$/
 
-const stripePrice = shaped(stripePriceShape, 'the id of a price at Stripe, such as price_1AbC')
+const stripePrice = shaped(stripePriceShape, 'a Stripe price id, such as price_1AbC')
 const stripe = group({
   secret_key_env: env('The variable with the secret key. Default STRIPE_SECRET_KEY.').optional(),
   webhook_secret_env: env(
@@ -23,11 +23,11 @@ const stripe = group({
           .min(1)
           .max(maxPricesPerPlan, { error: `expected at most ${maxPricesPerPlan} prices` }),
       ],
-      { error: 'expected the id of a price at Stripe, such as price_1AbC, or a list of them' },
+      { error: 'expected a Stripe price id, such as price_1AbC, or a list of them' },
     ),
     maxPlans,
   ).describe(
-    'For each plan that is sold the id of its price. In a list the first is sold; those behind it are honoured for customers who have them.',
+    'The price id of each plan that is sold. In a list, the first is sold; the others stay valid for customers who have them.',
   ),
 })
 
@@ -37,9 +37,9 @@ export const billingSchema = group({
   simulated: flag
     .optional()
     .describe(
-      'Sells every premium plan through a simulation of Stripe on this machine, in which no money moves. Not in production.',
+      'Sells every premium plan through a simulated Stripe on this machine. No money moves. Not allowed in production.',
     ),
   grace: duration(0)
     .optional()
-    .describe('How long an unpaid invoice is waited for before the account falls to default_plan. Default 7d.'),
+    .describe('How long an invoice may stay unpaid before the account moves to default_plan. Default 7d.'),
 })

@@ -8,7 +8,7 @@ import { holdsSecret } from '../domain/secret-shapes.ts'
 type Issue = z.core.$ZodIssue
 type Path = readonly PropertyKey[]
 
-/** What people call a setting that has another name here. */
+/** Common names from other tools, mapped to our setting names. */
 const otherNames: Readonly<Record<string, string>> = {
   api_key: 'credential_env',
   apikey: 'credential_env',
@@ -25,17 +25,17 @@ const otherNames: Readonly<Record<string, string>> = {
   rpm: 'requests_per_minute',
 }
 const listedNames = 12
-/** Each round removes what was wrong in it; a removal can at most make the entry around it incomplete. */
+/** Each round removes the invalid settings it found. A removal can only make the enclosing entry incomplete. */
 const maxRounds = 8
 
-/** The shape of a file: what of it can be used, and every unknown name, wrong type, wrong value and secret in it. */
+/** Checks a file against the schema. Returns the valid settings, and a problem for each unknown name, wrong type, wrong value, and secret. */
 export function checkShape(document: ConfigDocument): { file: ConfigFile; problems: readonly Problem[] } {
   const secrets = document
     .texts()
     .filter(({ text }) => holdsSecret(text))
     .map(({ place }): Problem => ({
-      what: 'a secret stands in the file',
-      fix: 'put it into an environment variable, name that variable here (credential_env: OPENAI_API_KEY), and replace the secret if others could read this file',
+      what: 'the file contains a secret',
+      fix: 'move it to an environment variable, name that variable here (credential_env: OPENAI_API_KEY), and rotate the secret if others could read this file',
       place,
       hide: true,
     }))
@@ -52,19 +52,19 @@ export function checkShape(document: ConfigDocument): { file: ConfigFile; proble
   return { file: {}, problems }
 }
 
-/** Whether something else is already said about the same place. */
+/** Whether another problem is already reported at the same position. */
 export function isKnown(problem: Problem, problems: readonly Problem[]): boolean {
   return problem.place !== undefined && problems.some((known) => known.place !== undefined && standsAt(known, problem))
 }
 
-/** The value without what an issue is about, so that the rest can still be checked. */
+/** Removes the setting that an issue is about, so that the rest can still be checked. */
 function without(value: unknown, issue: Issue): unknown {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.reduce((rest, name) => remove(rest, [...issue.path, name]), value)
   return remove(value, issue.path)
 }
 
-/** Removes a setting; where it is not there, what it is missing from. */
+/** Removes a setting or, if it is missing, the entry that it is missing from. */
 function remove(value: unknown, path: Path): unknown {
   const [step, ...rest] = path
   if (step === undefined) return {}
@@ -106,7 +106,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
     const expected = issue.issues[0]?.message ?? 'expected another name'
     return [
       {
-        what: `the name "${shownName(name)}"${inside(issue.path.slice(0, -1))} cannot be used`,
+        what: `the name "${shownName(name)}"${inside(issue.path.slice(0, -1))} is invalid`,
         fix: expected,
         place: document.placeOf(issue.path, 'name'),
         hide: false,
@@ -126,7 +126,7 @@ function problemsOf(issue: Issue, document: ConfigDocument): Problem[] {
   const hide = name.endsWith('_env') || name.endsWith('url')
   return [
     {
-      what: `"${name}" has a value that cannot be used`,
+      what: `"${name}" has an invalid value`,
       fix: issue.message,
       place: document.placeOf(issue.path, 'value'),
       hide,
@@ -154,17 +154,17 @@ function inside(path: Path): string {
   return path.length === 0 ? '' : ` in ${path.map((step) => shownName(String(step))).join('.')}`
 }
 
-/** The fix for a name that is not known: the nearest one, or all that there are. */
+/** The fix for an unknown name: suggests the closest known name, or lists the known names. */
 export function suggest(name: string, known: readonly string[]): string {
   const alias = otherNames[name.toLowerCase()]
   const near = alias !== undefined && known.includes(alias) ? alias : nearest(name, known)
   if (near !== undefined) return `did you mean "${near}"?`
-  if (known.length === 0) return 'remove it: nothing is defined there'
+  if (known.length === 0) return 'remove it: none are defined'
   const more = known.length > listedNames ? ', …' : ''
-  return `known here: ${known.slice(0, listedNames).join(', ')}${more}`
+  return `use one of: ${known.slice(0, listedNames).join(', ')}${more}`
 }
 
-/** The settings that the schema knows at a path, for a suggestion. */
+/** The setting names that the schema allows at a path, for suggestions. */
 function settingsAt(path: Path): string[] {
   let schema: unknown = configSchema
   for (const step of path) {

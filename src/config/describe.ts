@@ -4,12 +4,12 @@ import type { FusionDefaults } from '../domain/profiles.ts'
 import type { BackendConfig, BillingConfig, Config, ListenConfig } from './config.ts'
 import { writeDuration, writeSize } from './measures.ts'
 
-/** The effective configuration as YAML, every secret masked, for `svc-router check`. */
+/** The effective configuration as YAML with every secret masked, for `svc-router check`. */
 export function describeConfig(config: Config): string {
   return stringify(plainConfig(config), { lineWidth: 0 })
 }
 
-/** The same as a plain value, for `--json`. */
+/** The effective configuration as a plain object with every secret masked, for `--json`. */
 export function plainConfig(config: Config): Record<string, unknown> {
   return {
     mode: config.mode,

@@ -3,41 +3,41 @@ import type { Place, Problem } from './problems.ts'
 
 type Path = readonly PropertyKey[]
 
-/** A YAML file read: its plain value, empty settings left out, and where each setting stands. */
+/** A parsed YAML file: its plain value without empty settings, and the position of each setting. */
 export interface ConfigDocument {
   readonly value: unknown
-  /** What keeps the text from being YAML, or one map. The value is empty then. */
+  /** Syntax errors, or that the file is not a map. If there are any, the value is empty. */
   readonly problems: readonly Problem[]
-  /** The place of a setting's name or value; of the nearest setting around it where it is not in the file. */
+  /** The position of a setting's name or value or, if it is not in the file, of the closest enclosing setting. */
   placeOf(path: Path, part: 'name' | 'value'): Place | undefined
-  /** Whether the file says anything at this path. */
+  /** Whether the file has a value at this path. */
   has(path: Path): boolean
-  /** Every text in the file, names included, with its place. */
+  /** Every string in the file, including names, with its position. */
   texts(): readonly { readonly text: string; readonly place: Place }[]
 }
 
 const maxAliases = 100
 
 const syntaxProblems: Readonly<Record<string, readonly [what: string, fix: string]>> = {
-  DUPLICATE_KEY: ['the same setting stands here twice', 'keep one of the two'],
+  DUPLICATE_KEY: ['this setting appears twice', 'keep one of the two'],
   TAB_AS_INDENT: ['a tab is used for indentation', 'indent with spaces'],
-  BAD_INDENT: ['the indentation does not fit the lines around it', 'align it with the settings of the same level'],
+  BAD_INDENT: [
+    'the indentation does not match the surrounding lines',
+    'align it with the other settings of this level',
+  ],
   MULTIPLE_DOCS: [
-    'the file holds more than one YAML document',
+    'the file contains more than one YAML document',
     'keep one document and remove the lines with only "---"',
   ],
-  MISSING_CHAR: [
-    'a quote, a bracket, a colon or a space is missing',
-    'complete it; texts with special characters need quotes',
-  ],
+  MISSING_CHAR: ['a quote, bracket, colon, or space is missing', 'add it; values with special characters need quotes'],
   BLOCK_AS_IMPLICIT_KEY: [
-    'this cannot stand behind a setting on the same line',
-    'put it on a line of its own, indented, or in quotes',
+    'this is not allowed after a setting on the same line',
+    'put it on its own indented line, or quote it',
   ],
 }
-const otherSyntaxProblem = ['this is not valid YAML', 'check the quotes, colons and indentation of this line'] as const
+const otherSyntaxProblem = ['this is not valid YAML', 'check the quotes, colons, and indentation of this line'] as const
 
-/** Reads a configuration file's text, keeping positions. Never throws: what is wrong is in `problems`. */
+/** Parses the text of a configuration file and records positions. Never throws: errors are in `problems`. */
 export function readDocument(text: string): ConfigDocument {
   const counter = new LineCounter()
   const document = parseDocument(text, { lineCounter: counter, prettyErrors: false })
@@ -61,8 +61,8 @@ export function readDocument(text: string): ConfigDocument {
         value = withoutNulls(document.toJS({ maxAliasCount: maxAliases }))
       } catch {
         problems.push({
-          what: 'the file repeats itself too often through aliases',
-          fix: 'write the settings out',
+          what: 'the file uses too many YAML aliases',
+          fix: 'write the settings out instead',
           place: undefined,
           hide: false,
         })
@@ -93,7 +93,7 @@ export function readDocument(text: string): ConfigDocument {
 }
 
 interface Found {
-  /** How many steps of the path exist. */
+  /** How many segments of the path exist. */
   readonly depth: number
   readonly pair: Pair<Node, Node | null> | undefined
   readonly node: Node | undefined
@@ -128,7 +128,7 @@ function collectTexts(node: Node | null | undefined): Scalar[] {
   return []
 }
 
-/** A setting with nothing behind its colon counts as not set. */
+/** Treats a setting without a value as not set. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls)
   if (typeof value !== 'object' || value === null) return value

@@ -5,11 +5,11 @@ import type { Problem } from './problems.ts'
 export type Environment = Readonly<Record<string, string | undefined>>
 type Path = readonly PropertyKey[]
 
-/** Collects what is wrong while the settings are resolved, so that everything is told at once. */
+/** Collects problems while settings are resolved, so that all of them are reported at once. */
 export class Findings {
   readonly problems: Problem[] = []
   readonly env: Environment
-  /** Whether each variable with a backend's credential must be set. */
+  /** Whether every environment variable that holds a backend's credential must be set. */
   readonly needsCredentials: boolean
   readonly #document: ConfigDocument
 
@@ -19,23 +19,23 @@ export class Findings {
     this.needsCredentials = needsCredentials
   }
 
-  /** Notes a problem with the value of a setting, or with its name. */
+  /** Adds a problem with the value or the name of a setting. */
   add(path: Path, what: string, fix: string, part: 'name' | 'value' = 'value'): void {
     this.problems.push({ what, fix, place: this.#document.placeOf(path, part), hide: false })
   }
 
-  /** Whether the file has this setting, be its value usable or not: what is wrong with it has its own problem. */
+  /** Whether the file has this setting, valid or not. An invalid value is reported separately. */
   mentions(path: Path): boolean {
     return this.#document.has(path)
   }
 
-  /** The names in one of the file's maps, usable or not. */
+  /** The names in one of the file's maps, valid or not. */
   names(map: 'plans' | 'providers' | 'backends'): readonly string[] {
     const value = (this.#document.value as Readonly<Record<string, unknown>>)[map]
     return typeof value === 'object' && value !== null ? Object.keys(value) : []
   }
 
-  /** The value of the environment variable that a setting names; undefined, with a problem, where it is not set. */
+  /** Reads the environment variable that a setting names. Returns undefined and adds a problem if it is not set. */
   secret(path: Path, name: string, what: string): Secret | undefined {
     const value = this.env[name]
     if (value !== undefined && value.trim() !== '') return new Secret(value.trim())

@@ -9,28 +9,28 @@ import { ConfigError, type Problem } from './problems.ts'
 import { completeSecrets, resolve, type GivenSecrets, type Overrides } from './resolve.ts'
 import { makeKeptSecrets, readKeptSecrets, type KeptSecrets } from './secrets.ts'
 
-/** The file that is read when none is named. */
+/** The configuration file that is read if `--config` is not given. */
 export const defaultConfigPath = './svc-router.yaml'
 const maxFileBytes = 1024 * 1024
 
 /** Where a configuration comes from. */
 export interface ConfigSource {
   readonly path: string
-  /** Whether the path was named: then the file must exist. */
+  /** Whether the user gave the path. If so, the file must exist. */
   readonly explicit: boolean
   readonly overrides: Overrides
   readonly env: Environment
   readonly random: RandomBytes
-  /** `make` keeps the secrets that local mode makes in the data folder; `pretend` writes nothing, for a mere check. */
+  /** `make` stores the secrets that local mode generates in the data folder; `pretend` writes nothing, for checks. */
   readonly localSecrets: 'make' | 'pretend'
   /**
-   * Whether each variable with a backend's credential must be set, as it must for whatever sends requests to backends.
-   * Default true. Where it need not, backends lack the credentials that are not set, and none of them may be called.
+   * Whether every environment variable with a backend's credential must be set. Default true. If false, backends whose
+   * variable is not set have no credential, so no backend may be called.
    */
   readonly needsCredentials?: boolean
 }
 
-/** One file and the environment as a Config (contract 31.2). @throws ConfigError with every problem at once, each with its place */
+/** Builds the Config from the file and the environment (contract 31.2). @throws ConfigError with all problems and their positions */
 export function loadConfig(source: ConfigSource): Config {
   const text = readText(source)
   const name = text === undefined ? undefined : source.path
@@ -82,7 +82,7 @@ function placeless(what: string, fix: string): Problem {
   return { what, fix, place: undefined, hide: false }
 }
 
-/** In the order of the file; what has no place comes last. */
+/** Sorts by position in the file; problems without a position come last. */
 function inOrder(problems: readonly Problem[]): Problem[] {
   const rank = (problem: Problem): number =>
     problem.place === undefined ? Infinity : problem.place.line * 100_000 + problem.place.column

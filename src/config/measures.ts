@@ -3,24 +3,24 @@ const sizeShape = /^(\d{1,9})(B|KiB|MiB|GiB)?$/
 const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 const unitBytes = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 } as const
 
-/** Reads a duration like `500ms`, `2s`, `2m`, `24h` or `90d` as milliseconds; undefined where it is none. */
+/** Parses a duration such as `500ms`, `2s`, `2m`, `24h`, or `90d` into milliseconds; undefined if invalid. */
 export function readDurationMs(text: string): number | undefined {
   const match = durationShape.exec(text)
   return match === null ? undefined : Number(match[1]) * unitMs[match[2] as keyof typeof unitMs]
 }
 
-/** Reads a size like `16MiB`, `64KiB` or a bare number of bytes; undefined where it is none. */
+/** Parses a size such as `16MiB`, `64KiB`, or a plain number of bytes; undefined if invalid. */
 export function readSizeBytes(text: string): number | undefined {
   const match = sizeShape.exec(text)
   return match === null ? undefined : Number(match[1]) * unitBytes[(match[2] ?? 'B') as keyof typeof unitBytes]
 }
 
-/** Writes milliseconds in the largest unit that takes them whole. */
+/** Formats milliseconds in the largest unit that divides them evenly. */
 export function writeDuration(ms: number): string {
   return writeMeasure(ms, unitMs)
 }
 
-/** Writes bytes in the largest unit that takes them whole. */
+/** Formats bytes in the largest unit that divides them evenly. */
 export function writeSize(bytes: number): string {
   return writeMeasure(bytes, unitBytes)
 }

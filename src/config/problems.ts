@@ -1,6 +1,6 @@
 import { maskSecrets } from '../domain/secret-shapes.ts'
 
-/** Where in the file something stands: line and column count from 1, in characters. */
+/** A position in the file. Line and column count from 1, in characters. */
 export interface Place {
   readonly line: number
   readonly column: number
@@ -8,19 +8,19 @@ export interface Place {
   readonly text: string
 }
 
-/** One thing that is wrong with the configuration, in full sentences without the value of any secret. */
+/** One configuration problem, described in full sentences that never contain the value of a secret. */
 export interface Problem {
   readonly what: string
   readonly fix: string
-  /** Undefined for what is missing from the file or comes from the environment. */
+  /** Undefined if the setting is missing from the file or comes from the environment. */
   readonly place: Place | undefined
-  /** Whether the marked text may be a secret and is starred. */
+  /** Whether the marked text may be a secret and is replaced by asterisks. */
   readonly hide: boolean
 }
 
 const shownCharacters = 120
 
-/** Everything that is wrong with the configuration, at once. Its message is what the operator reads. */
+/** Reports every problem in the configuration at once. The operator reads its message. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly file: string | undefined
@@ -33,7 +33,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** One problem as text: what, `file:line:column`, the line with a caret below it, and the fix. */
+/** Formats one problem: what is wrong, `file:line:column`, the line with a caret below it, and the fix. */
 function writeProblem(file: string | undefined, problem: Problem): string {
   const lines = [`error: ${problem.what}`]
   const { place } = problem

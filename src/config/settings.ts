@@ -8,7 +8,7 @@ const longestDurationMs = 3_650 * 86_400_000
 const largestSizeBytes = 1024 ** 3
 const envShape = /^[A-Z][A-Z0-9_]{0,127}$/
 
-/** Each gives a kind of setting whose refusal says what was expected. */
+/** Each function creates a setting type whose error message says what was expected. */
 export const flag = z.boolean({ error: 'expected true or false' })
 
 export function whole(min: number, max: number) {
@@ -47,7 +47,7 @@ function isWithin(value: number | undefined, min: number, max: number): boolean 
 }
 
 export function url(what: string, isGood: (value: string) => boolean = isPlainUrl) {
-  const error = `expected ${what}: an http or https URL without user name${isGood === isPlainUrl ? ', query' : ''} and fragment`
+  const error = `expected ${what}: an http or https URL without a user name${isGood === isPlainUrl ? ', query,' : ''} or fragment`
   return z
     .string({ error })
     .max(maxUrlCharacters, { error, abort: true })
@@ -59,7 +59,7 @@ function isPlainUrl(value: string): boolean {
   return isProviderUrl(value) && new URL(value).search === ''
 }
 
-/** Whether a URL can be a provider's base URL: http or https, no user and no fragment; a query such as an api-version is kept. */
+/** Whether a URL can be a provider's base URL: http or https without user and fragment. A query, such as an api-version, is allowed. */
 export function isProviderUrl(value: string): boolean {
   if (value.length > maxUrlCharacters || !URL.canParse(value)) return false
   const { protocol, username, password, hash } = new URL(value)
@@ -69,7 +69,7 @@ export function isProviderUrl(value: string): boolean {
 export const env = (what: string) =>
   shaped(
     envShape,
-    'the name of an environment variable, in capitals, such as OPENAI_API_KEY; never the secret itself',
+    'the name of an environment variable in capitals, such as OPENAI_API_KEY, not the secret itself',
   ).describe(what)
 
 export function map<Value extends z.ZodType>(shape: RegExp, what: string, value: Value, max = maxEntries) {
@@ -82,6 +82,6 @@ export function map<Value extends z.ZodType>(shape: RegExp, what: string, value:
 
 export function group<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape, {
-    error: (issue) => (issue.code === 'invalid_type' ? 'expected settings, indented below this line' : undefined),
+    error: (issue) => (issue.code === 'invalid_type' ? 'expected settings indented below this line' : undefined),
   })
 }

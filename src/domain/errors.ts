@@ -1,6 +1,6 @@
 import { authentication, type ErrorEntry, forbidden, invalid, limited, unavailable } from './error-entry.ts'
 
-/** Every refusal that the service can give: one row each of contract 4. Statuses, bodies, headers and docs derive from it. */
+/** Every error the service can return, one entry per row of contract 4. Statuses, bodies, headers, and docs derive from it. */
 export const errorCatalog = {
   key_missing: {
     ...authentication,
@@ -10,13 +10,13 @@ export const errorCatalog = {
   key_malformed: {
     ...authentication,
     action: 'accountUrl',
-    message: '{reason} Keys of svc-router start with sk_svc_ and have 45 characters. Find yours:',
+    message: '{reason} svc-router keys start with sk_svc_ and have 45 characters. Find yours:',
   },
   key_inactive: {
     ...authentication,
     action: 'accountUrl',
     message:
-      'This API key is not active: it is unknown, disabled or expired, or its account is suspended. See your keys:',
+      'This API key is not active: it is unknown, disabled, or expired, or its account is suspended. See your keys:',
   },
   key_revoked: {
     ...authentication,
@@ -25,18 +25,18 @@ export const errorCatalog = {
   },
   auth_unavailable: {
     ...unavailable,
-    message: 'Your key could not be checked just now. Your key is not at fault; please try again in 1s.',
+    message: 'Your key could not be checked right now. Nothing is wrong with your key. Please try again in 1s.',
   },
 
   duplicate_header: { ...invalid, message: 'The header {header} was sent more than once. Send it once.' },
   invalid_json: { ...invalid, message: 'The body is not valid JSON{where}. Send one JSON object.' },
   invalid_request: { ...invalid, message: '{problem}' },
   unsupported_parameter: { ...invalid, message: '{problem}' },
-  reserved_tool_name: { ...invalid, message: 'The tool name {name} belongs to {type}. Choose another one.' },
+  reserved_tool_name: { ...invalid, message: 'The tool name {name} is reserved for {type}. Choose another name.' },
   previous_response_not_found: {
     ...invalid,
     message:
-      'No stored response has the id in previous_response_id, or one before it is gone. Send the whole conversation in input instead.',
+      'There is no stored response with the id in previous_response_id, or an earlier response in its chain was deleted. Send the whole conversation in input instead.',
   },
   item_not_found: {
     ...invalid,
@@ -47,7 +47,7 @@ export const errorCatalog = {
     ...invalid,
     status: 404,
     message:
-      'There is no stored response with this id. It may have expired, been deleted, or been asked for with "store": false.',
+      'There is no stored response with this id. It may have expired or been deleted, or the request had "store": false.',
   },
   conversation_not_found: {
     ...invalid,
@@ -62,20 +62,20 @@ export const errorCatalog = {
   context_length_exceeded: {
     ...invalid,
     message:
-      'The prompt is too long: with the answer that it asks for, it exceeds the context window of every backend of {profile} that could be asked. Shorten the conversation and send it again.',
+      'The prompt is too long: together with the requested output, it exceeds the context window of every available backend of {profile}. Shorten the conversation and send it again.',
   },
   content_rejected: {
     ...invalid,
     source: 'provider',
     message:
-      'The provider did not accept the content of this request ({said}){rule}. Change the request: the same one will be rejected again.',
+      'The provider rejected the content of this request ({said}){rule}. Change the request: the same one will be rejected again.',
   },
   payload_too_large: { ...invalid, status: 413, message: 'The body is larger than {limit}. Send a smaller one.' },
   unsupported_media_type: {
     ...invalid,
     status: 415,
     message:
-      'The body must be JSON. Send it with "Content-Type: application/json", uncompressed or with one Content-Encoding of gzip, deflate, br, zstd.',
+      'The body must be JSON. Send it with "Content-Type: application/json", either uncompressed or with a single Content-Encoding: gzip, deflate, br, or zstd.',
   },
   headers_too_large: {
     ...invalid,
@@ -97,10 +97,12 @@ export const errorCatalog = {
   websocket_connection_limit_reached: {
     ...invalid,
     retryable: true,
-    message:
-      'This WebSocket connection has been open for {minutes} minutes, as long as one may. Open a new one to go on.',
+    message: 'This WebSocket connection reached its limit of {minutes} minutes. Open a new one to continue.',
   },
-  websocket_queue_full: { ...limited, message: 'Too much waits on this connection. Wait for an answer to end.' },
+  websocket_queue_full: {
+    ...limited,
+    message: 'Too many requests are queued on this connection. Wait for a response to finish.',
+  },
   not_found: {
     ...invalid,
     status: 404,
@@ -109,7 +111,7 @@ export const errorCatalog = {
   model_not_found: {
     ...invalid,
     status: 404,
-    message: 'There is no profile {named}.{suggestion} Profiles: {profiles}.',
+    message: 'There is no profile {named}.{suggestion} Available profiles: {profiles}.',
   },
 
   plan_required: {
@@ -119,17 +121,18 @@ export const errorCatalog = {
     retryable: false,
     signals: 'billing',
     action: 'upgradeUrl',
-    message: '{what} needs a premium plan; this account is on {plan}. Upgrade:',
+    message: '{what} requires a premium plan, and this account is on {plan}. Upgrade:',
   },
   key_profile_not_allowed: {
     ...forbidden,
     action: 'keysUrl',
-    message: '{what} is not among what this API key may use: {profiles}. Use one of these, or change the key’s limits:',
+    message:
+      'This API key may not use {what}. It may use: {profiles}. Choose one of these, or change the key’s limits:',
   },
   key_address_not_allowed: {
     ...forbidden,
     action: 'keysUrl',
-    message: 'This API key may not be used from the address {address}. Allow it among the key’s limits:',
+    message: 'This API key may not be used from the address {address}. Add the address to the key’s limits:',
   },
   no_provider_connected: {
     ...forbidden,
@@ -138,10 +141,12 @@ export const errorCatalog = {
   },
   rate_limit_exceeded: {
     ...limited,
-    message:
-      '{limit} requests a minute are allowed on {plan}, and this minute is used up. Please try again in {seconds}s.',
+    message: 'Rate limit reached: {plan} allows {limit} requests per minute. Please try again in {seconds}s.',
   },
-  too_many_fusions: { ...limited, message: '{plan} allows {limit} fusions at once. Please try again in {seconds}s.' },
+  too_many_fusions: {
+    ...limited,
+    message: '{plan} allows {limit} concurrent fusions. Please try again in {seconds}s.',
+  },
   insufficient_quota: {
     status: 402,
     type: 'insufficient_quota',
@@ -163,25 +168,25 @@ export const errorCatalog = {
   server_is_overloaded: {
     ...unavailable,
     source: 'provider',
-    message: 'No backend of {profile} could answer just now. Please try again in {seconds}s.',
+    message: 'No backend of {profile} could answer right now. Please try again in {seconds}s.',
   },
   record_unavailable: {
     ...unavailable,
-    message: 'This request could not be recorded, so it was not answered and not counted. Please try again in 1s.',
+    message: 'This request could not be recorded, so it was neither answered nor counted. Please try again in 1s.',
   },
   store_unavailable: {
     ...unavailable,
     message:
-      'What is kept for this account could not be read just now. This request was not counted. Please try again in 1s.',
+      'The stored data of this account could not be read right now. This request was not counted. Please try again in 1s.',
   },
   server_busy: {
     ...unavailable,
     message:
-      'This server has as many requests under way as it can hold, or as it can hold for one account. Please try again in 1s.',
+      'This server is handling as many requests as it can, in total or for this account. Please try again in 1s.',
   },
   restarting: {
     ...unavailable,
-    message: 'This server is restarting and could not finish the answer. Please send the request again in 1s.',
+    message: 'This server is restarting and could not finish the response. Please send the request again in 1s.',
   },
   upstream_credentials_rejected: {
     status: 502,
@@ -191,7 +196,7 @@ export const errorCatalog = {
     signals: 'none',
     action: 'accountUrl',
     message:
-      'Every provider rejected the provider credentials of this account. Your svc-router key is fine. Replace them:',
+      'Every provider rejected this account’s provider credentials. Your svc-router key is fine. Replace the provider credentials:',
   },
   upstream_misconfigured: {
     status: 502,
@@ -201,7 +206,7 @@ export const errorCatalog = {
     signals: 'none',
     action: 'accountUrl',
     message:
-      'No provider knows the model or the address that it is configured with. Your request is fine. Correct the providers:',
+      'No provider recognizes its configured model or address. Your request is fine. Correct the provider settings:',
   },
   upstream_timeout: {
     status: 504,
@@ -209,8 +214,7 @@ export const errorCatalog = {
     source: 'provider',
     retryable: true,
     signals: 'none',
-    message:
-      'No backend of {profile} answered before the deadline of {seconds}s. Try again, or send a shorter request.',
+    message: 'No backend of {profile} answered within {seconds}s. Try again, or send a shorter request.',
   },
   upstream_broken: {
     status: 502,
@@ -219,7 +223,7 @@ export const errorCatalog = {
     retryable: true,
     signals: 'none',
     message:
-      'The answer broke off before it was complete. What arrived is not the whole answer; please send the request again.',
+      'The response ended before it was complete, so what you received is only part of it. Please send the request again.',
   },
   internal_error: {
     status: 500,
@@ -228,13 +232,13 @@ export const errorCatalog = {
     retryable: true,
     signals: 'none',
     action: 'supportUrl',
-    message: 'Something went wrong on our side. Tell us the request id:',
+    message: 'Something went wrong on our side. Contact us with the request id:',
   },
 } as const satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof errorCatalog
 
-/** A limit for one minute besides the plan's, as the `RateLimit` fields name it. */
+/** A per-minute limit other than the plan's, as the `RateLimit` fields name it. */
 export interface LimiterWindow {
   readonly name: string
   readonly limit: number
@@ -243,45 +247,45 @@ export interface LimiterWindow {
   readonly endsAt: number
 }
 
-/** The account that a key belongs to, and the key's id. */
+/** A key's id and the account that owns it. */
 export interface KeyOwner {
   readonly accountId: string
   readonly keyId: string
 }
 
-/** What an error's message and body are filled with: shown to the caller, so never a key, a prompt or an upstream's text. */
+/** Values for an error's message and body. Clients see them, so they never contain a key, a prompt, or upstream text. */
 export interface ErrorFacts {
-  /** The request field at fault (`error.param`). */
+  /** The request field that caused the error (`error.param`). */
   readonly param?: string
-  /** Whole seconds after which a retry makes sense: `Retry-After`, 1–60. */
+  /** When a retry makes sense, in whole seconds (`Retry-After`, 1–60). */
   readonly retryAfterSeconds?: number
-  /** For `insufficient_quota`: Unix seconds of the next month (`error.resets_at`). */
+  /** For `insufficient_quota`: start of the next month in Unix seconds (`error.resets_at`). */
   readonly resetsAt?: number
-  /** The status of the upstream's own refusal, for `content_rejected`. */
+  /** For `content_rejected`: the status of the upstream's rejection. */
   readonly status?: number
-  /** For `server_is_overloaded`: categories of the attempts made, and why others were not: an open circuit breaker, or an operator. */
+  /** For `server_is_overloaded`: the outcome of each attempt. `passedBy` has the skipped backends: open circuit breaker, or taken out of use by an operator. */
   readonly attempts?: readonly { readonly backend: string; readonly outcome: string }[]
   readonly passedBy?: readonly { readonly backend: string; readonly reason: string }[]
-  /** The backend whose own refusal this is (`X-Svc-Router-Upstream`). */
+  /** The backend that rejected the request (`X-Svc-Router-Upstream`). */
   readonly upstream?: string
   /** How many backends failed before this error was final (`X-Svc-Router-Retry-Count`). */
   readonly retryCount?: number
-  /** The limiter that refused where it is not the plan's minute: what `RateLimit` then says (contract 5.8). */
+  /** The limiter that rejected the request, if other than the plan's per-minute limit; reported in `RateLimit` (contract 5.8). */
   readonly window?: LimiterWindow
-  /** Whose key was sent, where the key itself is refused: the refusal is counted for that account; never shown. */
+  /** For a rejected key: its owner, whose account counts the rejection. Never shown. */
   readonly owner?: KeyOwner
-  /** What led to it, for our own log; never shown. */
+  /** The underlying error, for our log only; never shown. */
   readonly cause?: unknown
   /** Values for the placeholders of the message. */
   readonly words?: Readonly<Record<string, string | number>>
 }
 
-/** An expected refusal. Whatever else is thrown is a bug and is answered as `internal_error`. */
+/** An expected error. Anything else that is thrown is a bug and is answered as `internal_error`. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   readonly code: ErrorCode
   readonly facts: ErrorFacts
-  /** Whether the request was admitted: its record then says how it ended, and it is not counted as refused. */
+  /** Whether the request was admitted. If so, its record shows how it ended, and it does not count as rejected. */
   isRecorded = false
 
   constructor(code: ErrorCode, facts: ErrorFacts = {}) {
@@ -294,18 +298,18 @@ export class ServiceError extends Error {
     return errorCatalog[this.code]
   }
 
-  /** The HTTP status: the catalogue's, except where the upstream's own refusal is passed on. */
+  /** The HTTP status: the catalog's, or the upstream's own if its rejection is passed on. */
   get status(): number {
     return this.code === 'content_rejected' ? (this.facts.status ?? 400) : this.entry.status
   }
 }
 
-/** A request whose field `param` has the wrong type or value; `problem` is a full sentence. */
+/** An error for a request field (`param`) with a wrong type or value; `problem` is a full sentence. */
 export function invalidRequest(param: string, problem: string): ServiceError {
   return new ServiceError('invalid_request', { param, words: { problem } })
 }
 
-/** An `item_reference` to an item that the account does not have. The id is the caller's own, but could hold anything: only a plain one is repeated. */
+/** An error for an `item_reference` to an item that the account does not have. The message repeats the id only if it is a plain one, because a client can send anything. */
 export function itemNotFound(id: string | undefined): ServiceError {
   const named = id !== undefined && /^[\w-]{1,100}$/.test(id) ? `id '${id}'` : 'the id in item_reference'
   return new ServiceError('item_not_found', { param: 'input', words: { named } })

@@ -77,7 +77,7 @@ describe.each([
     backend.provider.script([{ do: 'cut', afterEvents: inThoughts, repeat: true }])
     const { code, stdout } = await claude('Say hello.')
     expect(code).toBe(1)
-    expect(stdout).toMatch(/^API Error: 503 No backend of svc-router\/frontier could answer just now\./)
+    expect(stdout).toMatch(/^API Error: 503 No backend of svc-router\/frontier could answer right now\./)
     expect(await backend.outcomes()).toEqual(['upstream_broken', 'server_is_overloaded', 'server_is_overloaded'])
   })
 

@@ -86,7 +86,7 @@ describe.each([
     const { code, stdout, stderr } = await codex('Say hello.')
     expect(code).toBe(1)
     expect(stdout.trim()).toBe('')
-    expect(stderr).toContain('The answer broke off before it was complete.')
+    expect(stderr).toContain('The response ended before it was complete')
     expect(await backend.outcomes()).toEqual(['upstream_broken', 'upstream_broken', 'upstream_broken'])
   })
 

@@ -78,7 +78,7 @@ test('opencode does not take an answer that breaks off for a whole one: it asks 
       const { code, stdout, stderr } = await own.run([...titled, 'Say hello.'], backend.service.key)
       expect(code).toBe(1)
       expect(stdout.trim()).toBe('')
-      expect(stderr).toContain('The answer broke off before it was complete.')
+      expect(stderr).toContain('The response ended before it was complete')
       expect(await backend.outcomes()).toEqual(Array.from({ length: 6 }, () => 'upstream_broken'))
     }),
   )

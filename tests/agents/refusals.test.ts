@@ -102,7 +102,7 @@ describe.each([codex, claude, opencode])('$name', ({ ask, reads, asks }) => {
 
   test('403, a premium profile on a plan without it: our sentence and the way to upgrade', async () => {
     const text = await refused(403, await refusing.plainKey(), fusion)
-    expect(text).toContain('svc-router/fusion needs a premium plan; this account is on Free.')
+    expect(text).toContain('svc-router/fusion requires a premium plan, and this account is on Free.')
     expect(text).toContain(`Upgrade: ${refusing.links.upgradeUrl}`)
   })
 
@@ -119,7 +119,7 @@ describe.each([codex, claude, opencode])('$name', ({ ask, reads, asks }) => {
 
 // opencode has no setting for it: it waits until it is answered.
 test.each([
-  ['Claude Code', claude, /1 requests a minute are allowed on Slow.*Please try again in \d+s\./],
+  ['Claude Code', claude, /Slow allows 1 requests per minute.*Please try again in \d+s\./],
   // It keeps our sentence to itself.
   ['Codex', codex, /exceeded retry limit, last status: 429 Too Many Requests, request id: req_/],
 ] as const)('%s, 429, a spent minute, where it may not wait', async (_, { ask, reads }, sentence) => {

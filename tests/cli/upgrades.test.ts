@@ -39,7 +39,7 @@ test('an operator sees what is asked for, approves one request and rejects anoth
   expect(JSON.parse(approved.out)).toMatchObject({ id: wanted.id, state: 'approved', planId: 'pro' })
   expect((await cli.say('upgrades', 'reject', other.id)).code).toBe(0)
   expect([await planOf('acc_1'), await planOf('acc_2')]).toEqual(['pro', 'free'])
-  expect((await cli.say('upgrades', 'list')).err).toContain('There is no request.')
+  expect((await cli.say('upgrades', 'list')).err).toContain('There are no requests.')
   expect((await cli.say('upgrades', 'list', '--all')).out).toMatch(/rejected[\s\S]*approved|approved[\s\S]*rejected/)
 })
 

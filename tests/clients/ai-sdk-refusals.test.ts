@@ -109,7 +109,7 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
       const { settings, traffic } = counted(service, await keyOn('free'))
       const before = service.providers[0]!.counts().requests
       const error = refusal(await ask(settings, 'my/premium'), 403, 'plan_required')
-      expect(error.message).toContain('my/premium needs a premium plan; this account is on Free.')
+      expect(error.message).toContain('my/premium requires a premium plan, and this account is on Free.')
       expect(error.message.endsWith(links.upgradeUrl)).toBe(true)
       expect(traffic.sent).toHaveLength(1)
       expect(service.providers[0]!.counts().requests).toBe(before)
@@ -129,7 +129,7 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
       const seconds = Number(error.responseHeaders!['retry-after'])
       expect(seconds).toBeGreaterThanOrEqual(1)
       expect(seconds).toBeLessThanOrEqual(60)
-      expect(error.message).toContain('1 requests a minute are allowed on Slow')
+      expect(error.message).toContain('Slow allows 1 requests per minute')
       expect(error.message.endsWith(`Please try again in ${seconds}s.`)).toBe(true)
       expect(error.isRetryable).toBe(true)
       expect(traffic.sent).toHaveLength(2)

@@ -123,7 +123,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
         }
         expect(seen).toMatch(/^This is/)
         expect(errors).not.toEqual([])
-        expect(messageOf(errors[0])).toContain('The answer broke off before it was complete.')
+        expect(messageOf(errors[0])).toContain('The response ended before it was complete')
         expect(finish).not.toBe('stop')
       },
     )

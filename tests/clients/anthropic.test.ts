@@ -206,8 +206,8 @@ describe.each(['openai-chat', 'openai-responses', 'anthropic-messages'] as const
 /** The error of a stream that broke: our sentence, and the id by which its record is found. */
 function expectBroken(error: unknown, headers: Headers): void {
   if (!(error instanceof APIError)) throw new Error('not an APIError', { cause: error })
-  expect(error.apiMessage).toContain('The answer broke off before it was complete.')
-  expect(error.message).toContain('The answer broke off before it was complete.')
+  expect(error.apiMessage).toContain('The response ended before it was complete')
+  expect(error.message).toContain('The response ended before it was complete')
   expect(error.type).toBe('api_error')
   expect(error.requestID).toBe(headers.get('x-request-id'))
 }

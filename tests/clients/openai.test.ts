@@ -284,7 +284,7 @@ describe.each(['openai-chat', 'openai-responses'] as const)('a backend that spea
 /** The error of a stream that broke: our sentence, and the id by which its record is found. */
 function expectBroken(Class: typeof OpenAI, error: unknown, headers: Headers): void {
   if (!(error instanceof Class.APIError)) throw new Error('not an APIError', { cause: error })
-  expect(error.message).toContain('The answer broke off before it was complete.')
+  expect(error.message).toContain('The response ended before it was complete')
   expect(error.code).toBe('upstream_broken')
   expect(error.requestID).toBe(headers.get('x-request-id'))
 }

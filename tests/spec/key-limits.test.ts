@@ -214,7 +214,7 @@ describe('a key with a minute of its own', () => {
     }
     const refused = await readAnswer(await service.chat({}, bearer(key)))
     expect(refused.status).toBe(429)
-    expect(errorOf(refused).message).toContain('2 requests a minute are allowed on this key')
+    expect(errorOf(refused).message).toContain('this key allows 2 requests per minute')
     const shown = expectUsage(refused.headers)
     expect(shown).toMatchObject({ 'x-ratelimit-limit': 2, 'x-ratelimit-remaining': 0 })
     expect(refused.headers.get('ratelimit-policy')).toContain('"minute";q=2;w=60')
@@ -233,7 +233,7 @@ describe('a key with a minute of its own', () => {
     expect(last.status).toBe(200)
     expect(expectUsage(last.headers)).toMatchObject({ 'x-ratelimit-limit': 5, 'x-ratelimit-remaining': 0 })
     const refused = await readAnswer(await service.chat({}, bearer(key)))
-    expect(errorOf(refused).message).toContain('5 requests a minute are allowed on Max')
+    expect(errorOf(refused).message).toContain('Max allows 5 requests per minute')
   })
 
   test('more keys buy nothing: ten keys of four a minute share the five of their account', async () => {

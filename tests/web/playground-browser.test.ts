@@ -216,7 +216,7 @@ suite('the playground in a browser', () => {
     await open()
     for (const provider of service.providers) provider.script([{ do: 'status', status: 503 }])
     await send('Hello.')
-    await page.getByRole('alert').getByText('could answer just now').waitFor()
+    await page.getByRole('alert').getByText('could answer right now').waitFor()
     expect(await focused()).toContain('Send it again')
     await page.locator('#trail').getByText('0 requests').waitFor({ state: 'attached' })
     await expect
