@@ -3,64 +3,64 @@ import { nearest } from '../domain/profiles.ts'
 import { CommandError, exitCodes } from './failures.ts'
 import { plainText, type ValueShape } from './value-shapes.ts'
 
-/** One option of a command; `value` names what follows it, absent for a switch. */
+/** One option of a command. `value` names its value; it is absent for a switch. */
 export interface Option {
   readonly name: string
   readonly value?: string
-  /** Whether it may be given several times: `line.list` has them all. */
+  /** Whether it can be repeated. `line.list` returns all values. */
   readonly repeats?: true
-  /** Whether the command cannot do without it. */
+  /** Whether the option is required. */
   readonly required?: true
-  /** What its value must be; absent for any plain text. */
+  /** The valid values; absent for any plain text. */
   readonly shape?: ValueShape
   readonly summary: string
 }
 
-/** What was typed behind a command's name. */
+/** The parsed arguments after a command's name. */
 export interface CommandLine {
   readonly positionals: readonly string[]
-  /** What stands behind `--`, for commands that pass it on. */
+  /** The arguments after `--`, for commands that pass them on. */
   readonly passedOn: readonly string[]
   option(name: string): string | undefined
-  /** Every value of an option that repeats, in their order. */
+  /** All values of a repeatable option, in order. */
   list(name: string): readonly string[]
   flag(name: string): boolean
 }
 
-/** Options that every command has. */
+/** The options of every command. */
 export const commonOptions: readonly Option[] = [
-  { name: 'config', value: 'FILE', summary: 'The configuration file. Default ./svc-router.yaml, if it is there.' },
+  { name: 'config', value: 'FILE', summary: 'The configuration file. Default ./svc-router.yaml, if it exists.' },
   { name: 'data', value: 'FOLDER', summary: 'The data folder. Default ./data.' },
   { name: 'json', summary: 'Print data as JSON.' },
-  { name: 'no-color', summary: 'Print without colours; so does NO_COLOR.' },
-  { name: 'help', summary: 'Explain this command.' },
+  { name: 'no-color', summary: 'Print without colors, as with NO_COLOR.' },
+  { name: 'help', summary: 'Print help for this command.' },
 ]
 
-/** Options that would put a secret where every process on the machine can read it. */
+/** Rejected option names: they would expose a secret to every process on the machine. */
 const secretOptions = ['key', 'api-key', 'apikey', 'token', 'secret', 'credential', 'password']
 
-/** What a command's arguments are read by. */
+/** How to parse a command's arguments. */
 interface LineShape {
   readonly options: readonly Option[]
-  /** The names of the arguments, those in brackets may be left out; undefined where any are taken. */
+  /** The names of the arguments, optional ones in brackets; undefined if any arguments are allowed. */
   readonly arguments: readonly string[] | undefined
-  /** What the arguments must be, by their names. */
+  /** The valid values of the arguments, by name. */
   readonly shapes?: Readonly<Record<string, ValueShape>> | undefined
-  /** Whether what stands behind `--` is for another program. */
+  /** Whether the arguments after `--` are for another program. */
   readonly passesOn: boolean
-  /** The command that explains this one. */
+  /** The help command for this command. */
   readonly help: string
 }
 
-/** The arguments that are ours: those before `--`. */
+/** The arguments before `--`. */
 export function ownArguments(args: readonly string[]): readonly string[] {
   const end = args.indexOf('--')
   return end < 0 ? args : args.slice(0, end)
 }
 
 /**
- * Reads the arguments of one command. Every problem is told at once, arguments first, then options as they were typed. No
- * value is repeated: it may be a secret. @throws CommandError with all problems
+ * Parses the arguments of one command. Reports all problems at once, arguments first, then options in the order given.
+ * Problems never repeat a value, because it may be a secret. @throws CommandError with all problems
  */
 export function readCommandLine(given: readonly string[], shape: LineShape): CommandLine {
   const { options, passesOn, help } = shape
@@ -90,10 +90,9 @@ export function readCommandLine(given: readonly string[], shape: LineShape): Com
     ...tokens.flatMap((token) => (token.kind === 'option' ? optionProblems(token, known, help) : [])),
     ...(shape.arguments === undefined || values['help'] === true ? [] : missingOptions(options, values)),
   ]
-  // What follows a wrong option may have been meant as its value.
+  // An extra argument may have been meant as the value of an invalid option, so report only the option.
   const isTooMany = shape.arguments !== undefined && positionals.length > shape.arguments.length
-  if (isTooMany && found.length === 0)
-    found.push({ what: 'there are more arguments than this command takes', fix: help })
+  if (isTooMany && found.length === 0) found.push({ what: 'too many arguments', fix: help })
   const [first, ...others] = found
   if (first !== undefined) throw new CommandError(exitCodes.usage, first.what, first.fix, others)
   return {
@@ -157,10 +156,10 @@ function optionProblems(token: OptionToken, known: ReadonlyMap<string, Option>, 
 function unknownOption({ name, rawName }: OptionToken, known: ReadonlyMap<string, Option>, help: string): Problem {
   if (secretOptions.includes(name))
     return {
-      what: 'secrets are not given as arguments, where other programs can read them',
+      what: 'secrets are not accepted as arguments, because other programs can read them there',
       fix: known.has('key-variable')
-        ? 'name the environment variable that holds it: --key-variable NAME'
-        : 'send it on standard input, or name an environment variable: --credential-env NAME',
+        ? 'name the environment variable that contains it: --key-variable NAME'
+        : 'pipe it to standard input, or name an environment variable: --credential-env NAME',
     }
   const near = nearest(name, [...known.keys()])
   return {
@@ -169,7 +168,7 @@ function unknownOption({ name, rawName }: OptionToken, known: ReadonlyMap<string
   }
 }
 
-/** A whole number in an option. @throws CommandError outside of `min` to `max` */
+/** Reads a whole number from an option. @throws CommandError if it is not between `min` and `max` */
 export function readWhole(line: CommandLine, name: string, min: number, max: number): number | undefined {
   const text = line.option(name)
   if (text === undefined) return undefined

@@ -20,42 +20,42 @@ import type { CliPorts, OpenedStore, RequestReader } from './ports.ts'
 import type { ValueShape } from './value-shapes.ts'
 import type { SafeTerminal } from './safe-terminal.ts'
 
-/** How the program is called in what it prints: works in a clone and where it is installed. */
+/** The program name in printed commands. It works in a clone and where the package is installed. */
 export const program = 'npx svc-router'
 
-/** One row of the table: everything that help, dispatch and did-you-mean need. */
+/** One command, with everything that help, dispatch, and suggestions need. */
 export interface Command {
   readonly name: string
   readonly summary: string
-  /** Names of the arguments; those in brackets may be left out. */
+  /** Names of the arguments, optional ones in brackets. */
   readonly arguments: readonly string[]
-  /** What the arguments must be, by their names; any plain text where nothing is said. */
+  /** The valid values of the arguments, by name. Default: any plain text. */
   readonly shapes?: Readonly<Record<string, ValueShape>>
-  /** What it passes on to another program behind `--`, as its help names it. */
+  /** For a command that passes the arguments after `--` to another program: their name in the help. */
   readonly passesOn?: string
   readonly options: readonly Option[]
-  /** Whether it sends requests to backends of the configuration, or says what such requests do: their credentials must be there. */
+  /** Whether it needs the credentials of configured backends, because it sends or plans requests to them. */
   readonly needsCredentials?: true
   readonly example: string
   run(invocation: Invocation): Promise<Result>
 }
 
-/** What a command has to say: `text` or, on request, `json` to standard output, `talk` to standard error. */
+/** The output of a command: `text` or, with --json, `json` to standard output, and `talk` to standard error. */
 export interface Result {
   readonly text: string
   readonly json: unknown
   readonly talk: readonly string[]
-  /** One of ours, or that of a program which was run. */
+  /** One of `exitCodes`, or the exit code of a program that was run. */
   readonly exitCode?: number
 }
 
 export const accountOption: Option = {
   name: 'account',
   value: 'ACCOUNT',
-  summary: 'Id or name of the account. Default: the local one, or the only one.',
+  summary: 'The id or name of the account. Default: the local account, or the only one.',
 }
 
-/** What a command works with when it needs the store. */
+/** The services that a command can use while the store is open. */
 export interface Workspace {
   readonly config: Config
   readonly plane: ControlPlane
@@ -66,26 +66,26 @@ export interface Workspace {
   readonly proveQuotas: () => Promise<void>
   readonly plans: UpgradesPlane
   readonly requests: RequestReader
-  /** What was asked of support. */
+  /** Support tickets. */
   readonly tickets: OpenedStore['tickets']
-  /** What the status page tells of trouble. */
+  /** Incidents on the status page. */
   readonly incidents: IncidentPlane & { readonly store: OpenedStore['incidents'] }
-  /** Makes a link that signs in to an account once, in 15 minutes. */
+  /** Creates a link that signs in to an account once, within 15 minutes. */
   readonly signInLink: (accountId: string, appUrl: string) => Promise<Secret>
-  /** Who operates the service. */
+  /** The operators of the service. */
   readonly operators: OperatorsPlane
-  /** Makes a link that signs an operator in to the console once, in 15 minutes. */
+  /** Creates a link that signs an operator in to the console once, within 15 minutes. */
   readonly operatorLink: (operatorId: string, appUrl: string) => Promise<Secret>
-  /** The account that is meant: `--account`, or the local one, or the only one. */
+  /** The selected account: `--account`, or the local one, or the only one. */
   readonly account: () => Promise<Account>
 }
 
-/** One call of one command. */
+/** One invocation of a command. */
 export class Invocation {
   readonly line: CommandLine
   readonly terminal: SafeTerminal
   readonly ports: CliPorts
-  /** The configuration once it is loaded, so that a failure can name what is in it. */
+  /** The configuration, once loaded, so that error messages can use its values. */
   config: Config | undefined
 
   readonly #needsCredentials: boolean
@@ -97,7 +97,7 @@ export class Invocation {
     this.ports = ports
   }
 
-  /** A command that can be pasted: with the same configuration and data folder. */
+  /** A command that can be pasted, with the same configuration and data folder. */
   command(text: string): string {
     const kept = ['config', 'data'].flatMap((name) => {
       const value = this.line.option(name)
@@ -106,19 +106,19 @@ export class Invocation {
     return [program, text, ...kept].join(' ')
   }
 
-  /** An argument that must be there. @throws CommandError where it is not */
+  /** A required argument. @throws CommandError if it is missing */
   argument(index: number, name: string, example: string): string {
     const value = this.line.positionals[index]
     if (value !== undefined && value !== '') return value
     throw new CommandError(exitCodes.usage, `${name} is missing`, this.command(example))
   }
 
-  /** @throws ConfigError with every problem */
+  /** Loads the configuration. @throws ConfigError with all problems */
   load(localSecrets: 'make' | 'pretend' = 'make'): Config {
     const path = this.line.option('config')
     this.config = loadConfig({
       path: path ?? defaultConfigPath,
-      // The default written out is still the default: help and README show commands with it.
+      // Giving the default path explicitly still counts as the default, because help and README show it.
       explicit: path !== undefined && resolve(path) !== resolve(defaultConfigPath),
       overrides: {
         data: this.line.option('data'),
@@ -135,8 +135,8 @@ export class Invocation {
   }
 
   /**
-   * Opens the store, does the work and closes it, whatever happens. Only what begins something makes a store where there
-   * is `none`: for everything else a folder without one is a mistyped name. @throws CommandError that says so
+   * Opens the store, runs `work`, and always closes the store. Only commands that set something up create a missing store;
+   * for all others, a folder without a store is probably a typo. @throws CommandError if the store is missing
    */
   async withStore<Value>(
     work: (workspace: Workspace) => Promise<Value>,
@@ -156,8 +156,8 @@ export class Invocation {
     if (this.ports.hasStore(config)) return
     throw new CommandError(
       exitCodes.config,
-      `there is no data of svc-router in ${config.dataDir}`,
-      `name the right folder with --data FOLDER, or begin there: ${this.command('start')}`,
+      `there is no svc-router data in ${config.dataDir}`,
+      `name the right folder with --data FOLDER, or set it up: ${this.command('start')}`,
     )
   }
 
@@ -213,7 +213,7 @@ export class Invocation {
       throw new CommandError(exitCodes.failure, 'there is no account yet', this.command('accounts create NAME'))
     throw new CommandError(
       exitCodes.usage,
-      'there are several accounts: say which one is meant',
+      'there are several accounts: choose one',
       `--account NAME; see them: ${this.command('accounts list')}`,
     )
   }

@@ -22,14 +22,14 @@ const doctorOptions: readonly Option[] = [
   {
     name: 'user-agent',
     value: 'TEXT',
-    summary: 'What your client sends as its User-Agent, to see whether it may pass.',
+    summary: "Your client's User-Agent, to check whether it is accepted.",
   },
-  { name: 'ask', summary: 'Send one real small request too, which is counted, and time it.' },
+  { name: 'ask', summary: 'Also send and time one small real request, which is counted.' },
 ]
 
 export const doctor: Command = {
   name: 'doctor',
-  summary: 'Find out within 3 seconds why requests do not work, and say how to mend it. Sends no paid request.',
+  summary: 'Diagnose within 3 seconds why requests fail and how to fix it. Sends no paid request.',
   arguments: [],
   options: doctorOptions,
   example: 'doctor --url https://router.example.com/v1 --key-variable MY_KEY',
@@ -39,7 +39,7 @@ export const doctor: Command = {
     const seen = await look(subject)
     const isAsking = invocation.line.flag('ask') && !diagnose(subject, seen, telling).some(({ blocks }) => blocks)
     const asked = isAsking ? await askForReal(subject) : undefined
-    // How the providers do is looked at anew: one that failed before may have answered just now.
+    // Check the providers again, because one that failed before may have just answered.
     const sight = asked === undefined ? seen : { ...(await look(subject)), asked }
     const findings = diagnose(subject, sight, telling)
     const summary = findings.length === 0 ? writeSummary(subject, sight) : undefined
@@ -59,7 +59,7 @@ export const doctor: Command = {
   },
 }
 
-/** What a look at a service needs, from the line and the environment. @throws CommandError */
+/** Collects what the diagnosis needs from the command line and the environment. @throws CommandError */
 export function prepare(
   invocation: Invocation,
   address: ServiceAddress,
@@ -87,27 +87,27 @@ function writeFinding({ what, fix }: Finding): string {
   return `✗ ${what}\n  = fix: ${fix}`
 }
 
-/** The one line of good news. */
+/** The one-line summary of a healthy service. */
 function writeSummary({ baseUrl, model }: Subject, sight: Sight): string {
   const models = sight.models as Answer
   const standing = standingOf(models, model)
   const left = (name: string, when: string): string[] => {
     const [remaining, limit] = [numberOf(models, `x-${name}-remaining`), numberOf(models, `x-${name}-limit`)]
-    // A proxy may have taken the signals away; everything works without them.
+    // A proxy may have removed these headers; everything works without them.
     return remaining === undefined || limit === undefined ? [] : [`${remaining} of ${limit} requests left ${when}`]
   }
   const parts = [...left('ratelimit', 'this minute'), ...left('quota', 'this month')]
   if (standing !== undefined) {
     const kind = `${standing.simulated === standing.connected ? 'simulated ' : ''}provider${standing.connected === 1 ? '' : 's'}`
-    const asked = sight.asked === undefined ? ', not asked now (--ask sends one request)' : ''
+    const asked = sight.asked === undefined ? ', not called now (--ask sends one request)' : ''
     parts.push(`${standing.connected} ${kind} of ${model} without a recent failure${asked}`)
   }
   const { asked } = sight
   if (asked?.kind === 'answer')
     parts.push(
-      `${shown(String(asked.headers['x-svc-router-upstream'] ?? 'a provider'))} began to answer after ${ms(asked.pieceMs[0])}`,
+      `${shown(String(asked.headers['x-svc-router-upstream'] ?? 'a provider'))} started to answer after ${ms(asked.pieceMs[0])}`,
     )
-  return `✓ all is well: ${[`${baseUrl} answered in ${ms(models.totalMs)}`, ...parts].join(', ')}`
+  return `✓ no problems found: ${[`${baseUrl} answered in ${ms(models.totalMs)}`, ...parts].join(', ')}`
 }
 
 function measured({ models, asked }: Sight): object {

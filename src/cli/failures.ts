@@ -6,16 +6,16 @@ import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/problems.ts'
 import { SetupError } from '../domain/setup-error.ts'
 
-/** How a command ends: scripts tell failures apart by these. `unproven`: nothing is wrong, nor shown right (contract 33.2). */
+/** Exit codes, so that scripts can tell failures apart. `unproven`: nothing is wrong, but it could not be proven (contract 33.2). */
 export const exitCodes = { ok: 0, failure: 1, usage: 2, config: 3, auth: 4, unreachable: 5, unproven: 6 } as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-/** A command that cannot do what it was asked: one sentence and the next command. */
+/** An expected failure of a command: one sentence, and the fix, usually the next command. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly exitCode: ExitCode
   readonly fix: string
-  /** Further problems that were found with it. */
+  /** Other problems that were found at the same time. */
   readonly others: readonly { readonly what: string; readonly fix: string }[]
 
   constructor(exitCode: ExitCode, what: string, fix: string, others: CommandError['others'] = []) {
@@ -26,7 +26,7 @@ export class CommandError extends Error {
   }
 }
 
-/** A failure as it is told. */
+/** A failure as it is printed. */
 export interface Failure {
   readonly what: string
   readonly fix: string
@@ -40,45 +40,42 @@ function refusals(command: (text: string) => string): Refusals {
   return {
     name_invalid: [`a name has 1 to ${maxNameCharacters} visible characters`, 'choose another name'],
     account_unknown: ['there is no such account', `see them: ${command('accounts list')}`],
-    account_name_taken: ['an account of that name exists', `see them: ${command('accounts list')}`],
-    account_limit: ['the store holds as many accounts as this command manages', 'use another data folder'],
+    account_name_taken: ['an account with that name already exists', `see them: ${command('accounts list')}`],
+    account_limit: ['the store has the maximum number of accounts', 'use another data folder'],
     account_name_differs: ['that is not the name of the account', `see it: ${command('accounts list')}`],
     plan_unknown: ['there is no such plan', `see the plans: ${command('check')}`],
     key_unknown: ['there is no such key', `see them: ${command('keys list')}`],
-    key_limit: [
-      `the account has ${maxKeysPerAccount} keys, which is the most`,
-      `revoke one first: ${command('keys list')}`,
-    ],
-    key_not_active: ['only an active key can be rotated', `make a new one: ${command('keys create')}`],
-    profiles_invalid: ['a key is limited to profiles of this service', `see them: ${command('check')}`],
+    key_limit: [`the account has ${maxKeysPerAccount} keys, the maximum`, `revoke one first: ${command('keys list')}`],
+    key_not_active: ['only an active key can be rotated', `create a new one: ${command('keys create')}`],
+    profiles_invalid: ['a key can only be limited to profiles that exist', `see them: ${command('check')}`],
     per_minute_invalid: [
-      'the limit of a key is a whole number from 1 to what the plan allows a minute',
+      "the key's limit must be a whole number from 1 to the plan's requests per minute",
       `see the plan: ${command('accounts list')}`,
     ],
     addresses_invalid: [
-      `the addresses of a key are 1 to ${maxNetworks} of IPv4 or IPv6, each with or without a length`,
+      `a key takes 1 to ${maxNetworks} IPv4 or IPv6 addresses or networks`,
       'for example --address 203.0.113.7 --address 2001:db8::/32',
     ],
-    key_revoked_before: ['this key was revoked before', `see the keys: ${command('keys list')}`],
+    key_revoked_before: ['this key is already revoked', `see the keys: ${command('keys list')}`],
     upstream_unknown: ['the account has no such upstream', `see them: ${command('upstream list')}`],
     upstream_limit: [
-      `the account has ${maxUpstreamsPerAccount} upstreams, which is the most`,
+      `the account has ${maxUpstreamsPerAccount} upstreams, the maximum`,
       `remove one first: ${command('upstream list')}`,
     ],
-    account_suspended_before: ['the account is suspended already', `see it: ${command('accounts list')}`],
+    account_suspended_before: ['the account is already suspended', `see it: ${command('accounts list')}`],
     account_not_suspended: ['the account is not suspended', `see it: ${command('accounts list')}`],
-    operator_only: ['only an operator decides that', 'ask the operator of this service'],
-    managed_stands_so: ['managed access stands so already', `see it: ${command('managed-access status')}`],
+    operator_only: ['only an operator can do that', 'ask the operator of this service'],
+    managed_stands_so: ['managed access is already in that state', `see it: ${command('managed-access status')}`],
     note_invalid: [
-      'the note id has 1 to 40 letters, digits, ".", "_" or "-" and is no credential',
-      'name where you keep the agreement: --note CONTRACT-17',
+      'the note must have 1 to 40 letters, digits, ".", "_", or "-", and must not be a credential',
+      'use the id of the agreement: --note CONTRACT-17',
     ],
     provider_invalid: [
-      'the name of a provider has 1 to 64 letters, digits, ".", "_" or "-"',
+      'a provider name must have 1 to 64 letters, digits, ".", "_", or "-"',
       `see the names: ${command('check')}`,
     ],
     resale_recorded_before: [
-      'resale controls are recorded for that provider',
+      'resale controls are already recorded for that provider',
       `see them: ${command('managed-access status')}`,
     ],
     resale_unknown: [
@@ -86,12 +83,12 @@ function refusals(command: (text: string) => string): Refusals {
       `see them: ${command('managed-access status')}`,
     ],
     managed_request_open: [
-      'the account has a request already, or has made as many as it may',
+      'the account already has a request, or has reached the maximum number of requests',
       `see them: ${command('managed-access requests')}`,
     ],
     managed_request_unknown: ['there is no such request', `see them: ${command('managed-access requests')}`],
     managed_request_decided: [
-      'the request does not stand where that can be done',
+      'this is not possible in the current state of the request',
       `see it: ${command('managed-access requests')}`,
     ],
     incident_invalid: [
@@ -99,31 +96,31 @@ function refusals(command: (text: string) => string): Refusals {
       `see: ${command('help incidents open')}`,
     ],
     incident_unknown: ['there is no such incident', `see them: ${command('incidents list')}`],
-    backend_invalid: ['no backend can have that name', `see them: ${command('backends list')}`],
-    backend_stands_so: ['the backend stands so already', `see it: ${command('backends list')}`],
+    backend_invalid: ['that is not a valid backend name', `see them: ${command('backends list')}`],
+    backend_stands_so: ['the backend is already in that state', `see it: ${command('backends list')}`],
     ticket_unknown: ['there is no such ticket', `see them: ${command('tickets list')}`],
-    ticket_stands_so: ['the ticket stands so already', `see it: ${command('tickets list')}`],
+    ticket_stands_so: ['the ticket is already in that state', `see it: ${command('tickets list')}`],
     credential_invalid: [
-      'the credential is empty, too long or has characters that no credential has',
-      'give it as one line, without quotes',
+      'the credential is empty, too long, or contains invalid characters',
+      'pass it as one line, without quotes',
     ],
-    plan_not_sold: ['this plan cannot be bought', `see the plans: ${command('check')}`],
-    plan_same: ['the account is on this plan already', `see it: ${command('accounts list')}`],
+    plan_not_sold: ['this plan is not for sale', `see the plans: ${command('check')}`],
+    plan_same: ['the account is already on this plan', `see it: ${command('accounts list')}`],
     not_subscribed: ['the account has not bought a plan', `see it: ${command('accounts list')}`],
     upgrade_unknown: ['there is no such upgrade request', `see them: ${command('upgrades list')}`],
-    upgrade_open: ['the account has an open upgrade request', `see it: ${command('upgrades list')}`],
+    upgrade_open: ['the account already has an open upgrade request', `see it: ${command('upgrades list')}`],
     email_invalid: ['that is not an email address', 'it looks like name@example.com'],
     operator_unknown: ['there is no such operator', `see them: ${command('operators list')}`],
-    operator_exists: ['an operator has this address', `see them: ${command('operators list')}`],
-    operator_limit: ['there are as many operators as there can be', `remove one first: ${command('operators list')}`],
-    operator_same_role: ['the operator has that role already', `see them: ${command('operators list')}`],
+    operator_exists: ['an operator with this address already exists', `see them: ${command('operators list')}`],
+    operator_limit: ['the maximum number of operators is reached', `remove one first: ${command('operators list')}`],
+    operator_same_role: ['the operator already has that role', `see them: ${command('operators list')}`],
     operator_last_admin: [
-      'nobody else is an admin',
-      `make another one first: ${command('operators create EMAIL --role admin')}`,
+      'this is the only admin',
+      `add another one first: ${command('operators create EMAIL --role admin')}`,
     ],
-    operator_self: ['operators do not change themselves', 'let another admin do it'],
+    operator_self: ['operators cannot change themselves', 'ask another admin to do it'],
     upgrade_decided: [
-      'this upgrade request was decided or withdrawn before',
+      'this upgrade request is already decided or withdrawn',
       `see them: ${command('upgrades list --all')}`,
     ],
   }
@@ -135,7 +132,7 @@ const sqliteBusy = [5, 6]
 const sqliteFolder = [8, 10, 13, 14]
 const sqliteDamaged = [11, 26]
 
-/** An expected failure in sentences of our own; undefined for a bug. */
+/** Describes an expected failure; undefined for a bug. */
 export function explain(
   error: unknown,
   config: Config | undefined,
@@ -151,15 +148,15 @@ export function explain(
     return { what, fix, exitCode: exitCodes.failure }
   }
   if (error instanceof ConfigError || !(error instanceof Error)) return undefined
-  const mended = explainSystem(error, config)
-  return mended === undefined ? undefined : { ...mended, exitCode: exitCodes.config }
+  const explained = explainSystem(error, config)
+  return explained === undefined ? undefined : { ...explained, exitCode: exitCodes.config }
 }
 
 function explainSystem(error: Error, config: Config | undefined): { what: string; fix: string } | undefined {
   const { code, errcode } = error as { code?: unknown; errcode?: unknown }
   const folder = config?.dataDir ?? 'of this command'
-  const mended = explainListening(error, config)
-  if (mended !== undefined) return mended
+  const explained = explainListening(error, config)
+  if (explained !== undefined) return explained
   const sqliteCode = typeof errcode === 'number' ? errcode % 256 : -1
   if (sqliteBusy.includes(sqliteCode))
     return {
@@ -173,14 +170,14 @@ function explainSystem(error: Error, config: Config | undefined): { what: string
     }
   if (sqliteFolder.includes(sqliteCode) || (typeof code === 'string' && folderCodes.includes(code))) {
     return {
-      what: `the data folder ${folder} cannot be written`,
-      fix: 'give this user the right to write there and some space, or choose another folder: --data FOLDER',
+      what: `the data folder ${folder} is not writable`,
+      fix: 'check its permissions and free disk space, or choose another folder: --data FOLDER',
     }
   }
   return undefined
 }
 
-/** A port of the API or of the web app that cannot be had. */
+/** Describes why the API or the web app cannot listen on its port. */
 function explainListening(error: Error, config: Config | undefined): { what: string; fix: string } | undefined {
   const { code, syscall, port: failed } = error as { code?: unknown; syscall?: unknown; port?: unknown }
   const isApp = config !== undefined && failed === config.appListen.port
@@ -188,7 +185,7 @@ function explainListening(error: Error, config: Config | undefined): { what: str
   const option = isApp ? '--app-port' : '--port'
   if (code === 'EADDRINUSE')
     return {
-      what: `port ${port} on ${host} is taken by another program`,
+      what: `port ${port} on ${host} is in use by another program`,
       fix: `stop that program, or choose another port: ${option} ${port + 10}`,
     }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')

@@ -5,39 +5,39 @@ import type { Account } from '../domain/accounts.ts'
 import type { KeyLimits } from '../domain/key-limits.ts'
 import type { CommandLine, Option } from './command-line.ts'
 
-/** What lifts a limit, by its option. */
+/** The value of each option that removes the limit. */
 const lifting = { profile: 'all', 'per-minute': 'none', address: 'any' } as const
-/** Entries of a list that a table shows. */
+/** How many entries of a list a table shows. */
 const maxShown = 2
 
-/** The options of a key's limits. */
+/** The options that set a key's limits. */
 export const limitOptions: readonly Option[] = [
   {
     name: 'profile',
     value: 'PROFILE',
     repeats: true,
-    summary: `A profile that the key may use; again for each further one. ${lifting.profile}: every profile.`,
+    summary: `A profile that the key may use. Can be repeated. ${lifting.profile} allows every profile.`,
   },
   {
     name: 'per-minute',
     value: 'N',
-    summary: `Requests a minute of this key alone, inside the plan's. ${lifting['per-minute']}: the plan's alone.`,
+    summary: `Requests per minute for this key, within the plan's limit. ${lifting['per-minute']} removes the limit.`,
   },
   {
     name: 'address',
     value: 'CIDR',
     repeats: true,
-    summary: `An address or network that the key may be used from; again for each further one. ${lifting.address}: from anywhere.`,
+    summary: `An address or network that the key may be used from. Can be repeated. ${lifting.address} allows all.`,
   },
 ]
 
-/** Whether a command line says anything of limits. */
+/** Whether a command line sets any limit. */
 export function saysLimits(line: CommandLine): boolean {
   return line.list('profile').length + line.list('address').length > 0 || line.option('per-minute') !== undefined
 }
 
 /**
- * The limits that a command line asks for; what it does not name stays as `before` has it.
+ * Reads the limits from a command line. Limits that it does not set keep their value from `before`.
  * @throws AccountsError as `checkLimits`
  */
 export function readLimits(
@@ -55,7 +55,7 @@ export function readLimits(
   return checkLimits(limits, { profiles: profiles.map(({ id }) => id), plan })
 }
 
-/** The limits of a key in few words; empty where it has none. */
+/** Summarizes a key's limits; empty if it has none. */
 export function writeLimits({ profiles, perMinute, addresses }: KeyLimits): string {
   const list = (entries: readonly string[]): string => {
     const more = entries.length - maxShown
@@ -63,7 +63,7 @@ export function writeLimits({ profiles, perMinute, addresses }: KeyLimits): stri
   }
   return [
     ...(profiles === null ? [] : [list(profiles)]),
-    ...(perMinute === null ? [] : [`${perMinute} a minute`]),
+    ...(perMinute === null ? [] : [`${perMinute} per minute`]),
     ...(addresses === null ? [] : [`from ${list(addresses)}`]),
   ].join('; ')
 }

@@ -24,25 +24,25 @@ import type { UpstreamTest } from '../domain/upstream.ts'
 import type { OpenedModels } from '../eval/ports.ts'
 import type { SimulatedVoice } from '../eval/simulated-world.ts'
 
-/** The records of requests, to be read. */
+/** Read access to request records. */
 export interface RequestReader {
-  /** What backends said as they failed in a request: those of one account, or with null those of the operator. */
+  /** The provider errors of a request: of one account's backends or, with null, of the operator's. */
   errorsOf(requestId: string, accountId: string | null): Promise<readonly SealedProviderError[]>
   find(id: string): Promise<RequestRecord | undefined>
-  /** Newest first, at most `limit`; of one account or of all. */
+  /** Newest first, at most `limit`, of one account or of all. */
   list(limit: number, accountId: string | undefined): Promise<readonly RequestRecord[]>
-  /** Requests that were refused and have no record, by account and error. */
+  /** Counts of rejected requests, which have no record, by account and error. */
   refused(selection: RefusedSelection): Promise<readonly RefusedCount[]>
 }
 
-/** The store, open while a command works with it. */
+/** The store, open while a command uses it. */
 export interface OpenedStore {
   readonly accounts: AccountStore
   readonly audit: AuditStore
   readonly checkpoints: CheckpointMemory
   readonly managed: ManagedAccessStore
   readonly backends: BackendControlStore
-  /** Rejects where a write to the quotas is not found again behind a fresh connection. */
+  /** Rejects if a quota write is not visible on a new connection. */
   proveQuotas(): Promise<void>
   readonly billing: BillingStore
   readonly requests: RequestReader
@@ -55,57 +55,57 @@ export interface OpenedStore {
 
 /** The running service. */
 export interface RunningApp {
-  /** Where it really listens: differs from the configuration where that said port 0. */
+  /** The configuration with the actual ports, which differ if the configured port was 0. */
   readonly config: Config
-  /** Rejects when it cannot go on because of a failure, in words for the operator; `stop` is still to be called. */
+  /** Rejects on a fatal failure, with a message for the operator. `stop` must still be called. */
   readonly stopped: Promise<never>
-  /** Ready turns false, running answers finish, everything is closed. */
+  /** Reports not ready, lets running requests finish, and closes everything. */
   stop(): Promise<void>
 }
 
-/** Another program that takes over the terminal until it ends. */
+/** A program that takes over the terminal until it ends. */
 export interface Program {
-  /** As it is found on PATH. */
+  /** Its name on PATH. */
   readonly name: string
   readonly args: readonly string[]
-  /** Set, or with `undefined` taken away, in a copy of this process's environment. */
+  /** Changes to a copy of this process's environment; `undefined` removes a variable. */
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** What the command line drives; `main.ts` gives the real ones. */
+/** The dependencies of the command line. `main.ts` provides the real ones. */
 export interface CliPorts {
   readonly clock: Clock
   readonly random: RandomBytes
-  /** Whether there is something to open: opening makes what is missing. */
+  /** Whether a store exists. Opening creates a missing one. */
   hasStore(config: Config): boolean
   openStore(config: Config): Promise<OpenedStore>
   startApp(config: Config): Promise<RunningApp>
-  /** What seals credentials under the configured sealing key. */
+  /** Encrypts credentials with the configured sealing key. */
   sealer(config: Config): SealCredential
-  /** Opens what backends said; what does not open any more is left out. */
+  /** Decrypts provider errors, omitting those that can no longer be decrypted. */
   openErrors(config: Config, sealed: readonly SealedProviderError[]): readonly ProviderError[]
-  /** Runs a program to its end and gives its exit code. @throws SetupError where it is not there or cannot be started */
+  /** Runs a program to its end and resolves to its exit code. @throws SetupError if it is missing or cannot be started */
   runProgram(program: Program): Promise<number>
   testUpstream(config: Config, upstream: Upstream): Promise<UpstreamTest>
-  /** Where a request would go, by what is configured and kept; nobody is asked. */
+  /** Plans the route of a request from the configuration and stored data, without calling a backend. */
   planRoute(
     config: Config,
     asker: { readonly accountId: string; readonly plan: Plan },
     question: RouteQuestion,
   ): Promise<RoutePlan>
-  /** The models that answer `svc-router/fusion` for an account; simulated ones say what `voice` says. */
+  /** The models that answer `svc-router/fusion` for an account. Simulated models answer with `voice`. */
   openModels(config: Config, accountId: string, voice: SimulatedVoice): Promise<OpenedModels>
 }
 
-/** Where a command is typed and read: data goes to `out`, talk to `err`. Each is given whole lines. */
+/** The terminal: data goes to `out`, messages to `err`, in whole lines. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly colors: boolean
   readonly stdinIsTty: boolean
   out(text: string): void
   err(text: string): void
-  /** Everything on standard input. @throws SetupError where it is too much or does not end in time */
+  /** Reads all of standard input. @throws SetupError if it is too large or does not end in time */
   readStdin(): Promise<string>
-  /** Calls `run` once when the process is asked to stop. */
+  /** Calls `run` once when the process receives a stop signal. */
   onStop(run: () => void): void
 }

@@ -17,30 +17,30 @@ const urlVariable = 'SVC_ROUTER_BASE_URL'
 const maxModelCharacters = 200
 const maxUrlCharacters = 2_000
 
-/** What every command takes that deals with a service as its client. */
+/** Options of the commands that act as a client of a service. */
 export const addressOptions: readonly Option[] = [
   {
     name: 'url',
     value: 'URL',
-    summary: `The base URL. Default: ${urlVariable}, or the service that runs or is configured here.`,
+    summary: `The base URL. Default: ${urlVariable}, or the service running or configured here.`,
   },
   {
     name: 'key-variable',
     value: 'NAME',
-    summary: `The environment variable that holds the key. Default ${defaultKeyVariable}.`,
+    summary: `The environment variable with the API key. Default ${defaultKeyVariable}.`,
   },
-  { name: 'model', value: 'PROFILE', summary: `The route profile. Default ${frontierId}.` },
+  { name: 'model', value: 'PROFILE', summary: `The profile. Default ${frontierId}.` },
 ]
 
-/** A service as its client sees it. */
+/** The address of a service, as its client sees it. */
 export interface ServiceAddress {
-  /** As it was given, without slashes at its end. */
+  /** As given, without trailing slashes. */
   readonly baseUrl: string
-  /** The data folder, where the service is the one of this machine; its first key is ours to use then. */
+  /** The data folder, if the service runs on this machine. Its first key may then be used. */
   readonly ownDataDir: string | undefined
 }
 
-/** The service that is meant: named by `--url` or its variable, or the one that runs or is configured here. @throws CommandError, ConfigError */
+/** Finds the service: from `--url` or its variable, or the one running or configured here. @throws CommandError, ConfigError */
 export function findService(invocation: Invocation): ServiceAddress {
   const { line, terminal } = invocation
   const variable = terminal.env[urlVariable]?.trim() ?? ''
@@ -49,12 +49,12 @@ export function findService(invocation: Invocation): ServiceAddress {
   const where = line.option('url') === undefined ? urlVariable : '--url'
   const baseUrl = readUrl(named, where)
   const own = ownServiceIfAny(invocation)
-  // The same host and port: with the other scheme nothing can be sent there, and it is said that it is the wrong one.
+  // Compare only host and port. With the wrong scheme no request succeeds, and doctor reports the scheme.
   const isOwn = own !== undefined && new URL(own.baseUrl).host === new URL(baseUrl).host
   return { baseUrl, ownDataDir: isOwn ? own.ownDataDir : undefined }
 }
 
-/** The base URL as clients want it: below `/v1`, and nothing behind that. */
+/** The base URL that clients need: ending in `/v1`. */
 function completeBaseUrl(given: string): string {
   const url = new URL(given)
   if (url.pathname === '/') return `${url.origin}/v1`
@@ -62,7 +62,7 @@ function completeBaseUrl(given: string): string {
   return end < 0 ? given : given.slice(0, end + '/v1'.length)
 }
 
-/** The wiring that a line asks for. @throws CommandError */
+/** Reads the client configuration from the command line. @throws CommandError */
 export function readWiring(invocation: Invocation, { baseUrl, ownDataDir }: ServiceAddress): Wiring {
   const keyVariable = readKeyVariable(invocation)
   const keyHint =
@@ -72,26 +72,26 @@ export function readWiring(invocation: Invocation, { baseUrl, ownDataDir }: Serv
   return { baseUrl: completeBaseUrl(baseUrl), keyVariable, keyHint, model: readModel(invocation) }
 }
 
-/** @throws CommandError where it is no name of a variable; what was given is not repeated, because it may be a key */
+/** @throws CommandError if it is not a variable name. The error does not repeat the value, because it may be a key. */
 export function readKeyVariable({ line }: Invocation): string {
   const name = line.option('key-variable') ?? defaultKeyVariable
-  // A key of ours could be the name of a variable by its characters.
+  // An API key could pass for a variable name.
   if (/^[A-Za-z_][A-Za-z0-9_]{0,99}$/.test(name) && !holdsSecret(name)) return name
   throw new CommandError(
     exitCodes.usage,
-    '--key-variable takes the name of an environment variable, not the key',
+    '--key-variable takes the name of an environment variable, not the key itself',
     `--key-variable ${defaultKeyVariable}`,
   )
 }
 
-/** @throws CommandError where no profile can have that name */
+/** @throws CommandError if it is not a valid profile name */
 export function readModel({ line }: Invocation): string {
   const model = line.option('model') ?? frontierId
   if (model.length <= maxModelCharacters && /^[\w.:/@+-]+$/.test(model) && !holdsSecret(model)) return model
-  throw new CommandError(exitCodes.usage, 'no profile can have the name in --model', `--model ${frontierId}`)
+  throw new CommandError(exitCodes.usage, '--model is not a valid profile name', `--model ${frontierId}`)
 }
 
-/** The key of whoever runs the command: from its variable, else the first key where the service is this machine's. */
+/** The user's key: from its variable or, if the service runs on this machine, the first key. */
 export function findKey(
   { terminal }: Invocation,
   keyVariable: string,
@@ -104,12 +104,12 @@ export function findKey(
     const kept = readFileSync(join(ownDataDir, firstKeyName), 'utf8').trim()
     return kept === '' ? undefined : new Secret(kept)
   } catch {
-    // There is none, or it is another user's: either way there is no key here, and it is said how to get one.
+    // The file is missing or belongs to another user: there is no key, and the caller explains how to get one.
     return undefined
   }
 }
 
-/** The command that puts a key into its variable, for a service of this machine or any other. */
+/** The shell command that sets the key's variable. */
 export function keyCommand({ ownDataDir }: ServiceAddress, keyVariable: string): string {
   if (ownDataDir === undefined) return `export ${keyVariable}=…`
   return `export ${keyVariable}=$(cat ${quoteForShell(join(ownDataDir, firstKeyName))})`
@@ -120,7 +120,7 @@ function ownService(invocation: Invocation): ServiceAddress {
   return { baseUrl: findRunning(config.dataDir)?.baseUrl ?? config.baseUrl, ownDataDir: config.dataDir }
 }
 
-/** A configuration that cannot be used is no obstacle where the service is named. */
+/** Like `ownService`, but undefined for an invalid configuration, which does not matter if the service was named. */
 function ownServiceIfAny(invocation: Invocation): ServiceAddress | undefined {
   try {
     return ownService(invocation)
@@ -136,7 +136,7 @@ function readUrl(text: string, where: string): string {
   if (!isUsable || holdsSecret(url.pathname))
     throw new CommandError(
       exitCodes.usage,
-      `${where} must be an http or https URL without a user name or a credential`,
+      `${where} must be an http or https URL without a user name or credential`,
       '--url https://HOST/v1',
     )
   return withoutEndSlashes(`${url.origin}${url.pathname}`)

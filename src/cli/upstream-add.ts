@@ -22,22 +22,22 @@ import { exitCodeOf } from './upstream-test.ts'
 
 export const upstreamAdd: Command = {
   name: 'upstream add',
-  summary: 'Connect a provider with your own credential, sealed at rest.',
+  summary: 'Connect a provider with your own credential, which is stored encrypted.',
   arguments: ['PROVIDER'],
   options: [
-    { name: 'model', value: 'MODEL', summary: 'The model, as the provider calls it. Required.' },
+    { name: 'model', value: 'MODEL', summary: "The provider's name for the model. Required." },
     {
       name: 'credential-env',
       value: 'NAME',
-      summary: 'The environment variable with the credential. Without it, standard input is read.',
+      summary: 'The environment variable with the credential. Default: read it from standard input.',
     },
     { name: 'base-url', value: 'URL', summary: "Replaces the preset's; required for custom and azure-openai." },
-    { name: 'region', value: 'REGION', summary: 'Where the provider has regions: bedrock, vertex.' },
-    { name: 'format', value: 'FORMAT', shape: oneOf(formatIds), summary: `What it speaks: ${formatIds.join(' or ')}.` },
+    { name: 'region', value: 'REGION', summary: 'For providers with regions: bedrock, vertex.' },
+    { name: 'format', value: 'FORMAT', shape: oneOf(formatIds), summary: `Its API format: ${formatIds.join(' or ')}.` },
     {
       name: 'auth-header',
       value: 'HEADER',
-      summary: 'The header that carries the credential; authorization sends Bearer.',
+      summary: 'The header that carries the credential. authorization sends it as a Bearer token.',
     },
     ...timeoutSettings.map(({ name, limits }) => ({
       name: timeoutOption(name),
@@ -48,10 +48,10 @@ export const upstreamAdd: Command = {
       name: 'header',
       value: 'NAME=VALUE',
       repeats: true,
-      summary: 'An extra header of every request, not a credential. Repeat it for more.',
+      summary: 'An extra header for every request; never a credential. Can be repeated.',
     },
-    { name: 'no-credential', summary: 'Read no credential, whatever standard input holds.' },
-    { name: 'no-test', summary: 'Save it without sending a test request.' },
+    { name: 'no-credential', summary: 'Do not read a credential from standard input.' },
+    { name: 'no-test', summary: 'Save the provider without sending a test request.' },
     accountOption,
   ],
   example: 'upstream add openai --model gpt-5.1 --credential-env OPENAI_API_KEY',
@@ -92,9 +92,9 @@ export const upstreamAdd: Command = {
         text: upstream.id,
         json: { ...shown, test },
         talk: [
-          `${provider} ${upstream.model} is connected to account ${owner.name} and serves that account alone.`,
+          `${provider} ${upstream.model} is connected to account ${owner.name} and serves only that account.`,
           test === undefined
-            ? `It was not tested, and requests go to it from now on. Test it: ${invocation.command(`upstream test ${upstream.id}`)}`
+            ? `It now receives requests but was not tested. Test it: ${invocation.command(`upstream test ${upstream.id}`)}`
             : `It answered a test request in ${Math.round(test.ms)} ms. Next: ${invocation.command('upstream list')}`,
         ],
       }

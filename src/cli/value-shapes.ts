@@ -1,24 +1,24 @@
 import { isUnsafe } from '../domain/safe-text.ts'
 
-/** What a value of an option or an argument must be. */
+/** The valid values of an option or argument. */
 export interface ValueShape {
-  /** Reads behind "must be": `a port: a whole number from 0 to 65535`. */
+  /** Completes the sentence "must be …", such as `a port: a whole number from 0 to 65535`. */
   readonly what: string
-  /** A value that is accepted. */
+  /** A valid value. */
   readonly example: string
   accepts(text: string): boolean
 }
 
 const maxCharacters = 4_096
 
-/** What every value must be: nothing that would steer a terminal, and no more than any setting needs. */
+/** The default for every value: no control characters, and a length limit. */
 export const plainText: ValueShape = {
-  what: `at most ${maxCharacters} characters without control characters`,
+  what: `at most ${maxCharacters} characters, without control characters`,
   example: 'name',
   accepts: (text) => text.length <= maxCharacters && !isUnsafe(text.replaceAll(/[\n\t]/g, ' ')),
 }
 
-/** A port of this machine. */
+/** A TCP port. */
 export const port: ValueShape = {
   what: 'a port: a whole number from 0 to 65535, where 0 lets the system choose',
   example: '8787',
@@ -31,7 +31,7 @@ export const emailAddress: ValueShape = {
   accepts: (text) => /^[^\s@]{1,64}@[^\s@]{1,255}$/.test(text) && !isUnsafe(text),
 }
 
-/** A whole number. `example` is what help and errors show. */
+/** A whole number. Help and errors show `example`. */
 export function whole(min: number, max: number, example: number): ValueShape {
   return {
     what: `a whole number from ${min} to ${max}`,

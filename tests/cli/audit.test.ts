@@ -116,7 +116,7 @@ describe('audit', () => {
     expect(await cli.say('audit', 'verify', '--checkpoint', checkpoint)).toMatchObject({
       code: 0,
       out: 'intact: 6 entries, proven to entry 5',
-      err: expect.stringContaining('1 newer ones are not signed yet') as string,
+      err: expect.stringContaining('1 newer entries are not signed yet') as string,
     })
     await sql`drop trigger audit_log_no_delete`.execute(db)
     await sql`delete from audit_log where sequence = 4`.execute(db)
@@ -134,7 +134,7 @@ describe('audit', () => {
   test.each([
     [['--trust'], 'add --file FILE'],
     [['--file', 'nowhere.jsonl'], 'name the file'],
-    [['--checkpoint', import.meta.filename], 'audit checkpoint printed'],
+    [['--checkpoint', import.meta.filename], 'the output of audit checkpoint'],
   ])('a mistake in the line ends with 2: %j', async (args, fix) => {
     const { code, err } = await cli.say('audit', 'verify', ...args)
     expect([code, err]).toEqual([2, expect.stringContaining(fix)])
@@ -186,7 +186,7 @@ backends: { theirs: { provider: vendor, model: m, credential_env: MADE_UP, manag
     })
     await say('managed-access', 'resale', 'vendor', '--revoke')
     await say('managed-access', 'off')
-    expect((await say('managed-access', 'off')).err).toContain('stands so already')
+    expect((await say('managed-access', 'off')).err).toContain('is already in that state')
     expect((await store.listAudit({ limit: 4 })).map(({ event }) => event.type)).toEqual([
       'managed.switched_off',
       'managed.resale_revoked',

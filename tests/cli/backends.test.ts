@@ -53,17 +53,17 @@ test('the list says how each answered in the last hour, and that it knows no mor
   )
   const { out, err } = await harness.say('backends', 'list')
   expect(out).toMatch(/simulated-alpha +in use +1 +1/)
-  expect(err).toContain('in the memory of the running service')
+  expect(err).toContain('exist only in the running service')
   for (let failed = 0; failed < 4; failed++) harness.records.push(record('timeout', 5))
   expect((await harness.say('backends', 'list')).out).toMatch(/simulated-alpha +in use, fails often +1 +5/)
 })
 
 test.each([
   [['drain'], 'the backend is missing'],
-  [['drain', 'simulated-omega'], 'no backend of that name'],
+  [['drain', 'simulated-omega'], 'no backend with that name'],
   [['drain', backend, '--reason', 'because'], '--reason must be one of'],
-  [['undrain', backend], 'stands so already'],
-  [['release', 'not a name'], 'no backend can have that name'],
+  [['undrain', backend], 'is already in that state'],
+  [['release', 'not a name'], 'that is not a valid backend name'],
 ])('what is wrong is said: %j', async (args, sentence) => {
   const { code, err } = await harness.say('backends', ...args)
   expect(code).not.toBe(0)
@@ -86,7 +86,7 @@ test('tickets are closed, left out of those that are open, and opened again', as
   const open = (await harness.say('tickets', 'list', '--open')).out
   expect([open.includes('tic_1'), open.includes('tic_2')]).toEqual([false, true])
   expect((await harness.say('tickets', 'list')).out).toMatch(/tic_1 +\S+ +closed/)
-  expect((await harness.say('tickets', 'close', 'tic_1')).err).toContain('stands so already')
+  expect((await harness.say('tickets', 'close', 'tic_1')).err).toContain('is already in that state')
   expect((await harness.say('tickets', 'reopen', 'tic_1')).code).toBe(0)
   expect((await harness.say('tickets', 'close', 'tic_9')).err).toContain('there is no such ticket')
 })

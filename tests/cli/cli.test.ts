@@ -131,7 +131,7 @@ describe('a mistake in the line ends with 2 and the next command', () => {
     await cli.say('accounts', 'create', 'ada', '--config', path)
     const args = ['custom', '--model', 'm', '--base-url', baseUrl, '--credential-env', 'MADE_UP', '--account', 'ada']
     const { code, err } = await cli.say('upstream', 'add', ...args, '--config', path)
-    expect([code, err.includes('only to an address that begins with https')]).toEqual([expected, expected === 2])
+    expect([code, err.includes('sent only over https')]).toEqual([expected, expected === 2])
   })
 
   test.each([['--api-key', 'made-up-secret-1'], ['--token=made-up-secret-1'], ['made-up-secret-1']])(
@@ -164,7 +164,7 @@ describe('keys', () => {
   test('create prints the key alone on standard output, and the next command on standard error', async () => {
     const { code, out, err } = await cli.say('keys', 'create', '--name', 'laptop')
     expect([code, isWellFormedKey(out)]).toEqual([0, true])
-    expect(err).toContain('shown this once')
+    expect(err).toContain('shown only once')
     expect(err).toContain(`npx svc-router keys list --data ${cli.dataDir}`)
     expect(err).not.toContain(out)
   })
@@ -231,10 +231,10 @@ describe('keys', () => {
   })
 
   test.each([
-    [['--profile', 'svc-router/unknown'], 'profiles of this service'],
-    [['--profile', 'all', '--profile', 'svc-router/frontier'], 'profiles of this service'],
+    [['--profile', 'svc-router/unknown'], 'only be limited to profiles that exist'],
+    [['--profile', 'all', '--profile', 'svc-router/frontier'], 'only be limited to profiles that exist'],
     [['--per-minute', '0'], 'a whole number from 1'],
-    [['--per-minute', '601'], 'what the plan allows'],
+    [['--per-minute', '601'], "the plan's requests per minute"],
     [['--per-minute', 'many'], 'a whole number from 1'],
     [['--address', '10.0.0.0/33'], 'IPv4 or IPv6'],
     [[], 'there is nothing to change'],
@@ -591,7 +591,7 @@ describe('requests', () => {
   })
 
   test('those that were refused, by error, with the page that explains it', async () => {
-    expect((await cli.say('requests', '--refused')).err).toContain('No request was refused in the last 7 days')
+    expect((await cli.say('requests', '--refused')).err).toContain('No requests were rejected in the last 7 days')
     const last = { lastRequestId: 'req_9', lastKeyId: 'key_1', lastAtMs: Date.UTC(2026, 10, 22, 12) }
     cli.refused.push({ accountId: 'acc_1', code: 'key_revoked', requests: 12, ...last })
     cli.refused.push({ accountId: 'acc_2', code: 'invalid_json', requests: 3, ...last })
@@ -599,7 +599,7 @@ describe('requests', () => {
     expect(out).toMatch(/^ERROR +TIMES +LAST +REQUEST +KEY +ACCOUNT\nkey_revoked +12 +2026-11-22T12:00:00Z +req_9/)
     expect(err).toMatch(/http\S+\/docs\/errors\/key_revoked$/m)
     expect(JSON.parse((await cli.say('requests', '--refused', '--json', '--limit', '1')).out)).toEqual([cli.refused[0]])
-    expect((await cli.say('requests')).err).toMatch(/Refused in the last 7 days: 15\. See why: .* requests --refused/)
+    expect((await cli.say('requests')).err).toMatch(/Rejected in the last 7 days: 15\. See why: .* requests --refused/)
   })
 })
 
@@ -675,7 +675,7 @@ describe('a data folder without data', () => {
     cli.hasStore = false
     const { code, out, err } = await cli.say(...name.split(' '), ...rest)
     expect({ code, out }).toEqual({ code: 3, out: '' })
-    expect(err).toContain(`there is no data of svc-router in ${cli.dataDir}`)
+    expect(err).toContain(`there is no svc-router data in ${cli.dataDir}`)
     expect(err).toContain(`npx svc-router start --data ${cli.dataDir}`)
     expect(existsSync(cli.dataDir)).toBe(false)
     expect(cli.seen).toEqual([])

@@ -81,7 +81,7 @@ describe('where all is well', () => {
     const { code, out, err } = await cli.say('doctor', '--url', service.baseUrl)
     expect([code, err]).toEqual([0, ''])
     expect(out).toMatch(
-      /^✓ all is well: http:\/\/127\.0\.0\.1:\d+\/v1 answered in \d+ ms, \d+ of 600 requests left this minute, \d+ of 100000 requests left this month, 1 provider of svc-router\/frontier without a recent failure, not asked now \(--ask sends one request\)$/,
+      /^✓ no problems found: http:\/\/127\.0\.0\.1:\d+\/v1 answered in \d+ ms, \d+ of 600 requests left this minute, \d+ of 100000 requests left this month, 1 provider of svc-router\/frontier without a recent failure, not called now \(--ask sends one request\)$/,
     )
   })
 
@@ -111,7 +111,7 @@ describe('where all is well', () => {
     expect((await examine(service.baseUrl, '--ask')).first_byte_ms).toBeGreaterThanOrEqual(0)
     expect(service.providers[0]!.counts().requests).toBe(before + 1)
     expect((await cli.say('doctor', '--url', service.baseUrl, '--ask')).out).toMatch(
-      /alpha began to answer after \d+ ms$/,
+      /alpha started to answer after \d+ ms$/,
     )
   })
 })
@@ -159,7 +159,7 @@ describe('the key', () => {
   test('with a line end behind it', async () => {
     cli.env['SVC_ROUTER_API_KEY'] = `${service.key}\n`
     expect(await found(service.baseUrl)).toMatchObject([
-      { code: 'key_malformed', what: expect.stringContaining('spaces or line ends') as string },
+      { code: 'key_malformed', what: expect.stringContaining('spaces or line breaks') as string },
     ])
   })
 
@@ -232,13 +232,13 @@ describe('the URL', () => {
       response.writeHead(301, { location: `https://router.example.com${request.url}` }).end()
     })
     expect(await found(`http://${server.host}/v1`)).toMatchObject([
-      { code: 'url_redirect', fix: 'use that one: --url https://router.example.com/v1' },
+      { code: 'url_redirect', fix: 'use that address: --url https://router.example.com/v1' },
     ])
   })
 
   test('nothing listens: start it, where it is the one of this machine', async () => {
     const host = await freeHost()
-    expect(await found(`http://${host}/v1`)).toMatchObject([{ code: 'refused', what: `nothing listens at ${host}` }])
+    expect(await found(`http://${host}/v1`)).toMatchObject([{ code: 'refused', what: `nothing listens on ${host}` }])
     mkdirSync(cli.dataDir, { recursive: true })
     announceRunning(cli.dataDir, { baseUrl: `http://${host}/v1`, appUrl: `http://${host}` })
     expect(await found(undefined)).toMatchObject([
@@ -299,7 +299,7 @@ describe('a proxy in front', () => {
 
   test('takes the User-Agent away', async () => {
     expect(await through({ requestHeaders: without('user-agent') })).toMatchObject([
-      { code: 'user_agent', what: expect.stringContaining('a proxy takes') as string },
+      { code: 'user_agent', what: expect.stringContaining('a proxy removes') as string },
     ])
   })
 
@@ -375,7 +375,7 @@ describe('the account', () => {
     expect(await found(service.baseUrl, '--model', 'svc-router/fusion')).toMatchObject([
       {
         code: 'plan',
-        what: 'svc-router/fusion needs a premium plan, and this account is on Free',
+        what: 'svc-router/fusion requires a premium plan, and this account is on Free',
         fix: expect.stringContaining(upgradeUrl) as string,
       },
     ])

@@ -52,7 +52,7 @@ describe('eval with the simulated models', () => {
     expect(code).toBe(0)
     expect(out.split('\n')[0]).toContain('SIMULATED')
     expect(err).toContain('SIMULATED')
-    expect(err).toMatch(/About \d+ calls for [\d.]+ USD \(pretended\); never more than \d+ calls/)
+    expect(err).toMatch(/About \d+ calls for [\d.]+ USD \(simulated\); at most \d+ calls/)
     for (const arm of [
       'alone: simulated-alpha',
       'self-consistency',
@@ -83,7 +83,7 @@ describe('eval with the simulated models', () => {
 
   test('goes on where the money ended, and pays for nothing twice', async () => {
     const stopped = await cli.say('eval', '--items', '24', '--seed', '5', '--max-usd', '0.04')
-    expect(stopped.err).toContain('Stopped: the next call could go beyond --max-usd')
+    expect(stopped.err).toContain('Stopped: the next call could exceed --max-usd')
     expect(stopped.out).toMatch(/^$|^PARTIAL: \d+ of 24 questions/)
     const [file] = files()
     expect(stopped.err).toContain(`eval --resume ${file}`)
@@ -118,7 +118,7 @@ describe('eval with the simulated models', () => {
   test('a dry run asks nothing, keeps nothing and says what it would cost', async () => {
     const { code, out } = await cli.say('eval', '--dry-run', '--items', '40', '--preset', 'fast')
     expect(code).toBe(0)
-    expect(out).toMatch(/40 questions of seed \d+, preset fast, members: simulated-alpha/)
+    expect(out).toMatch(/40 questions with seed \d+, preset fast, members: simulated-alpha/)
     expect(files()).toEqual([])
     const json = JSON.parse((await cli.say('eval', '--dry-run', '--json')).out) as {
       reckoning: { most: { usd: number } }
@@ -184,8 +184,8 @@ describe('a mistake in the line', () => {
     [['--max-usd', 'two'], 'must be a number'],
     [['--price', 'x'], '--price MODEL=1.25/10'],
     [['--members', 'a,a'], 'different names'],
-    [['--members', 'nobody'], 'there are: simulated-alpha, simulated-beta, simulated-gamma'],
-    [['--price', 'simulated-alpah=1/2'], '--price names simulated-alpah, which is no model of this account'],
+    [['--members', 'nobody'], 'use one of: simulated-alpha, simulated-beta, simulated-gamma'],
+    [['--price', 'simulated-alpah=1/2'], '--price names simulated-alpah, which is not a model of this account'],
     [['--price', 'simulated-alpha=1/2,simulated-alpha=3/4'], 'names simulated-alpha twice'],
   ])('%j ends with 2 and says how it is meant', async (args, words) => {
     const { code, err } = await cli.say('eval', ...args)
@@ -223,7 +223,7 @@ describe('a mistake in the line', () => {
     const { code, out, err } = await cli.say('eval', '--items', '8', '--seed', '1', '--max-usd', '0.000001')
     expect(code).toBe(1)
     expect(out).toBe('')
-    expect(err).toContain('Stopped: the next call could go beyond --max-usd. 0 of 8 questions are complete')
+    expect(err).toContain('Stopped: the next call could exceed --max-usd. 0 of 8 questions are complete')
     expect(readFileSync('docs/eval.md', 'utf8')).toContain('1 out of money before there were any')
   })
 
@@ -234,7 +234,7 @@ describe('a mistake in the line', () => {
     await cli.say('eval', '--items', '8', '--seed', '1')
     const { code, err } = await cli.say('eval', '--resume', files()[0]!, '--seed', '2')
     expect(code).toBe(2)
-    expect(err).toContain('as it was begun')
+    expect(err).toContain('keeps its original options')
   })
 })
 

@@ -44,10 +44,12 @@ test('the last admin stays, an address is of one operator, and roles are those t
     expect(code).not.toBe(0)
     return err
   }
-  expect(await refused('remove', 'ada@example.com')).toContain('nobody else is an admin')
-  expect(await refused('role', 'ada@example.com', '--role', 'viewer')).toContain('nobody else is an admin')
-  expect(await refused('role', 'ada@example.com', '--role', 'admin')).toContain('has that role already')
-  expect(await refused('create', 'ADA@example.com', '--role', 'viewer')).toContain('an operator has this address')
+  expect(await refused('remove', 'ada@example.com')).toContain('this is the only admin')
+  expect(await refused('role', 'ada@example.com', '--role', 'viewer')).toContain('this is the only admin')
+  expect(await refused('role', 'ada@example.com', '--role', 'admin')).toContain('already has that role')
+  expect(await refused('create', 'ADA@example.com', '--role', 'viewer')).toContain(
+    'an operator with this address already exists',
+  )
   expect(await refused('create', 'nobody', '--role', 'viewer')).toContain('EMAIL must be an email address')
   expect(await refused('create', 'bob@example.com', '--role', 'king')).toContain('--role must be one of')
   expect(await refused('create', 'bob@example.com')).toContain('--role is missing')

@@ -38,7 +38,7 @@ test('for a plan instead of an account, with what the plan does not allow', asyn
   const refused = await plan('svc-router/fusion', '--plan', 'free')
   expect(refused.refusal).toMatchObject({ code: 'plan_required' })
   expect((await harness.say('profiles', 'dry-run', 'svc-router/fusion', '--plan', 'free')).out).toContain(
-    'Refused before anybody is asked: plan_required',
+    'Rejected before any backend is called: plan_required',
   )
   const fused = await plan('svc-router/fusion', '--plan', 'max')
   expect(fused.panel?.asked.length).toBeGreaterThan(1)

@@ -173,7 +173,7 @@ describe('nothing is started where it could not work, and one sentence says why'
     const { code, err } = await cli.say('run', 'codex')
     expect(code).toBe(5)
     expect(err).toBe(
-      `error: svc-router does not run: nothing listens at 127.0.0.1:9\n  = fix: npx svc-router start --data ${cli.dataDir}`,
+      `error: svc-router is not running: nothing listens on 127.0.0.1:9\n  = fix: npx svc-router start --data ${cli.dataDir}`,
     )
   })
 
@@ -276,7 +276,7 @@ describe('as a process', () => {
     child.stderr!.setEncoding('utf8').on('data', (text: string) => (err += text))
     expect((await finished(child)).code).toBe(3)
     expect(err).toBe(
-      'error: claude could not be started (ENOENT)\n  = fix: see whether it runs by itself: claude --version\n',
+      'error: claude could not be started (ENOENT)\n  = fix: check that it works on its own: claude --version\n',
     )
   })
 })

@@ -59,7 +59,7 @@ test(
     expect(run('audit', 'checkpoint')).toMatchObject({
       code: 1,
       out: '',
-      err: expect.stringContaining('the audit log does not hold at entry 1') as string,
+      err: expect.stringContaining('the audit log is broken at entry 1') as string,
     })
     expect((await sql`select * from audit_checkpoints`.execute(db)).rows).toEqual([])
     await db.destroy()

@@ -48,7 +48,7 @@ test('what was decided or never asked cannot be approved, and the sentence says 
   await withdrawUpgrade(plane, 'acc_1', id)
   const decided = await cli.say('upgrades', 'approve', id)
   expect(decided.code).toBe(1)
-  expect(decided.err).toContain('decided or withdrawn before')
+  expect(decided.err).toContain('already decided or withdrawn')
   const unknown = await cli.say('upgrades', 'reject', 'upg_nothing')
   expect(unknown.err).toContain('there is no such upgrade request')
   expect(unknown.err).toContain('upgrades list')

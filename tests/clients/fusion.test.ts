@@ -139,7 +139,7 @@ describe.each(cells)('$name', ({ client, way }) => {
       const { asks, traffic } = connected(client, service, way, freeKey)
       const error = await errorOf(asks[how]('Say hello.'))
       const { message } = error as Error
-      expect(message).toContain('needs a premium plan')
+      expect(message).toContain('requires a premium plan')
       expect(message).toContain(linksFor(service.config.appUrl).upgradeUrl)
       expect(traffic.answers.map(({ status }) => status)).toEqual([403])
       expect(traffic.sent).toHaveLength(1)

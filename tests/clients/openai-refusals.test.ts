@@ -100,7 +100,7 @@ describe.each(majors)('$name', ({ OpenAI }) => {
       const error = await refusalOf(OpenAI, () => send(client, { tools: [{ type: 'svc-router:fusion' }] }), traffic)
       expect(error).toBeInstanceOf(OpenAI.PermissionDeniedError)
       expect(error).toMatchObject({ status: 403, code: 'plan_required', type: 'permission_error' })
-      expect(error.message).toContain('svc-router:fusion needs a premium plan')
+      expect(error.message).toContain('svc-router:fusion requires a premium plan')
       expect(error.message.endsWith(links.upgradeUrl)).toBe(true)
       expect(traffic.sent).toHaveLength(1)
       expect(service.providers[0]!.counts().requests).toBe(before)

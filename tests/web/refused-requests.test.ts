@@ -112,5 +112,5 @@ test('the command line shows the same', async () => {
   const { stdout, stderr } = await run('--refused')
   expect(stdout).toMatch(new RegExp(`^key_revoked +3 +\\S+Z +${ids['key_revoked']} +key_\\w+ +acc_\\w+$`, 'm'))
   expect(stderr).toContain('/docs/errors/')
-  expect((await run()).stderr).toContain('Refused in the last 7 days: 8.')
+  expect((await run()).stderr).toContain('Rejected in the last 7 days: 8.')
 }, 60_000)

@@ -1,23 +1,23 @@
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 
-/** Of an answer this much is read: the lists are far smaller, and what is longer is not ours. */
+/** The limit for response bodies. Our lists are far smaller; anything larger is from another service. */
 const maxBodyBytes = 1024 * 1024
 
-/** An answer, whole or as much of it as is read. */
+/** A response; its body is truncated at the limit. */
 export interface Answer {
   readonly kind: 'answer'
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: string
-  /** When each piece of the body came, milliseconds after the request began. */
+  /** When each chunk of the body arrived, in milliseconds after the request started. */
   readonly pieceMs: readonly number[]
   readonly totalMs: number
-  /** The wall clock when the headers came, epoch milliseconds. */
+  /** The wall clock when the headers arrived, in epoch milliseconds. */
   readonly wallMs: number
 }
 
-/** Why no answer came. `plain`: the other side does not speak TLS. `closed`: it hung up. */
+/** Why there was no response. `plain`: the server does not speak TLS. `closed`: it closed the connection. */
 type SilenceReason = 'refused' | 'unresolved' | 'unreachable' | 'timeout' | 'certificate' | 'plain' | 'closed'
 
 export interface Silence {
@@ -32,7 +32,7 @@ export interface Question {
   readonly body?: string
 }
 
-/** Sends one request on a connection of its own and reads its answer to the end, within a time. Never throws. */
+/** Sends one request on a new connection and reads the whole response, with a timeout. Never throws. */
 export function ask(url: string, { headers, withinMs, body }: Question): Promise<Answer | Silence> {
   const beganMs = performance.now()
   const since = (): number => performance.now() - beganMs
@@ -49,7 +49,7 @@ export function ask(url: string, { headers, withinMs, body }: Question): Promise
       request.destroy()
     }
     const limit = setTimeout(() => settle({ kind: 'silence', reason: 'timeout' }), withinMs)
-    // Heard to the end, because destroying it may still be told as an error.
+    // Keep this listener: destroying the request may still emit an error.
     request.on('error', (error) => settle({ kind: 'silence', reason: reasonOf(error) }))
     request.once('response', (response) => {
       const wallMs = Date.now()
@@ -104,7 +104,7 @@ const certificateCode = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/
 
 function reasonOf(error: Error): SilenceReason {
   const { code, errors } = error as { code?: unknown; errors?: readonly Error[] }
-  // A name with several addresses fails with all their errors at once.
+  // A host with several addresses fails with one error per address.
   if (typeof code !== 'string') return errors?.[0] === undefined ? 'closed' : reasonOf(errors[0])
   if (certificateCode.test(code)) return 'certificate'
   return reasonByCode[code] ?? 'closed'

@@ -7,7 +7,7 @@ import { jsonOf, listOf, numberOf, shown, standingOf, type Standing } from './re
 
 const notAsked = describeBackend({ state: 'open', reason: 'failing', isTroubled: false }).words
 
-/** What the account may not have, has used up or has not connected, from the signals of `GET /v1/models`. */
+/** Checks plan, quota, rate limit, and connected providers of the account, using the headers of `GET /v1/models`. */
 export function findAccount(subject: Subject, sight: Sight, telling: Telling): Finding[] {
   const { models } = sight
   if (models.kind !== 'answer' || models.status !== 200) return []
@@ -19,7 +19,7 @@ export function findAccount(subject: Subject, sight: Sight, telling: Telling): F
   ].filter((finding) => finding !== undefined)
 }
 
-/** The profile: known, and on a plan that has it. The plan is told by its limits, which are what is enforced. */
+/** Checks that the profile exists and the plan includes it. The plan is identified by its limits. */
 function findPlan({ model }: Subject, models: Answer, { catalog, pricing }: Sight): Finding | undefined {
   const profile = listOf(jsonOf(catalog)['profiles']).find(({ id }) => id === model)
   const isPremium = profile?.['premium'] === true || model === fusionId
@@ -31,8 +31,8 @@ function findPlan({ model }: Subject, models: Answer, { catalog, pricing }: Sigh
   if (isPremium && plans.length > 0 && plans.every((plan) => plan['premium'] === false))
     return {
       code: 'plan',
-      what: `${model} needs a premium plan, and this account is on ${shown(String(plans[0]!['name']))}`,
-      fix: `upgrade${upgradeLink(pricing)}, or ask for another profile`,
+      what: `${model} requires a premium plan, and this account is on ${shown(String(plans[0]!['name']))}`,
+      fix: `upgrade${upgradeLink(pricing)}, or use another profile`,
       blocks: true,
     }
   const known = listOf(jsonOf(models)['data']).flatMap(({ id }) => (typeof id === 'string' ? [shown(id)] : []))
@@ -41,7 +41,7 @@ function findPlan({ model }: Subject, models: Answer, { catalog, pricing }: Sigh
   return {
     code: 'model',
     what: `this service has no profile ${model}`,
-    fix: near === undefined ? 'ask its operator for one' : `use --model ${near}`,
+    fix: near === undefined ? 'ask the operator to add one' : `use --model ${near}`,
     blocks: true,
   }
 }
@@ -76,7 +76,7 @@ function findUpstream({ model }: Subject, models: Answer, { command, isOwn }: Te
   if (standing === undefined) return undefined
   const connectOne = isOwn
     ? command('upstream add PROVIDER --model MODEL')
-    : 'add your own provider on the account page'
+    : 'connect your own provider on the account page'
   if (standing.connected === 0)
     return { code: 'no_provider', what: `no provider is connected for ${model}`, fix: connectOne, blocks: true }
   if (standing.usable > 0) return findFailing(model, standing, { command, isOwn })
@@ -89,12 +89,12 @@ function findUpstream({ model }: Subject, models: Answer, { command, isOwn }: Te
       fix: test,
       blocks: true,
     }
-  // Which of these it is only operators may know.
+  // Only operators may learn which of these applies.
   const why = `${openNotes.failing}, ${openNotes.rate}, or it is ${heldNote}`
   return { code: 'cooling', what: `${who} of ${model} is ${notAsked}: ${why}`, fix: test, blocks: true }
 }
 
-/** Providers that are connected and failed lately: what happened is known, whatever they would answer now. */
+/** Reports connected providers whose last request failed. */
 function findFailing(
   model: string,
   { connected, usable, failing }: Standing,
@@ -108,7 +108,7 @@ function findFailing(
     what: `${who} of ${model} failed the last request${connected - usable > 0 ? ` or ${connected === 1 ? 'is' : 'are'} ${notAsked}` : ''}`,
     fix: isOwn
       ? `see why: ${command('requests')}, and test them: ${command('upstream test')}`
-      : 'try again; if it goes on, see the status page of the service',
+      : 'try again; if it keeps failing, see the status page of the service',
     blocks: false,
   }
 }
@@ -118,7 +118,7 @@ function upgradeLink(pricing: Sight['pricing']): string {
   return typeof link === 'string' ? ` at ${shown(link)}` : ''
 }
 
-/** What the service's own clock says, because ours may be wrong. */
+/** The service's time, because the local clock may be wrong. */
 function serverMs({ headers, wallMs }: Answer): number {
   const ms = Date.parse(headers.date ?? '')
   return Number.isNaN(ms) ? wallMs : ms

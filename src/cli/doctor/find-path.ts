@@ -2,12 +2,12 @@ import type { Finding, Telling } from './finding.ts'
 import type { Sight } from './look.ts'
 import { isOurs, jsonOf, refusalOf, shown } from './read-answer.ts'
 
-/** Clocks that differ by more make resets wrong that clients wait for, and certificates fail. */
+/** A larger clock difference makes clients wait for the wrong reset time, and certificates fail. */
 const maxClockSkewMs = 30_000
-/** The probe's events leave 200 ms from first to last; what holds them back lets them go at once. */
+/** The service sends the probe's events over 200 ms; a buffering proxy delivers them all at once. */
 const minSpreadMs = 50
 
-/** What is wrong with the clock, with the service's readiness, and with what streams pass through. */
+/** Checks the clock, the readiness of the service, and stream buffering by proxies. */
 export function findPath(sight: Sight): Finding[] {
   return [findReadiness(sight), findBuffering(sight), findClock(sight)].filter((finding) => finding !== undefined)
 }
@@ -19,7 +19,7 @@ function findReadiness({ ready }: Sight): Finding | undefined {
   return {
     code: 'not_ready',
     what: `the service is not ready for requests: ${why}`,
-    fix: 'see its log, or wait until it has restarted',
+    fix: 'check its log, or wait until it has restarted',
     blocks: true,
   }
 }
@@ -32,8 +32,8 @@ function findBuffering({ stream }: Sight): Finding | undefined {
   if (last - first >= minSpreadMs) return undefined
   return {
     code: 'buffering',
-    what: 'a proxy in front of the service holds streams back until they are complete',
-    fix: 'turn its buffering off, with nginx: proxy_buffering off;',
+    what: 'a proxy in front of the service buffers streams until they are complete',
+    fix: 'disable buffering in the proxy; for nginx: proxy_buffering off;',
     blocks: false,
   }
 }
@@ -55,24 +55,24 @@ function findClock(sight: Sight): Finding | undefined {
   }
 }
 
-/** What is wrong with one real request that was sent. */
+/** Checks the result of one real request. */
 export function findAsked({ asked }: Sight, { command, isOwn }: Telling): Finding | undefined {
   if (asked === undefined) return undefined
   const refusal = refusalOf(asked)
   if (refusal === undefined && asked.kind === 'answer' && asked.status === 200 && isWhole(asked.body)) return undefined
   const id = asked.kind === 'answer' ? shown(String(asked.headers['x-request-id'] ?? '')) : ''
-  const fix = isOwn && id !== '' ? command(`request ${id}`) : `tell the operator of the service the request id ${id}`
+  const fix = isOwn && id !== '' ? command(`request ${id}`) : `send the operator of the service the request id ${id}`
   return {
     code: refusal?.code ?? 'answer_broken',
     what:
       refusal?.message.replace(/\.$/, '') ??
-      `the answer to a real request ${asked.kind === 'silence' ? 'did not come' : 'was not whole'}`,
+      `the response to a real request ${asked.kind === 'silence' ? 'did not arrive' : 'was incomplete'}`,
     fix: id === '' ? command('connect curl') : fix,
     blocks: true,
   }
 }
 
-/** A stream that broke says so in a frame of its own, before its end. */
+/** Whether the stream is complete. A broken stream has an error event before its end. */
 function isWhole(body: string): boolean {
   return body.trimEnd().endsWith('data: [DONE]') && !body.includes('data: {"error"')
 }

@@ -1,21 +1,21 @@
-/** One thing that is wrong, and what to do about it: a sentence and the next command or line. */
+/** One problem and its fix: a sentence, and the next command or line. */
 export interface Finding {
-  /** Stable, for scripts. */
+  /** Stable identifier for scripts. */
   readonly code: string
   readonly what: string
   readonly fix: string
-  /** Whether requests cannot work before it is mended; others only may fail. */
+  /** Whether all requests fail until this is fixed. Otherwise requests may only sometimes fail. */
   readonly blocks: boolean
 }
 
-/** What findings are told with. */
+/** What is needed to phrase findings. */
 export interface Telling {
-  /** A command of ours that can be pasted. */
+  /** Formats a svc-router command that can be pasted. */
   readonly command: (text: string) => string
   /** The command that sets the key's variable. */
   readonly keyCommand: string
-  /** Whether the service is the one of this machine. */
+  /** Whether the service runs on this machine. */
   readonly isOwn: boolean
-  /** Whether the User-Agent is one that was named, and not our own. */
+  /** Whether the User-Agent was given with --user-agent. */
   readonly isNamedUserAgent: boolean
 }

@@ -4,19 +4,19 @@ import { rootOf } from '../../domain/wiring.ts'
 import { ask } from './ask.ts'
 import { isOurs, type Outcome } from './read-answer.ts'
 
-/** With what the program needs to end, below the 3 s that a person waits. */
+/** The time limit for all checks, so that the program ends within 3 s. */
 const totalMs = 2_300
-/** A start that took longer than this is not made up for: an answer needs some time too. */
+/** At most this much startup time is subtracted from the limit, so that requests have enough time. */
 const longestStartMs = 1_200
-/** A second look has what the first one left, and at least this. */
+/** A second check has the remaining time, but at least this. */
 const shortestLookMs = 300
-/** One real request may take as long as a model thinks. */
+/** The timeout of one real request, enough for a reasoning model. */
 const askLimitMs = 60_000
 const askTokens = 16
 
-/** What is examined: a service with the settings of one client. */
+/** What to diagnose: a service, with the settings of one client. */
 export interface Subject {
-  /** As it was given. */
+  /** As given. */
   readonly baseUrl: string
   readonly key: Secret | undefined
   readonly keyVariable: string
@@ -24,7 +24,7 @@ export interface Subject {
   readonly userAgent: string
 }
 
-/** What was seen. What was not looked at is undefined. */
+/** The results of the checks. Undefined if a check was not made. */
 export interface Sight {
   /** `GET {base}/models` with the key. */
   readonly models: Outcome
@@ -32,18 +32,18 @@ export interface Sight {
   readonly pricing?: Outcome
   readonly ready?: Outcome
   readonly stream?: Outcome
-  /** Another base URL at which a svc-router answers, where none does at the given one. */
+  /** Another base URL at which svc-router answers, if it does not answer at the given one. */
   readonly elsewhere?: string
-  /** One real request, where it was asked for. */
+  /** The result of one real request, if requested. */
   readonly asked?: Outcome
 }
 
-/** The time for looking: what is left since this process began, because its start is waited for too. */
+/** The time left for checks since this process started, because users wait for the startup too. */
 function timeLeftMs(): number {
   return totalMs - Math.min(longestStartMs, performance.now())
 }
 
-/** Looks at everything at once, within 3 s of the start of the process and without a paid request. */
+/** Runs all checks in parallel, within 3 s of the process start and without a paid request. */
 export async function look(subject: Subject): Promise<Sight> {
   const root = rootOf(subject.baseUrl)
   const withinMs = timeLeftMs()
@@ -58,7 +58,7 @@ export async function look(subject: Subject): Promise<Sight> {
   return { ...reach, catalog, pricing, ready, stream }
 }
 
-/** Looks only whether the service answers with this key, within the same time. */
+/** Checks only whether the service answers with this key, within the same time limit. */
 export async function lookForModels(subject: Subject): Promise<Sight> {
   const { origin } = new URL(subject.baseUrl)
   const headers = headersFor(subject, subject.key)
@@ -67,7 +67,7 @@ export async function lookForModels(subject: Subject): Promise<Sight> {
   const withinMs = timeLeftMs()
   const [models, atUsual] = await Promise.all([
     ask(`${subject.baseUrl}/models`, { headers, withinMs }),
-    // Without the key: it was not said that it belongs there.
+    // Without the key, which may not be meant for that URL.
     subject.baseUrl === usual ? undefined : ask(`${usual}/models`, { headers: headersFor(subject), withinMs }),
   ])
   if (isOurs(models) && !isMissing(models)) return { models }
@@ -77,7 +77,7 @@ export async function lookForModels(subject: Subject): Promise<Sight> {
   return elsewhere === undefined ? { models } : { models, elsewhere }
 }
 
-/** Sends one small streamed request, which is counted like any other. */
+/** Sends one small streaming request, which is counted like any other. */
 export function askForReal(subject: Subject): Promise<Outcome> {
   const messages = [{ role: 'user', content: 'Say hello.' }]
   return ask(`${subject.baseUrl}/chat/completions`, {
@@ -87,7 +87,7 @@ export function askForReal(subject: Subject): Promise<Outcome> {
   })
 }
 
-/** What hung up, spoke no TLS, or did not understand, may understand the other scheme. A timeout would only be one more. */
+/** Whether to try the other scheme: the server closed the connection, spoke no TLS, or is not ours. After a timeout, another try would only time out again. */
 function mayBeOtherScheme(outcome: Outcome): boolean {
   if (outcome.kind === 'answer') return !isOurs(outcome)
   return ['plain', 'closed', 'refused'].includes(outcome.reason)
@@ -102,7 +102,7 @@ async function lookForOtherScheme(subject: Subject, withinMs: number): Promise<s
   )
   return bases.find((_, index) => {
     const outcome = outcomes[index]
-    // With a certificate that is not trusted it is at least clear which of the two is spoken.
+    // An untrusted certificate still proves that the server speaks https.
     const isCertificate = outcome?.kind === 'silence' && outcome.reason === 'certificate'
     return isCertificate || (isOurs(outcome) && !isMissing(outcome))
   })
@@ -112,7 +112,7 @@ function isMissing(outcome: Outcome | undefined): boolean {
   return outcome?.kind === 'answer' && outcome.status === 404
 }
 
-/** A key that cannot be one of ours is not sent: it may be another service's. */
+/** Sends only keys in our format; any other key may belong to another service. */
 function headersFor({ userAgent }: Subject, key?: Secret): Record<string, string> {
   const isSendable = key !== undefined && isWellFormedKey(key.reveal())
   return {

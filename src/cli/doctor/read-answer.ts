@@ -4,17 +4,17 @@ import { objectOf, parseObject } from '../../domain/json.ts'
 
 export type Outcome = Answer | Silence
 
-/** What a request id of ours begins with. */
+/** The prefix of our request ids. */
 const requestIdPrefix = 'req_'
 const maxShownCharacters = 240
 
-/** The JSON of an answer, as far as it is an object. */
+/** The JSON object in a response, or an empty object. */
 export function jsonOf(outcome: Outcome | undefined): Readonly<Record<string, unknown>> {
-  // What is no JSON is not ours, which is all that is asked.
+  // Invalid JSON means that the response is not ours.
   return (outcome?.kind === 'answer' ? parseObject(outcome.body) : undefined) ?? {}
 }
 
-/** Whether an answer comes from a svc-router, and not from something in front of it. */
+/** Whether a response comes from svc-router, not from a proxy in front of it. */
 export function isOurs(outcome: Outcome | undefined): boolean {
   if (outcome?.kind !== 'answer') return false
   const body = jsonOf(outcome)
@@ -27,7 +27,7 @@ export function isOurs(outcome: Outcome | undefined): boolean {
   )
 }
 
-/** The error of one of our refusals; undefined where the answer is none. */
+/** The error in one of our error responses; undefined for any other response. */
 export function refusalOf(outcome: Outcome | undefined): { code: string; message: string; link?: string } | undefined {
   if (!isOurs(outcome)) return undefined
   const error = objectOf(jsonOf(outcome)['error'])
@@ -41,13 +41,13 @@ export function refusalOf(outcome: Outcome | undefined): { code: string; message
   }
 }
 
-/** A header that is a whole number. */
+/** The value of a header that contains a whole number. */
 export function numberOf(answer: Answer, header: string): number | undefined {
   const value = answer.headers[header]
   return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : undefined
 }
 
-/** What another server says as it may be printed: nothing in it may steer the terminal. */
+/** Makes text from a server safe to print: no control characters, limited length. */
 export function shown(text: string): string {
   return terminalLine(text.slice(0, maxShownCharacters))
 }
@@ -56,17 +56,17 @@ export function listOf(value: unknown): readonly Readonly<Record<string, unknown
   return Array.isArray(value) ? value.map(objectOf) : []
 }
 
-/** What stands behind the profiles, as `X-Svc-Router-Backends` says it. */
+/** The state of a profile's backends, from `X-Svc-Router-Backends`. */
 export interface Standing {
   readonly connected: number
   readonly usable: number
   readonly rejected: number
   readonly simulated: number
-  /** Usable, and failed the last request; 0 where an older service does not say. */
+  /** Usable backends whose last request failed; 0 if an older service does not report it. */
   readonly failing: number
 }
 
-/** What stands behind one profile; undefined where the service does not say. */
+/** The state of one profile's backends; undefined if the service does not report it. */
 export function standingOf(answer: Answer, profile: string): Standing | undefined {
   const header = answer.headers['x-svc-router-backends']
   const items = typeof header === 'string' ? header.split(', ') : []
