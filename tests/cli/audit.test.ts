@@ -133,7 +133,7 @@ describe('audit', () => {
 
   test.each([
     [['--trust'], 'add --file FILE'],
-    [['--file', 'nowhere.jsonl'], 'name the file'],
+    [['--file', 'nowhere.jsonl'], 'name the exported file'],
     [['--checkpoint', import.meta.filename], 'the output of audit checkpoint'],
   ])('a mistake in the line ends with 2: %j', async (args, fix) => {
     const { code, err } = await cli.say('audit', 'verify', ...args)

@@ -78,7 +78,7 @@ describe('every command', () => {
 test('resale of a provider where the configuration has none says where to add it', async () => {
   const said = await cli.say('managed-access', 'resale', 'openai', '--note', 'N-1')
   expect(said).toMatchObject({ code: 1, out: '' })
-  expect(said.err).toContain('add it to "providers" there')
+  expect(said.err).toContain('add it to "providers" in the configuration')
 })
 
 describe('a mistake in the line ends with 2 and the next command', () => {
@@ -192,7 +192,7 @@ describe('keys', () => {
     expect(await cli.say('keys', 'revoke', made.id, '--yes')).toMatchObject({ code: 0, out: made.id })
     expect(await cli.say('keys', 'revoke', made.id, '--yes')).toMatchObject({
       code: 1,
-      err: expect.stringContaining('revoked before') as string,
+      err: expect.stringContaining('already revoked') as string,
     })
     expect(await cli.say('keys', 'rotate', 'key_unknown')).toMatchObject({
       code: 1,
@@ -218,11 +218,13 @@ describe('keys', () => {
     }
     const addresses = ['10.0.0.0/8', '::1']
     expect(made.limits).toEqual({ profiles: ['svc-router/frontier'], perMinute: 30, addresses })
-    expect((await cli.say('keys', 'list')).out).toMatch(/svc-router\/frontier; 30 a minute; from 10\.0\.0\.0\/8, ::1$/)
+    expect((await cli.say('keys', 'list')).out).toMatch(
+      /svc-router\/frontier; 30 per minute; from 10\.0\.0\.0\/8, ::1$/,
+    )
     const changed = await cli.say('keys', 'limit', made.id, '--profile', 'all', '--per-minute', '7', '--json')
     expect(JSON.parse(changed.out)).toMatchObject({ limits: { profiles: null, perMinute: 7, addresses } })
     const lifted = await cli.say('keys', 'limit', made.id, '--per-minute', 'none', '--address', 'any')
-    expect(lifted.err).toContain('no limits of its own any more')
+    expect(lifted.err).toContain('no key limits')
     expect(JSON.parse((await cli.say('keys', 'list', '--json')).out)).toMatchObject([
       { id: made.id, limits: { profiles: null, perMinute: null, addresses: null } },
     ])
@@ -250,7 +252,7 @@ describe('keys', () => {
     const { id } = JSON.parse((await cli.say('keys', 'create', '--json')).out) as { id: string }
     expect((await cli.say('keys', 'limit', 'key_unknown', '--per-minute', '1')).err).toContain('there is no such key')
     await cli.say('keys', 'revoke', id, '--yes')
-    expect((await cli.say('keys', 'limit', id, '--per-minute', '1')).err).toContain('revoked before')
+    expect((await cli.say('keys', 'limit', id, '--per-minute', '1')).err).toContain('already revoked')
   })
 
   test('names from people cannot steer the terminal', async () => {
@@ -420,7 +422,7 @@ describe('upstream', () => {
     const add = ['upstream', 'add', 'ollama', '--model', 'm']
     const failed = await cli.say(...add)
     expect([failed.code, failed.out, cli.store.upstreams.length]).toEqual([code, '', 0])
-    expect(failed.err).toContain('nothing was saved')
+    expect(failed.err).toContain('the provider was not saved')
     expect(failed.err).toContain(word)
     expect(failed.err).toContain('no such model')
     expect(failed.err).toContain('--no-test')
@@ -596,7 +598,7 @@ describe('requests', () => {
     cli.refused.push({ accountId: 'acc_1', code: 'key_revoked', requests: 12, ...last })
     cli.refused.push({ accountId: 'acc_2', code: 'invalid_json', requests: 3, ...last })
     const { out, err } = await cli.say('requests', '--refused')
-    expect(out).toMatch(/^ERROR +TIMES +LAST +REQUEST +KEY +ACCOUNT\nkey_revoked +12 +2026-11-22T12:00:00Z +req_9/)
+    expect(out).toMatch(/^ERROR +COUNT +LAST +REQUEST +KEY +ACCOUNT\nkey_revoked +12 +2026-11-22T12:00:00Z +req_9/)
     expect(err).toMatch(/http\S+\/docs\/errors\/key_revoked$/m)
     expect(JSON.parse((await cli.say('requests', '--refused', '--json', '--limit', '1')).out)).toEqual([cli.refused[0]])
     expect((await cli.say('requests')).err).toMatch(/Rejected in the last 7 days: 15\. See why: .* requests --refused/)
@@ -620,7 +622,7 @@ describe('configuration', () => {
       expect([code, out]).toEqual([3, ''])
       expect(err).toContain(`${path}:1:7`)
       expect(err).toContain(`${path}:2:10`)
-      expect(err).toContain('2 problems in the configuration. Mend them, then: npx svc-router check')
+      expect(err).toContain('2 problems in the configuration. Fix them, then run: npx svc-router check')
     }
     const { err } = await cli.say('check', '--config', path, '--json')
     expect(JSON.parse(err)).toMatchObject({

@@ -169,7 +169,7 @@ describe('the key', () => {
     cli.env['SVC_ROUTER_API_KEY'] = key
     const { accountUrl } = linksFor(service.config.appUrl)
     expect(await found(service.baseUrl)).toMatchObject([
-      { code: 'key_revoked', fix: `make another at ${accountUrl}, then: export SVC_ROUTER_API_KEY=…` },
+      { code: 'key_revoked', fix: `create a new one at ${accountUrl}, then: export SVC_ROUTER_API_KEY=…` },
     ])
     makeOwn()
     expect(await found(undefined)).toMatchObject([

@@ -15,7 +15,9 @@ test('operators are made, listed, given another role and removed', async () => {
   expect(made.out).toMatch(/^opr_/)
   expect(made.err).toContain('operators sign-in-link ada@example.com')
   expect((await cli.say('operators', 'create', 'bob@example.com', '--role', 'viewer')).code).toBe(0)
-  expect((await cli.say('operators', 'role', 'bob@example.com', '--role', 'support')).err).toContain('support now')
+  expect((await cli.say('operators', 'role', 'bob@example.com', '--role', 'support')).err).toContain(
+    'now has the role support',
+  )
   const listed = await cli.say('operators', 'list')
   expect(listed.out).toContain('ada@example.com  admin    active')
   expect(listed.out).toContain('bob@example.com  support  active')

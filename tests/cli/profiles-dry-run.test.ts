@@ -31,7 +31,7 @@ test('says who would be asked, in order, and who is kept out', async () => {
   const { out, err } = await harness.say('profiles', 'dry-run', 'svc-router/frontier')
   expect(out).toMatch(/1 +simulated-beta +\w+\n2 +simulated-gamma/)
   expect(out).toMatch(/- +simulated-alpha +drained by an operator/)
-  expect(err).toContain('in its memory')
+  expect(err).toContain('exist only in the running service')
 })
 
 test('for a plan instead of an account, with what the plan does not allow', async () => {
