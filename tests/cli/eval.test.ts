@@ -153,7 +153,7 @@ describe('eval with models of a configuration', () => {
   test('a price that nobody said is asked for, before anything is spent', async () => {
     const { code, err } = await say()
     expect(code).toBe(2)
-    expect(err).toContain('the price of model-a, model-b is not known')
+    expect(err).toContain('the price of model-a, model-b is unknown')
     expect(err).toContain('--price model-a=INPUT/OUTPUT')
     expect(provider.counts().requests).toBe(0)
     expect(files()).toEqual([])

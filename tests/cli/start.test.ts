@@ -114,7 +114,7 @@ test.each([
   [
     'a taken port',
     { startFailure: Object.assign(new Error('x'), { code: 'EADDRINUSE', syscall: 'listen' }) },
-    'port 8787 on 127.0.0.1 is taken',
+    'port 8787 on 127.0.0.1 is in use',
     '--port 8797',
   ],
   [
@@ -132,13 +132,13 @@ test.each([
   [
     'an unwritable folder',
     { openFailure: Object.assign(new Error('x'), { code: 'EACCES', syscall: 'open' }) },
-    'cannot be written',
+    'is not writable',
     '--data FOLDER',
   ],
   [
     'a database that cannot be opened',
     { openFailure: Object.assign(new Error('x'), { code: 'ERR_SQLITE_ERROR', errcode: 14 }) },
-    'cannot be written',
+    'is not writable',
     '--data FOLDER',
   ],
   [
