@@ -117,7 +117,7 @@ describe.each(asked)('$name', ({ path, body }) => {
     expect(tools).toEqual([['get_weather', 'svc_router_fusion'], ['get_weather']])
   })
 
-  test('what it cannot mean is a 400 that names the header', async () => {
+  test('an invalid value is a 400 that names the header', async () => {
     const service = await startScripted([])
     for (const value of [
       'svc-router:fushion',
@@ -135,7 +135,7 @@ describe.each(asked)('$name', ({ path, body }) => {
       const text = await response.text()
       expect(response.status, `${value}: ${text}`).toBe(400)
       const { error } = JSON.parse(text) as { error: { message: string } }
-      expect(error.message).toContain(`The header ${name} takes ${type}`)
+      expect(error.message).toContain(`The header ${name} must be ${type}`)
       expect(error.message.length).toBeLessThanOrEqual(240)
       expect(response.headers.get('x-quota-used')).toBe('0')
     }
