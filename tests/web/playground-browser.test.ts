@@ -76,7 +76,7 @@ suite('the playground in a browser', () => {
     expect(lengths.size).toBeGreaterThan(4)
     expect(((await text.textContent()) ?? '').length).toBeGreaterThanOrEqual(Math.max(...lengths))
     const spoken = await page.evaluate<string[]>('window.spoken')
-    expect(spoken).toEqual(['svc-router/frontier is asked.', `Answer: ${(await text.textContent())!}`])
+    expect(spoken).toEqual(['Request sent to svc-router/frontier.', `Answer: ${(await text.textContent())!}`])
     expect(await focused()).toBe('message')
   })
 
@@ -156,7 +156,7 @@ suite('the playground in a browser', () => {
     await expect
       .poll(() => page.locator('#trail tbody tr').allTextContents())
       .toEqual([expect.stringMatching(/^alphaserver error503/), expect.stringMatching(/^betaanswered/)])
-    expect(await page.locator('#trail dl').textContent()).toMatch(/Failed before it1[\s\S]*99,999 of 100,000 left/)
+    expect(await page.locator('#trail dl').textContent()).toMatch(/Failed attempts1[\s\S]*99,999 of 100,000 left/)
     expect(await page.locator('#headers').textContent()).toContain('x-svc-router-upstream: beta')
     expect(await page.locator('#came').textContent()).toContain('data: [DONE]')
     await page.locator('#trail').getByRole('link', { name: /^req_/ }).click()
@@ -191,7 +191,7 @@ suite('the playground in a browser', () => {
     const text = (await fused.textContent())!
     expect(text).toMatch(/Panel2 of 3 models answered/)
     expect(text).toMatch(/Verdictsynthesize/)
-    expect(text).toMatch(/Dropped outgamma \(rejected credentials\)/)
+    expect(text).toMatch(/Droppedgamma \(rejected credentials\)/)
     expect(text).toMatch(/synthesisalphaanswered/)
     expect(text).toContain('until the end')
     expect(await page.locator('#trail').textContent()).toContain('1 request')
